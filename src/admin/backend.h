@@ -1,0 +1,88 @@
+// Backend: what the admin RPC and the HTTP port may see and ask for. The server implements it; admin never owns anything.
+//
+// Thread safety: every function may be called from any thread (gRPC's), may block for as long as its comment says, and
+// must not be called from a worker.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace sluice::admin {
+
+struct EndpointView {
+  std::string name, address;
+  double weight = 1;
+  double share = 0;           // of keys, 0..1; 0 for draining ones
+  std::string state;          // "active", "draining" (in the list, takes no new calls), "removed" (calls in flight finish)
+  std::string connection;     // "connected", "connecting", "backoff", "idle"
+  uint64_t in_flight = 0, calls = 0, failures = 0, connections = 0;
+};
+
+struct ClusterView {
+  std::string name, policy;
+  uint64_t version = 0;       // grows by one with every change of the list
+  uint64_t digest = 0;        // of the ring: equal on all proxies with the same list
+  bool overridden = false;    // the list was changed by RPC and differs from the configuration's
+  std::vector<EndpointView> endpoints;
+};
+
+struct EndpointSpec {
+  std::string name;     // empty: the address
+  std::string address;  // needed for add and replace
+  double weight = 1;
+};
+
+// One change of a cluster's list, applied whole or not at all.
+struct EndpointChange {
+  enum class Kind : uint8_t { kReplace, kAdd, kRemove, kReweight, kDrain, kUndrain } kind = Kind::kAdd;
+  std::string cluster;
+  std::vector<EndpointSpec> endpoints;       // kRemove, kDrain, kUndrain look at name only
+  std::optional<uint64_t> expected_version;  // kConflict if it is not the one in force
+  bool preview = false;                      // compute, change nothing
+};
+
+struct ChangeResult {
+  uint64_t version = 0, digest = 0;
+  double moved_share = 0;  // of keys that go to another endpoint than before, 0..1
+};
+
+struct ReloadResult {
+  std::vector<std::string> errors;    // "file:line:column: path: ..."; not empty: nothing changed
+  std::vector<std::string> warnings;  // what needs a restart to take effect
+};
+
+struct ServerView {
+  std::string version, config_file;
+  uint64_t pid = 0, uptime_seconds = 0, workers = 0;
+  bool ready = false, draining = false;
+  uint64_t downstream_connections = 0, calls_in_flight = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual ServerView DescribeServer() = 0;
+  // All clusters, or the one named; kNotFound.
+  virtual base::Result<std::vector<ClusterView>> ListClusters(std::string_view name) = 0;
+  // Returns when every later call sees the new list. kNotFound, kInvalidArgument, kConflict, kIo (state file; nothing changed).
+  virtual base::Result<ChangeResult> ChangeEndpoints(const EndpointChange& change) = 0;
+  virtual ReloadResult Reload() = 0;
+  // "trace".."off"; kInvalidArgument names what is allowed.
+  virtual base::Status SetLogLevel(std::string_view level) = 0;
+  virtual std::string LogLevel() = 0;
+  // Starts the drain and returns: not ready, GOAWAY, exit when calls are done or after the timeout (nullopt: the configured).
+  virtual void Drain(std::optional<std::chrono::milliseconds> timeout) = 0;
+  // Stops now.
+  virtual void Stop() = 0;
+  // Prometheus text of all metrics.
+  virtual std::string RenderMetrics() = 0;
+  virtual bool Ready() = 0;
+};
+
+}  // namespace sluice::admin

@@ -1,0 +1,69 @@
+// BufferChain: bytes on their way to a socket, written in order, gathered in one writev.
+//
+// Small writes are copied into a tail block; large Slices are linked in by reference. Not thread-safe.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/slice.h"
+
+namespace sluice::base {
+
+class BufferChain {
+ public:
+  // Below this many bytes a Slice is copied rather than linked: an iovec and a count cost about as much as the copy,
+  // and the copy lets the read block go.
+  static constexpr size_t kCopyBelow = 1024;
+  static constexpr size_t kTailBytes = 16 * 1024;
+
+  BufferChain() = default;
+  BufferChain(BufferChain&&) = default;
+  BufferChain& operator=(BufferChain&&) = default;
+  ~BufferChain() { Clear(); }
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+  // Room for `bytes` contiguous bytes at the end (at most kTailBytes); write there, then Commit what was written.
+  // Nothing else may be called in between.
+  uint8_t* Reserve(size_t bytes) {
+    if (tail_ == nullptr || tail_->capacity() - tail_used_ < bytes) NewTail(bytes);
+    return tail_->data() + tail_used_;
+  }
+  void Commit(size_t bytes);
+
+  void Append(const void* data, size_t bytes);
+  // Copies below kCopyBelow, else links.
+  void Append(Slice slice);
+
+  // Fills `iov` with up to `count` entries from the front, at most `max_bytes` in all. Returns the entries filled.
+  size_t Gather(iovec* iov, size_t count, size_t max_bytes = SIZE_MAX) const;
+  // Drops `bytes` from the front.
+  void Consume(size_t bytes);
+  // Moves everything from `other` to the end of this.
+  void Splice(BufferChain& other);
+  // The front as one Slice of at most max_bytes, consumed. Empty when the chain is.
+  Slice TakeFront(size_t max_bytes);
+  void Clear();
+  // A copy of all bytes, for tests and small reads.
+  std::string ToString() const;
+
+ private:
+  void NewTail(size_t bytes);
+  void Push(Slice slice);
+
+  // A vector with a head index: pushes and pops are cheap and a drained chain keeps its capacity.
+  std::vector<Slice> slices_;
+  size_t head_ = 0;
+  Block* tail_ = nullptr;  // holds a reference; the block small writes go to
+  size_t tail_used_ = 0;
+  size_t size_ = 0;
+};
+
+}  // namespace sluice::base

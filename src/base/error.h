@@ -1,0 +1,90 @@
+// Error and Result<T>: what may be expected of a network, a file or a user is a value, not an exception.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "base/check.h"
+
+namespace sluice::base {
+
+// What went wrong. proxy/grpc_status.h maps each kind to one gRPC code; Reason() is the stable token users see.
+enum class ErrorKind : uint8_t {
+  kInternal,           // a case that should not exist; never used for a peer's fault
+  kInvalidArgument,    // an admin request or an option outside what is allowed
+  kNotFound,           // no such cluster, endpoint, file
+  kConflict,           // the version given is no longer the one in force
+  kIo,                 // a local file or socket call failed
+  kNoRoute,            // no route matches the call
+  kNoEndpoint,         // the cluster has no endpoint that may take the call
+  kConnectFailed,      // no connection to the endpoint: refused, unreachable, or in back-off
+  kConnectTimeout,     // the connection was not there in connect_timeout
+  kConnectionLost,     // an upstream connection ended under the call
+  kUpstreamReset,      // the upstream reset the stream
+  kUpstreamRefused,    // REFUSED_STREAM, or above the last stream id of a GOAWAY: certainly not processed
+  kUpstreamProtocol,   // the upstream broke HTTP/2 or gRPC
+  kUpstreamNoStatus,   // the upstream ended a gRPC response without grpc-status
+  kDeadlineExceeded,   // grpc-timeout or the route's timeout passed
+  kCancelled,          // the client went away
+  kQueueFull,          // a bounded queue is full
+  kDraining,           // the proxy or the endpoint is going away
+  kMalformedRequest,   // the request breaks a rule that HTTP/2 framing does not cover
+  kTooLarge,           // headers or metadata above a limit
+};
+
+enum class ErrorSource : uint8_t { kProxy, kDownstream, kUpstream };
+
+// The stable token of a kind: lower case, underscores; in the sluice-reason trailer and in logs. Never renamed.
+std::string_view Reason(ErrorKind kind);
+std::string_view ToString(ErrorSource source);
+
+struct Error {
+  ErrorKind kind = ErrorKind::kInternal;
+  ErrorSource source = ErrorSource::kProxy;
+  std::string detail;  // for a person; English, no trailing stop
+
+  std::string ToString() const;
+};
+
+// Either a T or an Error. Result<void> is Status below.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+
+  T& operator*() { return value(); }
+  const T& operator*() const { return value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  T& value() {
+    SLUICE_CHECK(ok());
+    return *std::get_if<0>(&state_);
+  }
+  const T& value() const {
+    SLUICE_CHECK(ok());
+    return *std::get_if<0>(&state_);
+  }
+  const Error& error() const {
+    SLUICE_CHECK(!ok());
+    return *std::get_if<1>(&state_);
+  }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+using Status = Result<std::monostate>;
+inline Status Ok() { return Status(std::monostate{}); }
+
+inline Error MakeError(ErrorKind kind, std::string detail, ErrorSource source = ErrorSource::kProxy) {
+  return Error{kind, source, std::move(detail)};
+}
+
+}  // namespace sluice::base

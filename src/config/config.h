@@ -1,0 +1,73 @@
+// Config: the whole configuration as one value, from YAML. Parsing builds it aside; nothing starts from a bad one.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "proxy/options.h"
+#include "runtime/options.h"
+#include "upstream/options.h"
+
+namespace sluice::config {
+
+enum class LogLevel : uint8_t { kTrace, kDebug, kInfo, kWarn, kError, kOff };
+
+struct LogOptions {
+  LogLevel level = LogLevel::kInfo;
+  std::string path;  // empty: stderr
+};
+
+struct AdminOptions {
+  // Admin gRPC: "unix:/path" (made with mode 0600) or a TCP address. Empty: no admin RPC.
+  std::string grpc = "unix:/tmp/sluice-admin.sock";
+  // HTTP/1.1 port for /metrics, /healthz, /readyz. Empty: none.
+  std::string http;
+};
+
+struct Config {
+  std::vector<proxy::ListenerOptions> listeners;
+  std::vector<upstream::ClusterOptions> clusters;
+  std::vector<proxy::RouteOptions> routes;
+  runtime::RuntimeOptions runtime;
+  AdminOptions admin;
+  LogOptions log;
+  proxy::AccessLogOptions access_log;
+  proxy::ForwardingOptions forwarding;
+  // Endpoint lists changed by RPC are kept here over a restart. Empty: they are not.
+  std::string state_file;
+  // SIGTERM: calls may go on for this long before the process ends.
+  std::chrono::milliseconds drain_timeout{30000};
+  // Secret of the fleet that seeds key hashes, so that a client cannot aim at one backend. All proxies of a service share it.
+  std::string hash_seed;
+};
+
+// One thing wrong: "file:line:column: path: what is wrong, what is allowed".
+struct ConfigError {
+  std::string file;
+  int line = 0;    // from 1; 0: the file as a whole
+  int column = 0;
+  std::string path;  // "clusters[2].ring_points"
+  std::string message;
+  std::string ToString() const;
+};
+
+// All errors, in the order of the file, or none and a whole Config.
+struct ParseResult {
+  Config config;
+  std::vector<ConfigError> errors;
+  bool ok() const { return errors.empty(); }
+};
+
+// `file` is the name to show in errors.
+ParseResult Parse(std::string_view yaml, std::string_view file);
+// Reads and parses; a file that cannot be read is one error.
+ParseResult Load(const std::string& path);
+
+// What a reload cannot change in a running process: one message for each difference ("workers: ... needs a restart").
+std::vector<std::string> RestartOnlyChanges(const Config& running, const Config& wanted);
+
+}  // namespace sluice::config

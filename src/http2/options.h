@@ -1,0 +1,39 @@
+// Options of an HTTP/2 session, either role. Parsed by config, documented in config/reference.yaml.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice::http2 {
+
+struct SessionOptions {
+  // Streams the peer may have open at once (SETTINGS_MAX_CONCURRENT_STREAMS). More are refused with REFUSED_STREAM. 1..2^31-1.
+  uint32_t concurrent_streams_max = 1000;
+  // Receive window of a stream: the bytes a stalled reader may hold in memory. 65535..2^31-1.
+  uint32_t stream_window_bytes = 256 * 1024;
+  // Receive window of the connection, over all its streams. 65535..2^31-1.
+  uint32_t connection_window_bytes = 4 * 1024 * 1024;
+  // Largest frame we accept (SETTINGS_MAX_FRAME_SIZE). 16384..2^24-1.
+  uint32_t frame_bytes_max = 16384;
+  // Header list we accept, as RFC 9113 6.5.2 counts it. More is answered per stream. 1024..1 MiB.
+  uint32_t header_list_bytes_max = 64 * 1024;
+  uint32_t header_count_max = 256;
+  // HPACK table we offer. 0..65536.
+  uint32_t header_table_bytes = 4096;
+  // Bytes of a header block still to be joined from CONTINUATIONs: beyond it the connection ends (ENHANCE_YOUR_CALM).
+  uint32_t header_block_bytes_max = 128 * 1024;
+  // Output waiting for the socket above which DATA stays in its stream. 16 KiB..64 MiB.
+  uint32_t output_bytes_max = 512 * 1024;
+  // Queued replies to SETTINGS and PING plus RST_STREAMs not yet written; beyond it the connection ends (ENHANCE_YOUR_CALM).
+  uint32_t control_frames_max = 10000;
+};
+
+struct KeepaliveOptions {
+  // A PING after this much silence. 0: none.
+  std::chrono::milliseconds interval{0};
+  // The connection ends if no byte has come this long after the PING.
+  std::chrono::milliseconds timeout{20000};
+};
+
+}  // namespace sluice::http2

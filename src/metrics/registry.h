@@ -1,0 +1,104 @@
+// Registry, Counter, Gauge, Histogram: written per worker without sharing a cache line, summed when read.
+//
+// Each metric has one cell per slot; slot i is written by worker i only (plain load, add, relaxed store), the last slot
+// (Registry::shared_slot()) by any thread with an atomic add. Readers sum relaxed loads: a sum may be a moment old, never
+// torn. Metrics live as long as the registry; adding one takes a mutex.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace sluice::metrics {
+
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+// A cell has a cache line of its own in its slot's row: see CellArray in the .cc for the layout.
+class Counter {
+ public:
+  void Add(size_t slot, uint64_t n = 1) {
+    std::atomic<uint64_t>& cell = *Cell(slot);
+    if (slot == shared_slot_) {
+      cell.fetch_add(n, std::memory_order_relaxed);
+    } else {
+      cell.store(cell.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+    }
+  }
+  uint64_t Value() const;
+
+ private:
+  friend class Registry;
+  std::atomic<uint64_t>* Cell(size_t slot) const { return cells_ + slot * stride_; }
+  std::atomic<uint64_t>* cells_ = nullptr;
+  size_t stride_ = 0;  // in cells, between two slots
+  size_t shared_slot_ = 0;
+};
+
+// Goes up and down; the sum over slots is the value. Slots may be negative.
+class Gauge {
+ public:
+  void Add(size_t slot, int64_t n) { counter_.Add(slot, static_cast<uint64_t>(n)); }
+  int64_t Value() const { return static_cast<int64_t>(counter_.Value()); }
+
+ private:
+  friend class Registry;
+  Counter counter_;
+};
+
+// Log-linear buckets over nanoseconds (or bytes): 4 per power of two from 2^10 to 2^40, so within 25%.
+class Histogram {
+ public:
+  static constexpr size_t kBuckets = 4 * 30 + 2;
+  void Observe(size_t slot, uint64_t value);
+  struct Snapshot {
+    uint64_t count = 0, sum = 0;
+    std::vector<uint64_t> buckets;
+    // The upper bound of the bucket where quantile q (0..1) lies.
+    uint64_t Quantile(double q) const;
+  };
+  Snapshot Read() const;
+  static size_t BucketOf(uint64_t value);
+  static uint64_t UpperBound(size_t bucket);
+
+ private:
+  friend class Registry;
+  Counter cells_;  // kBuckets + 1 cells in a row a slot: buckets, then the sum
+};
+
+struct Sample {
+  Labels labels;
+  double value;
+};
+
+class Registry {
+ public:
+  // `slots`: the number of workers; one more is made for all other threads.
+  explicit Registry(size_t slots);
+  ~Registry();
+  size_t shared_slot() const { return slots_; }
+
+  // The metric of that name and labels, made on first use. Names and label names as Prometheus has them; a name has one
+  // kind and help for ever (CHECKed).
+  Counter* AddCounter(std::string_view name, std::string_view help, Labels labels = {});
+  Gauge* AddGauge(std::string_view name, std::string_view help, Labels labels = {});
+  // `scale`: what a unit is in the exported unit (1e-9 for nanoseconds shown as seconds).
+  Histogram* AddHistogram(std::string_view name, std::string_view help, double scale, Labels labels = {});
+  // Values computed when rendered; `kind` is "counter" or "gauge". `fn` may be called from any thread.
+  void AddCallback(std::string_view name, std::string_view help, std::string_view kind, std::function<std::vector<Sample>()> fn);
+
+  // Prometheus text exposition format 0.0.4.
+  std::string RenderPrometheus() const;
+
+ private:
+  struct Impl;
+  size_t slots_;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice::metrics

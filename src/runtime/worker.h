@@ -1,0 +1,78 @@
+// Worker: one thread of the M:N scheduler, with its queues, timers, reactor and end-of-turn hooks.
+//
+// One turn of the loop: take the time; deliver the inbox; run tasks up to the turn's budget; poll the reactor (waiting
+// only when nothing is queued); expire timers; run the end-of-turn hooks (connections flush here, one write each).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/intrusive_list.h"
+#include "base/random.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace sluice::runtime {
+
+class Runtime;
+class TimerWheel;
+class TaskHeader;
+
+// Called once at the end of the current turn. Owner worker only. The destructor unlinks.
+class TurnHook : public base::ListNode<TurnHook> {
+ public:
+  virtual void OnTurnEnd() = 0;
+
+ protected:
+  ~TurnHook() = default;
+};
+
+class Worker {
+ public:
+  // The worker this thread is, or null outside of the pool. Never inlined: clang 14 keeps a thread-local's address
+  // across a suspension (primitives, section 2). Ask again after every co_await of a task that is not pinned.
+  static Worker* Current();
+
+  uint32_t index() const { return index_; }
+  Runtime& runtime() const { return runtime_; }
+  // The time of this turn; steady between two turns. Owner only.
+  base::TimePoint now() const { return now_; }
+  TimerWheel& timers() { return *timers_; }
+  base::Random& random() { return random_; }
+  // The reactor. Single-threaded (BOOST_ASIO_CONCURRENCY_HINT_UNSAFE): only this worker may touch it or its sockets.
+  boost::asio::io_context& io();
+
+  // Registers `hook` for the end of this turn; a no-op if it is registered. Owner only.
+  void AtTurnEnd(TurnHook& hook);
+
+  // Runs `fn` on this worker, soon. Any thread, any time until the runtime's shutdown; after it `fn` is destroyed unrun.
+  // Allocates: for control work, not for the path of a call.
+  void Post(std::function<void()> fn);
+
+  // Observations, any thread: relaxed counters.
+  struct Stats {
+    uint64_t turns = 0, tasks_run = 0, steals = 0, parks = 0, remote_wakes = 0, blocked = 0;
+  };
+  Stats stats() const;
+
+  ~Worker();
+
+ private:
+  friend class Runtime;
+  friend class TaskHeader;
+  struct Impl;
+  Worker(Runtime& runtime, uint32_t index, const base::Clock& clock);
+
+  Runtime& runtime_;
+  uint32_t index_;
+  base::TimePoint now_;
+  base::Random random_;
+  std::unique_ptr<TimerWheel> timers_;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice::runtime

@@ -1,0 +1,50 @@
+// Options of clusters and endpoints. Parsed by config, changed in part by the admin RPC, documented in config/reference.yaml.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "http2/options.h"
+#include "net/address.h"
+
+namespace sluice::upstream {
+
+struct EndpointOptions {
+  // Stable name: the ring's points depend on it alone. Default: the address's canonical text. Unique in its cluster.
+  std::string name;
+  net::Address address;
+  // Share of keys relative to the others. 0.01..100.
+  double weight = 1.0;
+  bool operator==(const EndpointOptions&) const = default;
+};
+
+enum class Policy : uint8_t { kRingHash, kRoundRobin, kLeastRequest };
+
+struct ClusterOptions {
+  std::string name;
+  Policy policy = Policy::kRingHash;
+  // Points a weight of 1 gets on the ring. 1..10000.
+  uint32_t ring_points = 160;
+  std::vector<EndpointOptions> endpoints;  // at most kEndpointsMax
+
+  // A new connection must be ready (TCP and our preface written) in this time. 1ms..10min.
+  std::chrono::milliseconds connect_timeout{5000};
+  // Back-off between failed connections: first, doubled up to max, each with 20% jitter. 1ms..1h.
+  std::chrono::milliseconds backoff_base{100};
+  std::chrono::milliseconds backoff_max{10000};
+  // Connections a worker may have to one endpoint. 1..1024.
+  uint32_t connections_max = 8;
+  // Calls of one worker that may wait for a connection to one endpoint; the next goes elsewhere or fails. 0..1000000.
+  uint32_t pending_calls_max = 1024;
+  // A removed endpoint's calls may go on for this long, then they are reset. 0..1h.
+  std::chrono::milliseconds drain_timeout{30000};
+  // A connection without calls is closed after this. 0: never.
+  std::chrono::milliseconds idle_timeout{300000};
+  http2::KeepaliveOptions keepalive;
+  http2::SessionOptions http2;
+};
+inline constexpr size_t kEndpointsMax = 10000;
+
+}  // namespace sluice::upstream
