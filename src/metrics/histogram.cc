@@ -1,0 +1,76 @@
+// Buckets: for 2^e < v <= 2^(e+1) the range is cut into four equal parts; v - 1 makes the upper bound
+// inclusive.
+#include <bit>
+#include <cmath>
+
+#include "base/check.h"
+#include "metrics/registry.h"
+
+namespace sluice::metrics {
+namespace {
+
+constexpr unsigned kLowestBit = 10, kHighestBit = 40;
+constexpr unsigned kSubBits = 2;  // 4 parts a power of two
+constexpr uint64_t kLowest = uint64_t{1} << kLowestBit, kHighest = uint64_t{1} << kHighestBit;
+static_assert(Histogram::kBuckets == ((kHighestBit - kLowestBit) << kSubBits) + 2);
+
+}  // namespace
+
+uint64_t Counter::Value() const {
+  uint64_t sum = 0;
+  for (size_t slot = 0; slot <= shared_slot_; ++slot) sum += Cell(slot)->load(std::memory_order_relaxed);
+  return sum;
+}
+
+size_t Histogram::BucketOf(uint64_t value) {
+  if (value <= kLowest) return 0;
+  if (value > kHighest) return kBuckets - 1;
+  const uint64_t below = value - 1;
+  const unsigned exponent = static_cast<unsigned>(std::bit_width(below)) - 1;
+  const size_t part = (below >> (exponent - kSubBits)) & ((1u << kSubBits) - 1);
+  return 1 + ((exponent - kLowestBit) << kSubBits) + part;
+}
+
+uint64_t Histogram::UpperBound(size_t bucket) {
+  SLUICE_CHECK(bucket < kBuckets);
+  if (bucket == 0) return kLowest;
+  if (bucket == kBuckets - 1) return UINT64_MAX;
+  const size_t exponent = kLowestBit + ((bucket - 1) >> kSubBits);
+  const uint64_t part = (bucket - 1) & ((1u << kSubBits) - 1);
+  return (uint64_t{1} << exponent) + ((part + 1) << (exponent - kSubBits));
+}
+
+void Histogram::Observe(size_t slot, uint64_t value) {
+  std::atomic<uint64_t>* row = cells_.Cell(slot);
+  cells_.AddTo(row[BucketOf(value)], slot, 1);
+  cells_.AddTo(row[kBuckets], slot, value);
+}
+
+Histogram::Snapshot Histogram::Read() const {
+  Snapshot snapshot;
+  snapshot.buckets.resize(kBuckets);
+  for (size_t slot = 0; slot <= cells_.shared_slot_; ++slot) {
+    const std::atomic<uint64_t>* row = cells_.Cell(slot);
+    for (size_t i = 0; i < kBuckets; ++i) snapshot.buckets[i] += row[i].load(std::memory_order_relaxed);
+    snapshot.sum += row[kBuckets].load(std::memory_order_relaxed);
+  }
+  // The count is made from the same loads as the buckets, so the rendered _count always equals the +Inf
+  // bucket.
+  for (uint64_t n : snapshot.buckets) snapshot.count += n;
+  return snapshot;
+}
+
+uint64_t Histogram::Snapshot::Quantile(double q) const {
+  if (count == 0) return 0;
+  const double clamped = q < 0 ? 0 : (q > 1 ? 1 : q);
+  // The smallest bucket that holds the observation of rank ceil(q * count), at least the first.
+  const auto rank = static_cast<uint64_t>(std::ceil(clamped * static_cast<double>(count)));
+  uint64_t seen = 0;
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    seen += buckets[i];
+    if (seen >= rank && seen > 0) return UpperBound(i);
+  }
+  return UpperBound(buckets.size() - 1);
+}
+
+}  // namespace sluice::metrics

@@ -1,0 +1,90 @@
+#include "metrics/text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace sluice::metrics {
+namespace {
+
+bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+}  // namespace
+
+bool IsMetricName(std::string_view name) {
+  if (name.empty() || IsDigit(name[0])) return false;
+  return std::all_of(name.begin(), name.end(), [](char c) { return IsLetter(c) || IsDigit(c) || c == ':'; });
+}
+
+bool IsLabelName(std::string_view name) {
+  return IsMetricName(name) && name.find(':') == name.npos && !name.starts_with("__");
+}
+
+std::string EscapeHelp(std::string_view help) {
+  std::string out;
+  for (char c : help) {
+    if (c == '\\') {
+      out += "\\\\";
+    } else if (c == '\n') {
+      out += "\\n";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string EscapeLabelValue(std::string_view value) {
+  std::string out;
+  for (char c : value) {
+    if (c == '\\') {
+      out += "\\\\";
+    } else if (c == '"') {
+      out += "\\\"";
+    } else if (c == '\n') {
+      out += "\\n";
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+std::string FormatLabels(Labels labels) {
+  std::sort(labels.begin(), labels.end());
+  std::string out;
+  for (const auto& [name, value] : labels) {
+    if (!out.empty()) out += ',';
+    out += name;
+    out += "=\"";
+    out += EscapeLabelValue(value);
+    out += '"';
+  }
+  return out;
+}
+
+std::string FormatValue(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  char buffer[40];
+  constexpr double kExactMax = 9007199254740992.0;  // 2^53
+  const bool whole = std::trunc(value) == value && std::fabs(value) <= kExactMax;
+  const auto end = whole ? std::to_chars(buffer, buffer + sizeof(buffer), static_cast<int64_t>(value))
+                         : std::to_chars(buffer, buffer + sizeof(buffer), value);
+  return std::string(buffer, end.ptr);
+}
+
+void AppendSample(std::string& out, std::string_view name, std::string_view labels, std::string_view value) {
+  out += name;
+  if (!labels.empty()) {
+    out += '{';
+    out += labels;
+    out += '}';
+  }
+  out += ' ';
+  out += value;
+  out += '\n';
+}
+
+}  // namespace sluice::metrics
