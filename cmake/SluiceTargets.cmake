@@ -33,6 +33,9 @@ function(sluice_library name)
   endif()
 endfunction()
 
+# Builds all unit tests and nothing else: what the sanitizer runs need.
+add_custom_target(unit_tests)
+
 # sluice_unit_test(http2 DEPS sluice_http2): tests/unit/http2/*_test.cc becomes http2_test, known to ctest as unit.http2.
 function(sluice_unit_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "DEPS" ${ARGN})
@@ -47,6 +50,7 @@ function(sluice_unit_test name)
   target_include_directories(${name}_test PRIVATE ${CMAKE_SOURCE_DIR}/tests)
   target_compile_definitions(${name}_test PRIVATE SLUICE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
   target_link_libraries(${name}_test PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
+  add_dependencies(unit_tests ${name}_test)
   add_test(NAME unit.${name} COMMAND ${name}_test)
   set_tests_properties(unit.${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS unit)
 endfunction()
