@@ -1,0 +1,108 @@
+# The rules of tests/tidy as data: what each layer may include, what is banned where, and why. tidy.py applies them.
+
+# Folder of src/ -> what its files may include besides their own folder: a folder, or one header of it.
+# docs/architecture.md shows the same table with each folder's purpose.
+LAYERS = {
+    "base": [],
+    "metrics": ["base"],
+    "concurrent": ["base"],
+    "cache": ["base", "metrics", "concurrent"],
+    "runtime": ["base", "metrics", "concurrent"],
+    "sync": ["base", "runtime/waker.h"],
+    "net": ["base", "metrics", "runtime", "sync"],
+    "http2": ["base"],
+    "limits": ["base", "metrics", "concurrent", "runtime", "sync"],
+    "upstream": ["base", "metrics", "concurrent", "runtime", "sync", "net", "http2", "limits"],
+    "proxy": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream"],
+    "config": ["base", "net/address.h", "runtime/options.h", "http2/options.h", "upstream/options.h", "proxy/options.h"],
+    "admin": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream", "proxy"],
+    "server": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream", "proxy",
+               "config", "admin"],
+}
+
+# What a breach of a layer's rule would break; printed with it.
+LAYER_REASONS = {
+    "base": "base is below everything: what it includes, every layer gets",
+    "metrics": "metrics are written from everywhere, so they may depend on nothing that writes them",
+    "concurrent": "what lies here never suspends and knows no scheduler; a reader must see that from the folder",
+    "cache": "the cache knows keys and charges, not HTTP and not tasks",
+    "runtime": "the scheduler knows tasks, not what they are for",
+    "sync": "a waiter needs someone to wake it, no more",
+    "net": "net moves bytes and does not know which protocol they are",
+    "http2": "a session is bytes in, events and bytes out: no I/O, so that it is tested and timed without a runtime; only "
+             "connection.* adds I/O",
+    "limits": "limits are policy over the primitives and do not know whose calls they admit",
+    "upstream": "the way to the backends does not know what a downstream call is",
+    "proxy": "the request path takes its options as values: it does not know files (config) or the control plane (admin)",
+    "config": "options live with their owner; config only parses into them",
+    "admin": "admin reads what it is given (admin/backend.h); it owns nothing and parses no files",
+    "server": "server is the composition root: nothing in src/ includes it",
+}
+
+# Files of a layer that may include more: http2's connection adds the I/O that the session does without.
+LAYER_EXTENSIONS = [
+    ("http2", r"src/http2/connection[a-z_]*\.(h|cc)$", ["metrics", "runtime", "sync", "net"]),
+]
+
+# (name, pattern of the included name, where it is allowed, reason)
+LIBRARIES = [
+    ("grpc", r"^(grpcpp|grpc|google/protobuf)/|^sluice/(admin|echo)/", r"^(src/admin|cmd|tests)/",
+     "gRPC and protobuf are the control plane: on the data path they cost more than a proxied call may"),
+    ("asio", r"^boost/(asio|beast)", r"^src/(runtime|net)/|^src/admin/.*\.cc$|^tests/",
+     "sockets and readiness belong to runtime and net; only admin's HTTP port uses them too, and not in a header"),
+    ("openssl", r"^openssl/", r"^src/net/|^tests/", "TLS ends in net: nobody above sees it"),
+    ("yaml-cpp", r"^yaml-cpp/", r"^src/config/", "files are parsed at the edge: nobody else sees YAML"),
+    ("spdlog", r"^spdlog/", r"^src/base/log|^src/proxy/access_log|^src/server/|^cmd/sluiced/|^tests/",
+     "base/log.h is how a layer logs; sinks are set up in server and the access log"),
+    ("nghttp2", r"^nghttp2/", r"^tests/", "libnghttp2 is the oracle of tests, not a run-time dependency"),
+    ("test code", r"^(gtest|gmock|benchmark)/|^tests/|_test\.h$", r"^tests/", "what ships does not depend on test code"),
+]
+
+# (name, pattern in a line of code without comments and strings, where it applies, reason)
+BANNED = [
+    ("parks a worker", r"\b(condition_variable|sleep_for|sleep_until|usleep|nanosleep)\b", r"^src/(?!runtime/)",
+     "it parks a worker, and every task queued behind it waits too; suspend with sync/ or runtime/"),
+    ("thread", r"\bstd::j?thread\b(?!::)|\bstd::async\b|\bpthread_create\b", r"^src/(?!runtime/)",
+     "threads are the runtime's: a thread made elsewhere is invisible to `workers` and to the blocking monitor"),
+    ("thread_local in a header", r"\bthread_local\b", r"^src/.*\.h$",
+     "inlined into a coroutine its address may be kept over a suspension, when the task is on another worker already"),
+    ("fence", r"\batomic_thread_fence\b", r"^src/", "TSan does not model fences: use ordered operations"),
+    ("atomic shared_ptr", r"\batomic<\s*std::shared_ptr", r"^src/", "slow, and reported as a race by TSan on GCC 12"),
+    ("default order", r"\.(load\(\s*\)|(store|exchange|fetch_(add|sub|or|and))\([^,()]*\))(?=\s*[;)&|=<>!+\-*/?:])",
+     r"^src/(base|metrics|concurrent|runtime|sync|net|http2|upstream)/",
+     "orders are spelled out, so that a reader can look for the partner"),
+    ("clock", r"\b(steady|high_resolution)_clock::now\b", r"^src/(?!base/clock)",
+     "time is a parameter (base/clock.h), read once per loop turn"),
+    ("assert", r"(?<![_\w])assert\(|\babort\(\)|\bexit\(", r"^src/(?!base/check)",
+     "SLUICE_CHECK says what was expected and is on in release builds too"),
+    ("throw", r"\bthrow\b", r"^src/", "errors are values (base/error.h); no exception crosses an interface"),
+    ("console", r"\bstd::c(out|err)\b|\b(printf|puts)\(", r"^src/(?!base/check)", "logs go through base/log.h"),
+    ("rand", r"\bs?rand\(|\brandom_device\b", r"^src/(?!base/random)", "base/random.h, so that a seed can be printed and replayed"),
+    ("sleep in a test", r"\b(sleep_for|sleep_until|usleep|nanosleep)\b", r"^tests/",
+     "a test waits for a state it can observe, not for time to pass (tests/support)"),
+    ("disabled test", r"\bDISABLED_|\bGTEST_SKIP\b", r"^tests/", "a test that does not run shows nothing"),
+]
+
+# Applied to every line of every text file, comments included.
+LINE_RULES = [
+    ("unfinished", r"\b(TODO|FIXME|XXX)\b", r"^(src|cmd|proto|config|tests|deploy|docs|cmake|README)",
+     "what is not done is written down as an issue, not left in the code"),
+    ("tab", r"\t", r"\.(h|cc|py|sh|md|yaml|proto|cmake|txt)$", "indent with spaces"),
+    ("trailing space", r"[ \t]+$", r"\.(h|cc|py|sh|md|yaml|proto|cmake|txt)$|^tests/run|^\.ci/", "it is noise in every diff"),
+    ("path of one machine", r"(?<![\w.])/(home|work|root)/\w", r".", "the project must mean the same on every machine"),
+]
+
+# The longest a source file may be: one idea a file, and a reader can hold it.
+LINES_MAX = 400
+
+# (path pattern, rule's name, reason). One that excuses nothing is reported: it is stale.
+EXCEPTIONS = [
+    (r"^tests/tidy/", "unfinished", "the checker and its test spell the words they look for"),
+    (r"^tests/tidy/tidy_test\.py$", "path of one machine", "the checker's test spells what it looks for"),
+    (r"^src/base/slice\.cc$", "throw", "out of memory has no value to return; it ends the process"),
+    (r"^src/concurrent/doubly_buffered_data\.h$", "throw", "passes on what the caller's own function threw"),
+    (r"^src/config/yaml_tree\.cc$", "throw", "yaml-cpp's event handlers can only be left by throwing; it is caught in the same file"),
+    (r"^src/http2/hpack/intern_table\.cc$", "rand", "seeds a hash table so that a peer cannot aim at one bucket; nothing to replay"),
+    (r"^src/admin/unix_socket\.cc$", "parks a worker", "runs on the thread that starts the daemon, before there are workers"),
+    (r"^src/admin/health_reporter\.cc$", "thread", "the control plane's own thread: gRPC's health service is not on a worker"),
+]

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# tidy.py ROOT: checks the tree against rules.py; prints "path:line: rule: what (why)" and exits 1 if anything is found.
+import os
+import re
+import sys
+
+import rules
+
+SOURCE = re.compile(r"\.(h|cc)$")
+COMMENTED = re.compile(r"\.(h|cc|proto|py|sh|cmake|yaml)$|CMakeLists\.txt$|^\.ci/run$")
+TEXT = re.compile(r"\.(h|cc|proto|py|sh|cmake|yaml|md|txt|service|json)$|^\.ci/run$")
+SKIPPED_FOLDERS = {"build", ".git", ".cache", "__pycache__", "node_modules"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+class Checker:
+    def __init__(self, root, exceptions=None):
+        self.root = root
+        self.findings = []
+        self.exceptions = rules.EXCEPTIONS if exceptions is None else exceptions
+        self.used = set()
+
+    def report(self, path, line, rule, what, why):
+        for index, (pattern, excused, _) in enumerate(self.exceptions):
+            if excused == rule and re.search(pattern, path):
+                self.used.add(index)
+                return
+        self.findings.append(f"{path}:{line}: {rule}: {what} ({why})")
+
+    def run(self):
+        paths = sorted(self.paths())
+        for path in paths:
+            with open(os.path.join(self.root, path), encoding="utf-8", errors="replace") as file:
+                text = file.read()
+            self.check_file(path, text)
+        for path in paths:
+            if path.endswith(".md") and (path.startswith("docs/") or "/" not in path):
+                self.check_links(path)
+        for index, (pattern, rule, _) in enumerate(self.exceptions):
+            if index not in self.used:
+                self.findings.append(
+                    f"tests/tidy/rules.py:1: stale exception: '{pattern}' for '{rule}' excuses nothing (remove it)")
+        return self.findings
+
+    def paths(self):
+        for folder, folders, files in os.walk(self.root):
+            folders[:] = [name for name in folders if name not in SKIPPED_FOLDERS]
+            for name in files:
+                path = os.path.relpath(os.path.join(folder, name), self.root)
+                if TEXT.search(path):
+                    yield path
+
+    def check_file(self, path, text):
+        lines = text.split("\n")
+        self.check_layout(path, text, lines)
+        for number, line in enumerate(lines, 1):
+            for name, pattern, where, why in rules.LINE_RULES:
+                if re.search(where, path) and re.search(pattern, line):
+                    self.report(path, number, name, line.strip()[:80], why)
+        if not SOURCE.search(path):
+            return
+        for number, line in enumerate(lines, 1):
+            match = INCLUDE.match(line)
+            if match:
+                self.check_include(path, number, match.group(2), match.group(1) == '"')
+        for number, line in enumerate(strip_comments_and_strings(text).split("\n"), 1):
+            for name, pattern, where, why in rules.BANNED:
+                if re.search(where, path) and re.search(pattern, line):
+                    self.report(path, number, name, line.strip()[:80], why)
+
+    def check_layout(self, path, text, lines):
+        if text and not text.endswith("\n"):
+            self.report(path, len(lines), "end of file", "no newline at the end", "it is noise in the next diff")
+        # x.cc beside x.h is told by x.h.
+        told = path.endswith(".cc") and os.path.exists(os.path.join(self.root, path[:-3] + ".h"))
+        if COMMENTED.search(path) and not told:
+            first = lines[1] if lines[0].startswith("#!") and len(lines) > 1 else lines[0]
+            mark = "// " if re.search(r"\.(h|cc|proto)$", path) else "# "
+            if not first.startswith(mark) or len(first) < 12:
+                self.report(path, 1, "purpose", f"the first line is not a comment ({mark}...)", "a file says first what it is for")
+        if path.endswith(".h") and "#pragma once" not in lines:
+            self.report(path, 1, "guard", "no #pragma once", "a header may be included twice")
+        if SOURCE.search(path) or path.endswith(".py"):
+            count = len(lines) - 1
+            if count > rules.LINES_MAX:
+                self.report(path, count, "file length", f"{count} lines, at most {rules.LINES_MAX}",
+                            "one idea a file: split it, or list it in rules.py with the reason")
+
+    def check_include(self, path, number, name, quoted):
+        for library, pattern, where, why in rules.LIBRARIES:
+            if re.search(pattern, name) and not re.search(where, path):
+                self.report(path, number, "library", f"{name} is {library}", why)
+        folder = path.split("/")[1] if path.startswith("src/") else None
+        target = name.split("/")[0]
+        if folder is None or not quoted or target not in rules.LAYERS or target == folder:
+            return
+        if folder not in rules.LAYERS:
+            self.report(path, number, "layer", f"src/{folder} is not in the table", "every folder has its place in the order")
+            return
+        allowed = list(rules.LAYERS[folder])
+        for layer, pattern, more in rules.LAYER_EXTENSIONS:
+            if layer == folder and re.search(pattern, path):
+                allowed += more
+        if target not in allowed and name not in allowed:
+            self.report(path, number, "layer", f"{folder} may not include {name}", rules.LAYER_REASONS[folder])
+
+    def check_links(self, path):
+        folder = os.path.dirname(os.path.join(self.root, path))
+        with open(os.path.join(self.root, path), encoding="utf-8") as file:
+            lines = without_code(file.read()).split("\n")
+        for number, line in enumerate(lines, 1):
+            for target in re.findall(r"\]\(([^)\s]+)\)", line):
+                if re.match(r"[a-z]+:", target):
+                    continue
+                name, _, anchor = target.partition("#")
+                full = os.path.normpath(os.path.join(folder, name)) if name else os.path.join(self.root, path)
+                if not os.path.exists(full):
+                    self.report(path, number, "link", f"{target} leads nowhere", "a page that points to nothing is wrong")
+                elif anchor and full.endswith(".md") and anchor not in anchors(full):
+                    self.report(path, number, "link", f"{target}: no such heading", "a page that points to nothing is wrong")
+
+
+def strip_comments_and_strings(text):
+    """The same number of lines with comments and literals blanked, so that a rule sees code only."""
+    token = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.S)
+
+    def blank(match):
+        return re.sub(r"[^\n]", " ", match.group(0))
+
+    return token.sub(blank, text)
+
+
+def without_code(text):
+    """Markdown with fenced blocks and inline code blanked: what looks like a link there is none."""
+    text = re.sub(r"^```.*?^```", lambda m: re.sub(r"[^\n]", " ", m.group(0)), text, flags=re.S | re.M)
+    return re.sub(r"`[^`\n]*`", "", text)
+
+
+def anchors(path):
+    with open(path, encoding="utf-8") as file:
+        text = re.sub(r"^```.*?^```", "", file.read(), flags=re.S | re.M)
+    found = set()
+    for heading in re.findall(r"^#+ +(.*)$", text, flags=re.M):
+        slug = re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
+        found.add(slug)
+    return found
+
+
+def main():
+    if len(sys.argv) != 2:
+        print("usage: tidy.py ROOT", file=sys.stderr)
+        return 2
+    findings = Checker(sys.argv[1]).run()
+    for finding in findings:
+        print(finding)
+    print(f"tidy: {len(findings)} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
