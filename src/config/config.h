@@ -1,4 +1,5 @@
-// Config: the whole configuration as one value, from YAML. Parsing builds it aside; nothing starts from a bad one.
+// Config: the whole configuration as one value, from YAML. Parsing builds it aside; nothing starts from a bad
+// one.
 #pragma once
 
 #include <chrono>
@@ -19,6 +20,7 @@ enum class LogLevel : uint8_t { kTrace, kDebug, kInfo, kWarn, kError, kOff };
 struct LogOptions {
   LogLevel level = LogLevel::kInfo;
   std::string path;  // empty: stderr
+  bool operator==(const LogOptions&) const = default;
 };
 
 struct AdminOptions {
@@ -26,6 +28,7 @@ struct AdminOptions {
   std::string grpc = "unix:/tmp/sluice-admin.sock";
   // HTTP/1.1 port for /metrics, /healthz, /readyz. Empty: none.
   std::string http;
+  bool operator==(const AdminOptions&) const = default;
 };
 
 struct Config {
@@ -39,23 +42,25 @@ struct Config {
   proxy::ForwardingOptions forwarding;
   // Endpoint lists changed by RPC are kept here over a restart. Empty: they are not.
   std::string state_file;
-  // SIGTERM: calls may go on for this long before the process ends.
+  // SIGTERM: calls may go on for this long before the process ends. 0..1h.
   std::chrono::milliseconds drain_timeout{30000};
-  // Secret of the fleet that seeds key hashes, so that a client cannot aim at one backend. All proxies of a service share it.
+  // Secret of the fleet that seeds key hashes, so that a client cannot aim at one backend. All proxies of a
+  // service share it.
   std::string hash_seed;
+  bool operator==(const Config&) const = default;
 };
 
 // One thing wrong: "file:line:column: path: what is wrong, what is allowed".
 struct ConfigError {
   std::string file;
-  int line = 0;    // from 1; 0: the file as a whole
+  int line = 0;  // from 1; 0: the file as a whole
   int column = 0;
   std::string path;  // "clusters[2].ring_points"
   std::string message;
   std::string ToString() const;
 };
 
-// All errors, in the order of the file, or none and a whole Config.
+// All errors, in the order of the file, and a default Config; or none and a whole one.
 struct ParseResult {
   Config config;
   std::vector<ConfigError> errors;
@@ -67,7 +72,8 @@ ParseResult Parse(std::string_view yaml, std::string_view file);
 // Reads and parses; a file that cannot be read is one error.
 ParseResult Load(const std::string& path);
 
-// What a reload cannot change in a running process: one message for each difference ("workers: ... needs a restart").
+// What a reload cannot change in a running process: one message for each difference ("workers: ... needs a
+// restart").
 std::vector<std::string> RestartOnlyChanges(const Config& running, const Config& wanted);
 
 }  // namespace sluice::config

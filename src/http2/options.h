@@ -18,22 +18,27 @@ struct SessionOptions {
   uint32_t frame_bytes_max = 16384;
   // Header list we accept, as RFC 9113 6.5.2 counts it. More is answered per stream. 1024..1 MiB.
   uint32_t header_list_bytes_max = 64 * 1024;
+  // Fields in one header list. More is answered per stream. 1..65536.
   uint32_t header_count_max = 256;
   // HPACK table we offer. 0..65536.
   uint32_t header_table_bytes = 4096;
   // Bytes of a header block still to be joined from CONTINUATIONs: beyond it the connection ends (ENHANCE_YOUR_CALM).
+  // 16 KiB..16 MiB.
   uint32_t header_block_bytes_max = 128 * 1024;
   // Output waiting for the socket above which DATA stays in its stream. 16 KiB..64 MiB.
   uint32_t output_bytes_max = 512 * 1024;
   // Queued replies to SETTINGS and PING plus RST_STREAMs not yet written; beyond it the connection ends (ENHANCE_YOUR_CALM).
+  // 16..1000000.
   uint32_t control_frames_max = 10000;
+  bool operator==(const SessionOptions&) const = default;
 };
 
 struct KeepaliveOptions {
-  // A PING after this much silence. 0: none.
+  // A PING after this much silence. 0: none. 0..24h.
   std::chrono::milliseconds interval{0};
-  // The connection ends if no byte has come this long after the PING.
+  // The connection ends if no byte has come this long after the PING. 1ms..1h.
   std::chrono::milliseconds timeout{20000};
+  bool operator==(const KeepaliveOptions&) const = default;
 };
 
 }  // namespace sluice::http2

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -40,11 +41,15 @@ struct ClusterOptions {
   uint32_t pending_calls_max = 1024;
   // A removed endpoint's calls may go on for this long, then they are reset. 0..1h.
   std::chrono::milliseconds drain_timeout{30000};
-  // A connection without calls is closed after this. 0: never.
+  // A connection without calls is closed after this. 0: never. 0..24h.
   std::chrono::milliseconds idle_timeout{300000};
   http2::KeepaliveOptions keepalive;
   http2::SessionOptions http2;
+  bool operator==(const ClusterOptions&) const = default;
 };
 inline constexpr size_t kEndpointsMax = 10000;
+// Points of one cluster's ring: the sum of ring_points times weight. Bounds its memory and the time to build it; a list
+// that would need more is refused.
+inline constexpr size_t kRingPointsMax = 4 * 1024 * 1024;
 
 }  // namespace sluice::upstream

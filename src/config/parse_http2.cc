@@ -1,0 +1,31 @@
+// Options of an HTTP/2 session and its keepalive: the maps `http2` and `keepalive` of a listener or cluster.
+#include "config/parsers.h"
+
+namespace sluice::config {
+
+using namespace std::chrono_literals;
+
+void ParseSession(Reader& reader, const Node& node, std::string path, http2::SessionOptions* out) {
+  constexpr uint32_t kKiB = 1024;
+  constexpr uint32_t kMiB = 1024 * 1024;
+  constexpr uint32_t kWindowMax = (1u << 31) - 1;  // RFC 9113 6.9.1
+  Section section(reader, node, std::move(path));
+  section.Number("concurrent_streams_max", {1, kWindowMax}, &out->concurrent_streams_max);
+  section.Bytes("stream_window_bytes", {65535, kWindowMax}, &out->stream_window_bytes);
+  section.Bytes("connection_window_bytes", {65535, kWindowMax}, &out->connection_window_bytes);
+  section.Bytes("frame_bytes_max", {16384, (1u << 24) - 1}, &out->frame_bytes_max);  // RFC 9113 6.5.2
+  section.Bytes("header_list_bytes_max", {kKiB, kMiB}, &out->header_list_bytes_max);
+  section.Number("header_count_max", {1, 65536}, &out->header_count_max);
+  section.Bytes("header_table_bytes", {0, 65536}, &out->header_table_bytes);
+  section.Bytes("header_block_bytes_max", {16 * kKiB, 16 * kMiB}, &out->header_block_bytes_max);
+  section.Bytes("output_bytes_max", {16 * kKiB, 64 * kMiB}, &out->output_bytes_max);
+  section.Number("control_frames_max", {16, 1000000}, &out->control_frames_max);
+}
+
+void ParseKeepalive(Reader& reader, const Node& node, std::string path, http2::KeepaliveOptions* out) {
+  Section section(reader, node, std::move(path));
+  section.Duration("interval", {0ms, 24h}, &out->interval);
+  section.Duration("timeout", {1ms, 1h}, &out->timeout);
+}
+
+}  // namespace sluice::config

@@ -1,0 +1,206 @@
+// Routes: their conditions, and the rules that hold among them and with the clusters.
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "config/parsers.h"
+#include "config/route_cover.h"
+#include "config/suggest.h"
+#include "config/text.h"
+#include "config/values.h"
+
+namespace sluice::config {
+namespace {
+
+using namespace std::chrono_literals;
+using proxy::HashBy;
+using proxy::MetadataMatch;
+using proxy::RouteOptions;
+
+constexpr std::string_view kHashBys = "random, method, peer, {metadata: name}";
+
+bool AllOf(std::string_view text, bool (*allowed)(char)) {
+  return std::all_of(text.begin(), text.end(), allowed);
+}
+bool IsVisible(char c) { return c > ' ' && c <= '~'; }
+bool IsPathSegment(char c) { return IsVisible(c) && c != '/'; }
+// gRPC's ASCII-Value (gRPC over HTTP/2, "Custom-Metadata").
+bool IsValueChar(char c) { return c >= ' ' && c <= '~'; }
+// RFC 9110 5.6.2 tchar, without upper case: RFC 9113 8.2.1.
+bool IsNameChar(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+         std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+}
+
+// Reports at the key; true if the name is there and legal.
+bool ParseMetadataName(Section& section, std::string_view key, std::string* out) {
+  std::string name;
+  if (section.Require(key) == nullptr || !section.Text(key, &name)) return false;
+  if (name.empty() || name.size() > kNameBytesMax || !AllOf(name, IsNameChar)) {
+    section.Fail(key,
+                 Cat(Shown(name), " is not a metadata name: lower case letters, digits, - _ . and such"));
+    return false;
+  }
+  *out = std::move(name);
+  return true;
+}
+
+// A text condition of the path or authority; empty means any.
+void ParseCondition(Section& section, std::string_view key, bool (*allowed)(char), std::string_view what,
+                    std::string* out) {
+  std::string text;
+  if (!section.Text(key, &text)) return;
+  if (AllOf(text, allowed)) {
+    *out = std::move(text);
+  } else {
+    section.Fail(key, Cat(Shown(text), " is not ", what));
+  }
+}
+
+void ParsePath(Section& section, RouteOptions* out) {
+  ParseCondition(section, "service", IsPathSegment, "a service name like pkg.Service, without /",
+                 &out->service);
+  ParseCondition(section, "method", IsPathSegment, "a method name like Get, without /", &out->method);
+  ParseCondition(section, "prefix", IsVisible, "the start of a path like /pkg.Service/Get", &out->prefix);
+  if (!out->prefix.empty() && out->prefix[0] != '/') {
+    section.Fail("prefix", Cat(Shown(out->prefix), " does not begin with /, but every path does"));
+  }
+  if (!out->method.empty() && out->service.empty())
+    section.Fail("method", "is only allowed together with service");
+  if (!out->prefix.empty() && !out->service.empty())
+    section.Fail("prefix", "is not allowed together with service");
+}
+
+void ParseAuthority(Section& section, RouteOptions* out) {
+  ParseCondition(section, "authority", IsPathSegment, "an authority like users.example.com", &out->authority);
+  const size_t star = out->authority.rfind('*');
+  if (star == out->authority.npos) return;
+  if (star != 0 || out->authority.size() < 3 || out->authority[1] != '.') {
+    section.Fail("authority", Cat(Shown(out->authority), ": * is only allowed as in *.example.com"));
+  }
+}
+
+void ParseMatch(Reader& reader, const Node& node, std::string path, MetadataMatch* out) {
+  Section section(reader, node, std::move(path));
+  ParseMetadataName(section, "name", &out->name);
+  bool present = true;
+  const bool has_present = section.Find("present") != nullptr;
+  section.Bool("present", &present);
+  if (!present) section.Fail("present", "false is not supported; only true is allowed");
+  const bool exact = section.Text("exact", &out->value);
+  const bool prefix = section.Text("prefix", &out->value);
+  if (int{has_present} + int{exact} + int{prefix} > 1) {
+    reader.Fail(node, section.path(), "has more than one of exact, prefix, present; one is allowed");
+  }
+  if (exact) out->kind = MetadataMatch::Kind::kExact;
+  if (prefix) out->kind = MetadataMatch::Kind::kPrefix;
+  if (!AllOf(out->value, IsValueChar)) {
+    section.Fail(exact ? "exact" : "prefix", Cat(Shown(out->value), " is not printable ASCII"));
+  }
+}
+
+void ParseHashBy(Reader& reader, const Node& node, const std::string& path, HashBy* out) {
+  constexpr std::array<std::pair<std::string_view, HashBy::Kind>, 3> kKinds = {
+      {{"random", HashBy::Kind::kRandom}, {"method", HashBy::Kind::kMethod}, {"peer", HashBy::Kind::kPeer}}};
+  if (node.kind == Node::Kind::kMap) {
+    Section section(reader, node, path);
+    if (ParseMetadataName(section, "metadata", &out->metadata)) out->kind = HashBy::Kind::kMetadata;
+    return;
+  }
+  if (node.kind == Node::Kind::kScalar) {
+    for (const auto& [name, kind] : kKinds) {
+      if (node.text != name) continue;
+      out->kind = kind;
+      return;
+    }
+  }
+  const std::string shown = node.kind == Node::Kind::kScalar ? Shown(node.text) + " " : "";
+  reader.Fail(node, path, Cat(shown, "is not one of: ", kHashBys));
+}
+
+void ParseRetry(Reader& reader, const Node& node, std::string path, proxy::RetryOptions* out) {
+  Section section(reader, node, std::move(path));
+  section.Number("attempts", {1, 10}, &out->attempts_max);
+  section.Bytes("buffer", {0, 16 * 1024 * 1024}, &out->buffer_bytes_max);
+}
+
+void ParseClusterName(Section& section, const std::vector<upstream::ClusterOptions>& clusters,
+                      std::string* out) {
+  if (section.Require("cluster") == nullptr || !section.Text("cluster", out)) return;
+  std::vector<std::string_view> names;
+  for (const auto& cluster : clusters) {
+    if (cluster.name == *out && !out->empty()) return;
+    if (!cluster.name.empty()) names.push_back(cluster.name);
+  }
+  const std::string_view near = section.reader().full() ? "" : Suggest(*out, names);
+  if (names.size() > 10) names.resize(10);
+  section.Fail("cluster",
+               Cat("no cluster is named ", Shown(*out),
+                   near.empty() ? Cat("; there are: ", Join(names)) : Cat("; did you mean \"", near, "\"?")));
+}
+
+void ParseRoute(Reader& reader, const Node& node, const std::string& path,
+                const std::vector<upstream::ClusterOptions>& clusters, RouteOptions* out) {
+  Section section(reader, node, path);
+  out->name = path;
+  ParseName(section, "name", &out->name);
+  ParsePath(section, out);
+  ParseAuthority(section, out);
+  section.Each("metadata", kMetadataMatchesMax, [&](const Node& item, std::string item_path) {
+    ParseMatch(reader, item, std::move(item_path), &out->metadata.emplace_back());
+  });
+  ParseClusterName(section, clusters, &out->cluster);
+  if (const Node* hash_by = section.Find("hash_by")) {
+    ParseHashBy(reader, *hash_by, section.PathOf("hash_by"), &out->hash_by);
+  }
+  section.Duration("timeout", {0ms, 24h}, &out->timeout);
+  if (const Node* retry = section.Find("retry"))
+    ParseRetry(reader, *retry, section.PathOf("retry"), &out->retry);
+}
+
+// A dead route is always a mistake in the order, and calls would silently go elsewhere.
+void CheckReachable(Reader& reader, const Node& node, const std::string& path,
+                    const std::vector<RouteOptions>& before, const std::vector<std::string>& paths,
+                    const RouteOptions& route) {
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (!Covers(before[i], route)) continue;
+    reader.Fail(node, path, Cat("never takes a call: ", paths[i], " before it takes them all"));
+    return;
+  }
+}
+
+}  // namespace
+
+void ParseRoutes(Section& root, const std::vector<upstream::ClusterOptions>& clusters,
+                 std::vector<RouteOptions>* out) {
+  const Node* routes = root.Find("routes");
+  if (routes == nullptr && clusters.size() == 1) {
+    RouteOptions& all = out->emplace_back();
+    all.name = "default";
+    all.cluster = clusters[0].name;
+    return;
+  }
+  if (routes == nullptr && clusters.size() > 1) {
+    root.Require("routes");  // which cluster would a call go to?
+    return;
+  }
+  std::map<std::string, std::string> names;
+  std::vector<std::string> paths;  // of the routes in *out
+  const bool listed = root.Each("routes", kRoutesMax, [&](const Node& node, std::string path) {
+    RouteOptions route;
+    // A route with a mistake has conditions nobody wrote; only whole ones are compared.
+    const size_t errors_before = root.reader().error_count();
+    ParseRoute(root.reader(), node, path, clusters, &route);
+    const auto [first, added] = names.emplace(route.name, path);
+    if (!added) {
+      root.reader().Fail(node, path, Cat("name ", Shown(route.name), " is also that of ", first->second));
+    }
+    if (root.reader().error_count() != errors_before) return;
+    CheckReachable(root.reader(), node, path, *out, paths, route);
+    paths.push_back(path);
+    out->push_back(std::move(route));
+  });
+  if (listed && names.empty()) root.Fail("routes", "is empty; leave the key out or write at least one route");
+}
+
+}  // namespace sluice::config

@@ -1,0 +1,26 @@
+// What a running process cannot take from a new configuration.
+#include "config/config.h"
+#include "config/text.h"
+#include "config/values.h"
+
+namespace sluice::config {
+
+std::vector<std::string> RestartOnlyChanges(const Config& running, const Config& wanted) {
+  std::vector<std::string> out;
+  const auto compare = [&out](std::string_view key, const std::string& now, const std::string& then) {
+    if (now != then) out.push_back(Cat(key, ": from ", now, " to ", then, " needs a restart"));
+  };
+  const auto& a = running.runtime;
+  const auto& b = wanted.runtime;
+  compare("workers", std::to_string(a.workers), std::to_string(b.workers));
+  compare("blocking_threshold", FormatDuration(a.blocking_threshold), FormatDuration(b.blocking_threshold));
+  compare("blocking_threads", std::to_string(a.blocking_threads), std::to_string(b.blocking_threads));
+  // Sockets and files opened once, at the start.
+  compare("admin.grpc", Shown(running.admin.grpc), Shown(wanted.admin.grpc));
+  compare("admin.http", Shown(running.admin.http), Shown(wanted.admin.http));
+  compare("log.path", Shown(running.log.path), Shown(wanted.log.path));
+  compare("state_file", Shown(running.state_file), Shown(wanted.state_file));
+  return out;
+}
+
+}  // namespace sluice::config

@@ -1,0 +1,258 @@
+#include "config/section.h"
+
+#include <algorithm>
+#include <set>
+
+#include "config/suggest.h"
+#include "config/text.h"
+#include "config/values.h"
+
+namespace sluice::config {
+namespace {
+
+std::string_view KindName(Node::Kind kind) {
+  switch (kind) {
+    case Node::Kind::kNull:
+      return "no value";
+    case Node::Kind::kScalar:
+      return "a single value";
+    case Node::Kind::kList:
+      return "a list";
+    case Node::Kind::kMap:
+      return "a map";
+  }
+  return "";
+}
+
+// "clusters[12].name" -> "clusters[].name"
+std::string Pattern(const std::string& path) {
+  std::string out;
+  bool inside = false;
+  for (char c : path) {
+    if (c == ']') inside = false;
+    if (!inside) out += c;
+    if (c == '[') inside = true;
+  }
+  return out;
+}
+
+}  // namespace
+
+void Reader::Fail(const Node& at, std::string path, std::string message) {
+  if (errors_.size() >= kErrorsMax) {
+    ++not_kept_;
+    return;
+  }
+  errors_.push_back(ConfigError{file_, at.line, at.column, std::move(path), std::move(message)});
+}
+
+void Reader::Know(const std::string& path) {
+  if (known_ != nullptr) known_->insert(Pattern(path));
+}
+
+std::vector<ConfigError> Reader::TakeErrors() {
+  std::stable_sort(errors_.begin(), errors_.end(), [](const ConfigError& a, const ConfigError& b) {
+    return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+  });
+  if (not_kept_ > 0) {
+    errors_.push_back(ConfigError{file_, 0, 0, "", Cat("and ", not_kept_, " more errors, not shown")});
+  }
+  return std::move(errors_);
+}
+
+Section::Section(Reader& reader, const Node& node, std::string path)
+    : reader_(reader), node_(node), path_(std::move(path)) {
+  if (node.kind == Node::Kind::kMap) {
+    CheckKeys();
+  } else if (node.kind != Node::Kind::kNull) {
+    reader_.Fail(node, path_, Cat(KindName(node.kind), "; a map (key: value) is allowed"));
+  }
+}
+
+Section::~Section() { ReportUnknown(); }
+
+// Duplicates would make a reader of the file and the program see different values.
+void Section::CheckKeys() {
+  std::set<std::string_view> seen;
+  for (size_t i = 0; i + 1 < node_.items.size(); i += 2) {
+    const Node& key = *node_.items[i];
+    if (key.kind != Node::Kind::kScalar) {
+      reader_.Fail(key, path_, Cat(KindName(key.kind), " as a key; a word is allowed"));
+    } else if (!seen.insert(key.text).second) {
+      reader_.Fail(key, PathOf(key.text), "the key is there twice");
+    }
+  }
+}
+
+void Section::ReportUnknown() {
+  for (size_t i = 0; i + 1 < node_.items.size() && node_.kind == Node::Kind::kMap; i += 2) {
+    const Node& key = *node_.items[i];
+    if (key.kind != Node::Kind::kScalar) continue;
+    if (std::find(asked_.begin(), asked_.end(), key.text) != asked_.end()) continue;
+    const std::string_view near = reader_.full() ? "" : Suggest(key.text, asked_);
+    std::string help =
+        near.empty() ? Cat("; allowed: ", Join(asked_)) : Cat("; did you mean \"", near, "\"?");
+    reader_.Fail(key, PathOf(key.text), "unknown key" + help);
+  }
+}
+
+std::string Section::PathOf(std::string_view key) const {
+  // A hostile key must not fill the log; legal ones are short.
+  std::string shown = Shown(key);
+  shown = shown.substr(1, shown.size() - 2);
+  return path_.empty() ? shown : Cat(path_, ".", shown);
+}
+
+const Node* Section::Lookup(std::string_view key) const {
+  if (node_.kind != Node::Kind::kMap) return nullptr;
+  for (size_t i = 0; i + 1 < node_.items.size(); i += 2) {
+    const Node& name = *node_.items[i];
+    if (name.kind == Node::Kind::kScalar && name.text == key) return node_.items[i + 1];
+  }
+  return nullptr;
+}
+
+const Node* Section::Find(std::string_view key) {
+  if (std::find(asked_.begin(), asked_.end(), key) == asked_.end()) asked_.push_back(key);
+  reader_.Know(PathOf(key));
+  return Lookup(key);
+}
+
+const Node* Section::Require(std::string_view key) {
+  const Node* value = Find(key);
+  const bool map =
+      node_.kind == Node::Kind::kMap || node_.kind == Node::Kind::kNull;  // else reported already
+  if (value == nullptr && map) reader_.Fail(node_, PathOf(key), "is missing");
+  return value;
+}
+
+void Section::Fail(std::string_view key, std::string message) {
+  const Node* value = Lookup(key);
+  reader_.Fail(value != nullptr ? *value : node_, PathOf(key), std::move(message));
+}
+
+const std::string* Section::Scalar(const Node& node, const std::string& path, std::string_view allowed) {
+  if (node.kind == Node::Kind::kScalar) return &node.text;
+  reader_.Fail(node, path, Cat(KindName(node.kind), "; allowed: ", allowed));
+  return nullptr;
+}
+
+const std::string* Section::FindScalar(std::string_view key, std::string_view allowed) {
+  const Node* node = Find(key);
+  return node == nullptr ? nullptr : Scalar(*node, PathOf(key), allowed);
+}
+
+void Section::Bool(std::string_view key, bool* out) {
+  constexpr std::string_view kAllowed = "true, false";
+  const std::string* text = FindScalar(key, kAllowed);
+  if (text == nullptr) return;
+  if (*text == "true" || *text == "false") {
+    *out = *text == "true";
+  } else {
+    Fail(key, Cat(Shown(*text), " is not one of: ", kAllowed));
+  }
+}
+
+void Section::ReadNumber(std::string_view key, Range<uint64_t> range, uint64_t* out) {
+  const std::string allowed = Cat("a whole number in [", range.min, ", ", range.max, "]");
+  const std::string* text = FindScalar(key, allowed);
+  if (text == nullptr) return;
+  const auto value = ParseUnsigned(*text);
+  if (value && *value >= range.min && *value <= range.max) {
+    *out = *value;
+  } else {
+    Fail(key, Cat(Shown(*text), " is not ", allowed));
+  }
+}
+
+void Section::Bytes(std::string_view key, Range<uint32_t> range, uint32_t* out) {
+  const std::string allowed = Cat("a size in [", FormatBytes(range.min), ", ", FormatBytes(range.max),
+                                  "] (bytes, or with KiB, MiB, GiB)");
+  const std::string* text = FindScalar(key, allowed);
+  if (text == nullptr) return;
+  const auto value = ParseBytes(*text);
+  if (value && *value >= range.min && *value <= range.max) {
+    *out = static_cast<uint32_t>(*value);
+  } else {
+    Fail(key, Cat(Shown(*text), " is not ", allowed));
+  }
+}
+
+void Section::Decimal(std::string_view key, Range<double> range, double* out) {
+  const std::string allowed =
+      Cat("a number in [", FormatDecimal(range.min), ", ", FormatDecimal(range.max), "]");
+  const std::string* text = FindScalar(key, allowed);
+  if (text == nullptr) return;
+  const auto value = ParseDecimal(*text);
+  if (value && *value >= range.min && *value <= range.max) {
+    *out = *value;
+  } else {
+    Fail(key, Cat(Shown(*text), " is not ", allowed));
+  }
+}
+
+void Section::Duration(std::string_view key, Range<std::chrono::milliseconds> range,
+                       std::chrono::milliseconds* out) {
+  const std::string allowed = Cat("a time in [", FormatDuration(range.min), ", ", FormatDuration(range.max),
+                                  "] (with a unit: ms, s, m, h)");
+  const std::string* text = FindScalar(key, allowed);
+  if (text == nullptr) return;
+  const auto value = ParseDuration(*text);
+  if (value && *value >= range.min && *value <= range.max) {
+    *out = *value;
+  } else {
+    Fail(key, Cat(Shown(*text), " is not ", allowed));
+  }
+}
+
+void Section::Mode(std::string_view key, uint32_t* out) {
+  constexpr std::string_view kAllowed = "an octal file mode like \"0660\"";
+  const std::string* text = FindScalar(key, kAllowed);
+  if (text == nullptr) return;
+  if (const auto value = ParseMode(*text)) {
+    *out = *value;
+  } else {
+    Fail(key, Cat(Shown(*text), " is not ", kAllowed));
+  }
+}
+
+bool Section::Text(std::string_view key, std::string* out) {
+  const std::string* text = FindScalar(key, "a text");
+  if (text == nullptr) return false;
+  if (text->size() > kTextBytesMax) {
+    Fail(key, Cat(text->size(), " bytes; at most ", kTextBytesMax, " are allowed"));
+    return false;
+  }
+  *out = *text;
+  return true;
+}
+
+int Section::ReadChoice(std::string_view key, const std::vector<std::string_view>& names) {
+  const std::string allowed = Join(names);
+  const std::string* text = FindScalar(key, allowed);
+  if (text == nullptr) return -1;
+  const auto found = std::find(names.begin(), names.end(), *text);
+  if (found != names.end()) return static_cast<int>(found - names.begin());
+  Fail(key, Cat(Shown(*text), " is not one of: ", allowed));
+  return -1;
+}
+
+bool Section::Each(std::string_view key, size_t items_max,
+                   absl::FunctionRef<void(const Node&, std::string)> fn) {
+  const Node* list = Find(key);
+  if (list == nullptr) return false;
+  if (list->kind == Node::Kind::kNull) return true;
+  if (list->kind != Node::Kind::kList) {
+    Fail(key, Cat(KindName(list->kind), "; a list is allowed"));
+    return false;
+  }
+  if (list->items.size() > items_max) {
+    Fail(key, Cat(list->items.size(), " items; at most ", items_max, " are allowed"));
+    return false;
+  }
+  const std::string path = PathOf(key);
+  for (size_t i = 0; i < list->items.size(); ++i) fn(*list->items[i], Cat(path, "[", i, "]"));
+  return true;
+}
+
+}  // namespace sluice::config

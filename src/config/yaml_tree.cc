@@ -1,0 +1,199 @@
+#include "config/yaml_tree.h"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include <exception>
+#include <istream>
+#include <streambuf>
+
+namespace sluice::config {
+namespace {
+
+// What ends the building; never leaves this file.
+struct Stop {
+  int line;
+  int column;
+  std::string message;
+};
+
+// Reads a string_view without copying it.
+class ViewBuffer : public std::streambuf {
+ public:
+  explicit ViewBuffer(std::string_view view) {
+    char* begin = const_cast<char*>(view.data());  // never written: there is no put area
+    setg(begin, begin, begin + view.size());
+  }
+};
+
+// yaml-cpp takes 0x04 for the end of the input and would silently drop the rest, and it guesses encodings
+// from NULs. YAML 1.2.2 5.1 allows no such character anyway.
+void CheckCharacters(std::string_view yaml) {
+  int line = 1;
+  int column = 1;
+  for (unsigned char c : yaml) {
+    if (c == '\n') {
+      ++line;
+      column = 1;
+      continue;
+    }
+    if ((c < 0x20 && c != '\t' && c != '\r') || c == 0x7f) {
+      throw Stop{line, column, "a control character; only UTF-8 text is allowed"};
+    }
+    ++column;
+  }
+}
+
+}  // namespace
+
+// Collects the events of one document. Invariant: open_ holds the containers begun and not ended, outermost
+// first.
+class YamlTree::Builder : public YAML::EventHandler {
+ public:
+  explicit Builder(YamlTree* tree) : tree_(tree) {}
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (++documents_ > 1)
+      throw Stop{mark.line + 1, mark.column + 1, "a second document; only one is allowed"};
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { Leaf(mark, anchor); }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    RefuseTag(mark, tag);
+    Node* node = Leaf(mark, anchor);
+    node->kind = Node::Kind::kScalar;
+    node->text = value;
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    if (anchor >= anchors_.size() || anchors_[anchor] == nullptr) Fail(mark, "an alias without its anchor");
+    Node* node = anchors_[anchor];
+    if (!node->complete) Fail(mark, "an alias inside its own anchor");
+    Attach(mark, node);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    Open(mark, tag, anchor, Node::Kind::kList);
+  }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value) override {
+    Open(mark, tag, anchor, Node::Kind::kMap);
+  }
+  void OnSequenceEnd() override { Close(); }
+  void OnMapEnd() override { Close(); }
+
+ private:
+  [[noreturn]] static void Fail(const YAML::Mark& mark, std::string message) {
+    throw Stop{mark.line + 1, mark.column + 1, std::move(message)};
+  }
+
+  // "?" and "!" are the parser's words for an untagged plain or quoted scalar (YAML 1.2.2 6.9.1).
+  static void RefuseTag(const YAML::Mark& mark, const std::string& tag) {
+    if (!tag.empty() && tag != "?" && tag != "!") Fail(mark, "tags are not supported");
+  }
+
+  Node* Make(const YAML::Mark& mark, YAML::anchor_t anchor) {
+    Node* node = &tree_->nodes_.emplace_back();
+    node->line = mark.line + 1;
+    node->column = mark.column + 1;
+    if (anchor != 0) {  // 0: none. The parser counts them from 1.
+      if (anchors_.size() <= anchor) anchors_.resize(anchor + 1);
+      anchors_[anchor] = node;
+    }
+    return node;
+  }
+
+  Node* Leaf(const YAML::Mark& mark, YAML::anchor_t anchor) {
+    Node* node = Make(mark, anchor);
+    Attach(mark, node);
+    return node;
+  }
+
+  void Open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, Node::Kind kind) {
+    RefuseTag(mark, tag);
+    if (open_.size() >= kDepthMax) FailDepth(mark);
+    Node* node = Make(mark, anchor);
+    node->kind = kind;
+    node->height = 1;
+    node->complete = false;
+    // Attached now, so that the children of a map stay in order; its size and height are added when it
+    // closes.
+    if (!open_.empty()) open_.back()->items.push_back(node);
+    if (open_.empty()) tree_->root_ = node;
+    open_.push_back(node);
+    Count(mark, 1);
+  }
+
+  void Close() {
+    Node* node = open_.back();
+    open_.pop_back();
+    node->complete = true;
+    if (!open_.empty()) Grow(open_.back(), node);
+  }
+
+  // Adds a whole node (a leaf or an alias's target) to the innermost open container.
+  void Attach(const YAML::Mark& mark, Node* node) {
+    Count(mark, node->nodes);
+    if (open_.size() + node->height > kDepthMax) FailDepth(mark);
+    if (open_.empty()) {
+      tree_->root_ = node;
+      return;
+    }
+    open_.back()->items.push_back(node);
+    Grow(open_.back(), node);
+  }
+
+  static void Grow(Node* parent, const Node* child) {
+    parent->nodes += child->nodes;
+    parent->height = std::max(parent->height, child->height + 1);
+  }
+
+  void Count(const YAML::Mark& mark, size_t nodes) {
+    nodes_ += nodes;
+    if (nodes_ > kNodesMax)
+      Fail(mark, "more than " + std::to_string(kNodesMax) + " values, aliases written out");
+  }
+
+  [[noreturn]] static void FailDepth(const YAML::Mark& mark) {
+    Fail(mark, "nested deeper than " + std::to_string(kDepthMax) + " levels");
+  }
+
+  YamlTree* tree_;
+  std::vector<Node*> open_;
+  std::vector<Node*> anchors_;
+  size_t nodes_ = 0;
+  int documents_ = 0;
+};
+
+bool YamlTree::Build(std::string_view yaml, const std::string& file, std::vector<ConfigError>* errors) {
+  const auto fail = [&](int line, int column, std::string message) {
+    errors->push_back(ConfigError{file, line, column, "", std::move(message)});
+    return false;
+  };
+  nodes_.clear();
+  root_ = &nodes_.emplace_back();
+  if (yaml.size() > kFileBytesMax) {
+    return fail(0, 0, std::to_string(yaml.size()) + " bytes; at most 16MiB are allowed");
+  }
+  // The only place where exceptions are caught: yaml-cpp throws them, and so does the builder to leave its
+  // events.
+  try {
+    CheckCharacters(yaml);
+    ViewBuffer buffer(yaml);
+    std::istream stream(&buffer);
+    YAML::Parser parser(stream);
+    Builder builder(this);
+    while (parser.HandleNextDocument(builder)) {
+    }
+    return true;
+  } catch (const Stop& stop) {
+    return fail(stop.line, stop.column, stop.message);
+  } catch (const YAML::Exception& error) {
+    const bool marked = !error.mark.is_null();
+    return fail(marked ? error.mark.line + 1 : 0, marked ? error.mark.column + 1 : 0, "YAML: " + error.msg);
+  } catch (const std::exception& error) {
+    return fail(0, 0, std::string("YAML: ") + error.what());
+  }
+}
+
+}  // namespace sluice::config

@@ -1,0 +1,51 @@
+// YamlTree: YAML text as a bounded tree whose nodes know their line and column.
+//
+// Built on yaml-cpp's events, not its Node: Node forgets whether a scalar was quoted, hides that a key came
+// twice, and follows aliases without a bound. Here an alias is a second pointer to its anchor's node, and a
+// document whose aliases written out would exceed kNodesMax is an error at the alias that goes too far
+// ("billion laughs").
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "config/config.h"
+
+namespace sluice::config {
+
+inline constexpr size_t kFileBytesMax = 16 * 1024 * 1024;
+// Containers inside containers, aliases written out. The deepest legal key is at depth 5.
+inline constexpr size_t kDepthMax = 32;
+// Nodes, aliases written out: far above 100 clusters of 1000 endpoints.
+inline constexpr size_t kNodesMax = 1'000'000;
+
+struct Node {
+  enum class Kind : uint8_t { kNull, kScalar, kList, kMap };
+  Kind kind = Kind::kNull;
+  int line = 0;  // from 1
+  int column = 0;
+  std::string text;                // of a scalar
+  std::vector<const Node*> items;  // of a list; of a map: key, value, key, value
+  size_t nodes = 1;                // in the subtree, aliases written out
+  size_t height = 0;               // containers below and including this one
+  bool complete = true;            // false while its end has not been read: an alias to it would be endless
+};
+
+class YamlTree {
+ public:
+  // True, or false with one error appended (the parser cannot go on after a mistake in the syntax).
+  bool Build(std::string_view yaml, const std::string& file, std::vector<ConfigError>* errors);
+  // The document; a null node for an empty one.
+  const Node& root() const { return *root_; }
+
+ private:
+  class Builder;
+  std::deque<Node> nodes_;
+  const Node* root_ = nullptr;
+};
+
+}  // namespace sluice::config
