@@ -33,6 +33,8 @@ enum class ErrorKind : uint8_t {
   kDraining,           // the proxy or the endpoint is going away
   kMalformedRequest,   // the request breaks a rule that HTTP/2 framing does not cover
   kTooLarge,           // headers or metadata above a limit
+  kUpstreamCancelled,  // the upstream reset the stream with CANCEL
+  kUpstreamOverloaded, // the upstream reset the stream with ENHANCE_YOUR_CALM
 };
 
 enum class ErrorSource : uint8_t { kProxy, kDownstream, kUpstream };
