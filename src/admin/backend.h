@@ -1,7 +1,8 @@
-// Backend: what the admin RPC and the HTTP port may see and ask for. The server implements it; admin never owns anything.
+// Backend: what the admin RPC and the HTTP port may see and ask for. The server implements it; admin never
+// owns anything.
 //
-// Thread safety: every function may be called from any thread (gRPC's), may block for as long as its comment says, and
-// must not be called from a worker.
+// Thread safety: every function may be called from any thread (gRPC's), may block for as long as its comment
+// says, and must not be called from a worker.
 #pragma once
 
 #include <chrono>
@@ -18,17 +19,18 @@ namespace sluice::admin {
 struct EndpointView {
   std::string name, address;
   double weight = 1;
-  double share = 0;           // of keys, 0..1; 0 for draining ones
-  std::string state;          // "active", "draining" (in the list, takes no new calls), "removed" (calls in flight finish)
-  std::string connection;     // "connected", "connecting", "backoff", "idle"
+  double share = 0;  // of keys, 0..1; 0 for draining ones
+  std::string
+      state;  // "active", "draining" (in the list, takes no new calls), "removed" (calls in flight finish)
+  std::string connection;  // "connected", "connecting", "backoff", "idle"
   uint64_t in_flight = 0, calls = 0, failures = 0, connections = 0;
 };
 
 struct ClusterView {
   std::string name, policy;
-  uint64_t version = 0;       // grows by one with every change of the list
-  uint64_t digest = 0;        // of the ring: equal on all proxies with the same list
-  bool overridden = false;    // the list was changed by RPC and differs from the configuration's
+  uint64_t version = 0;     // grows by one with every change of the list
+  uint64_t digest = 0;      // of the ring: equal on all proxies with the same list
+  bool overridden = false;  // the list was changed by RPC and differs from the configuration's
   std::vector<EndpointView> endpoints;
 };
 
@@ -70,13 +72,15 @@ class Backend {
   virtual ServerView DescribeServer() = 0;
   // All clusters, or the one named; kNotFound.
   virtual base::Result<std::vector<ClusterView>> ListClusters(std::string_view name) = 0;
-  // Returns when every later call sees the new list. kNotFound, kInvalidArgument, kConflict, kIo (state file; nothing changed).
+  // Returns when every later call sees the new list. kNotFound, kInvalidArgument, kConflict, kIo (state file;
+  // nothing changed).
   virtual base::Result<ChangeResult> ChangeEndpoints(const EndpointChange& change) = 0;
   virtual ReloadResult Reload() = 0;
   // "trace".."off"; kInvalidArgument names what is allowed.
   virtual base::Status SetLogLevel(std::string_view level) = 0;
   virtual std::string LogLevel() = 0;
-  // Starts the drain and returns: not ready, GOAWAY, exit when calls are done or after the timeout (nullopt: the configured).
+  // Starts the drain and returns: not ready, GOAWAY, exit when calls are done or after the timeout (nullopt:
+  // the configured).
   virtual void Drain(std::optional<std::chrono::milliseconds> timeout) = 0;
   // Stops now.
   virtual void Stop() = 0;

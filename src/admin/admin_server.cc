@@ -1,0 +1,119 @@
+// Start: 1. parse the address; 2. claim a Unix path; 3. build and bind; 4. set the file's mode; 5. report
+// health. Shutdown: 1. health says NOT_SERVING to its watchers; 2. gRPC stops accepting and waits for
+// handlers; 3. the socket's file is removed (by gRPC, with its listener).
+#include "admin/admin_server.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/impl/service_type.h>
+
+#include <mutex>
+
+#include "admin/admin_service.h"
+#include "admin/health_reporter.h"
+#include "admin/listen_address.h"
+#include "admin/unix_socket.h"
+
+namespace sluice::admin {
+namespace {
+
+constexpr char kServiceName[] = "sluice.admin.v1.Admin";
+
+// Both act on all of the process's later servers, which is harmless: the admin server is the only one in a
+// daemon.
+void EnablePluginsOnce() {
+  static const bool done = [] {
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    return true;
+  }();
+  (void)done;
+}
+
+void SetLimits(grpc::ServerBuilder& builder) {
+  grpc::ResourceQuota quota("sluice-admin");
+  quota.SetMaxThreads(AdminServer::kThreadsMax);
+  quota.Resize(AdminServer::kMemoryBytesMax);
+  builder.SetResourceQuota(quota);
+  builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
+  builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
+  builder.SetMaxReceiveMessageSize(AdminServer::kRequestBytesMax);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, AdminServer::kStreamsPerConnectionMax);
+  // gRPC's default shares a TCP port with any other process that asks: two daemons would then answer in
+  // turns.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+}
+
+}  // namespace
+
+struct AdminServer::Impl {
+  // Calls are made in the order of the fields' life: the service outlives the server, the server the
+  // reporter.
+  std::unique_ptr<grpc::Service> service;
+  std::unique_ptr<grpc::Server> server;
+  std::unique_ptr<HealthReporter> reporter;
+  std::string address;
+  std::once_flag shut_down;
+};
+
+AdminServer::AdminServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+AdminServer::~AdminServer() { Shutdown(base::Nanos::zero()); }
+std::string AdminServer::address() const { return impl_->address; }
+
+base::Result<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string& text, Backend& backend) {
+  base::Result<ListenAddress> address = ParseListenAddress(text);
+  if (!address.ok()) return address.error();
+  std::optional<UnixSocketClaim> claim;  // until bound
+  if (address->is_unix()) {
+    base::Result<UnixSocketClaim> claimed = UnixSocketClaim::Claim(address->path);
+    if (!claimed.ok()) return claimed.error();
+    claim.emplace(std::move(*claimed));
+  }
+
+  EnablePluginsOnce();
+  auto impl = std::make_unique<Impl>();
+  impl->service = MakeAdminService(backend);
+  grpc::ServerBuilder builder;
+  SetLimits(builder);
+  int port = 0;
+  builder.AddListeningPort(address->ToString(), grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(impl->service.get());
+  impl->server = builder.BuildAndStart();
+  if (impl->server == nullptr || port == 0) {
+    return base::MakeError(base::ErrorKind::kIo, "cannot listen on " + address->ToString() +
+                                                     ": in use, not an address of this host, or not allowed");
+  }
+  if (claim) {
+    if (base::Status mode = claim->SetMode(); !mode.ok()) return mode.error();
+    claim.reset();
+  } else {
+    address->port = static_cast<uint16_t>(port);
+  }
+  impl->address = address->ToString();
+  grpc::HealthCheckServiceInterface* health = impl->server->GetHealthCheckService();
+  SLUICE_CHECK(health != nullptr);
+  impl->reporter = std::make_unique<HealthReporter>(
+      kHealthPeriod, [&backend] { return backend.Ready(); },
+      [health](bool ready) {
+        health->SetServingStatus("", ready);
+        health->SetServingStatus(kServiceName, ready);
+      });
+  return std::unique_ptr<AdminServer>(new AdminServer(std::move(impl)));
+}
+
+void AdminServer::Shutdown(base::Nanos grace) {
+  std::call_once(impl_->shut_down, [&] {
+    impl_->reporter.reset();
+    // A Watch ends only when its client goes, so it would use up the grace; Health::Shutdown tells it
+    // NOT_SERVING first.
+    impl_->server->GetHealthCheckService()->Shutdown();
+    const auto deadline =
+        std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::microseconds>(grace);
+    impl_->server->Shutdown(deadline);
+    impl_->server->Wait();
+  });
+}
+
+}  // namespace sluice::admin

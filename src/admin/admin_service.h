@@ -1,0 +1,17 @@
+// MakeAdminService: the RPCs of sluice.admin.v1.Admin, each one a call of the Backend.
+#pragma once
+
+#include <memory>
+
+#include "admin/backend.h"
+
+namespace grpc {
+class Service;
+}
+
+namespace sluice::admin {
+
+// A synchronous service: a handler may block for as long as the Backend does. `backend` must outlive it.
+std::unique_ptr<grpc::Service> MakeAdminService(Backend& backend);
+
+}  // namespace sluice::admin
