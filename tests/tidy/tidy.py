@@ -36,6 +36,7 @@ class Checker:
         for path in paths:
             if path.endswith(".md") and (path.startswith("docs/") or "/" not in path):
                 self.check_links(path)
+        self.check_page()
         for index, (pattern, rule, _) in enumerate(self.exceptions):
             if index not in self.used:
                 self.findings.append(
@@ -103,6 +104,19 @@ class Checker:
                 allowed += more
         if target not in allowed and name not in allowed:
             self.report(path, number, "layer", f"{folder} may not include {name}", rules.LAYER_REASONS[folder])
+
+    def check_page(self):
+        """The include table that people read must be the one that is held."""
+        path = "docs/architecture.md"
+        if not os.path.exists(os.path.join(self.root, path)):
+            return
+        with open(os.path.join(self.root, path), encoding="utf-8") as file:
+            rows = [[cell.strip() for cell in line.strip("|\n ").split("|")] for line in file if line.startswith("| ")]
+        shown = {row[0]: sorted(filter(None, row[2].split(", "))) if len(row) > 2 else [] for row in rows}
+        for layer, allowed in rules.LAYERS.items():
+            if shown.get(layer) != sorted(allowed):
+                self.report(path, 1, "table", f"{layer} shown as {shown.get(layer)}, held as {sorted(allowed)}",
+                            "the page and the check must not drift apart")
 
     def check_links(self, path):
         folder = os.path.dirname(os.path.join(self.root, path))

@@ -141,6 +141,12 @@ class TidyTest(unittest.TestCase):
         found = findings({"src/base/thing.cc": CODE}, [(r"thing\.cc$", "throw", "old")])
         self.assertIn("stale exception", found[0])
 
+    def test_the_page_must_show_the_table_that_is_held(self):
+        rows = [f"| {layer} | x | {', '.join(allowed)} |\n" for layer, allowed in rules.LAYERS.items()]
+        self.passes("docs/architecture.md", "".join(rows))
+        self.fails("docs/architecture.md", "".join(rows).replace("| base, runtime/waker.h |", "| base |"), "table")
+        self.fails("docs/architecture.md", "".join(rows[1:]), "table", "drift apart")
+
     def test_links_must_lead_somewhere(self):
         self.passes("docs/a.md", "# A b!\n[up](#a-b) [web](https://example.org) `[x](code)`\n")
         self.fails("docs/a.md", "[gone](b.md)\n", "link", "leads nowhere")
