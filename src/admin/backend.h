@@ -20,8 +20,8 @@ struct EndpointView {
   std::string name, address;
   double weight = 1;
   double share = 0;  // of keys, 0..1; 0 for draining ones
-  std::string
-      state;  // "active", "draining" (in the list, takes no new calls), "removed" (calls in flight finish)
+  // "active", "draining" (in the list, takes no new calls), "removed" (calls in flight finish)
+  std::string state;
   std::string connection;  // "connected", "connecting", "backoff", "idle"
   uint64_t in_flight = 0, calls = 0, failures = 0, connections = 0;
 };

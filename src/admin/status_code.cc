@@ -42,6 +42,8 @@ int StatusCode(base::ErrorKind kind) {
     case ErrorKind::kConnectFailed:
     case ErrorKind::kConnectionLost:
     case ErrorKind::kUpstreamReset:
+    case ErrorKind::kUpstreamCancelled:
+    case ErrorKind::kUpstreamOverloaded:
     case ErrorKind::kUpstreamRefused:
     case ErrorKind::kUpstreamProtocol:
     case ErrorKind::kUpstreamNoStatus:
