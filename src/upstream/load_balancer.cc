@@ -1,0 +1,86 @@
+#include "upstream/load_balancer.h"
+
+#include <bit>
+#include <cmath>
+#include <string_view>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/check.h"
+#include "base/hash.h"
+#include "upstream/hash_ring.h"
+#include "upstream/least_request.h"
+#include "upstream/round_robin.h"
+#include "upstream/shares.h"
+
+namespace sluice::upstream {
+namespace {
+
+class RingBalancer final : public LoadBalancer {
+ public:
+  explicit RingBalancer(HashRing ring) : ring_(std::move(ring)) {}
+  uint32_t Pick(const PickContext& context) const override { return ring_.Pick(context.key, context.ok); }
+  std::vector<double> Shares() const override { return ring_.Shares(); }
+  uint64_t Digest() const override { return ring_.Digest(); }
+  const HashRing& ring() const { return ring_; }
+
+ private:
+  HashRing ring_;
+};
+static_assert(LoadBalancer::kNone == HashRing::kNone);
+
+const HashRing* RingOf(const LoadBalancer* balancer) {
+  const auto* ring = dynamic_cast<const RingBalancer*>(balancer);
+  return ring == nullptr ? nullptr : &ring->ring();
+}
+
+std::unique_ptr<LoadBalancer> MakeRing(uint32_t ring_points, const std::vector<BalancerEndpoint>& endpoints,
+                                       const LoadBalancer* previous) {
+  std::vector<RingEndpoint> list;
+  list.reserve(endpoints.size());
+  for (const BalancerEndpoint& endpoint : endpoints) list.push_back({endpoint.name, endpoint.weight});
+  return std::make_unique<RingBalancer>(HashRing::Build(list, ring_points, RingOf(previous)));
+}
+
+}  // namespace
+
+uint64_t DigestOfWeights(Policy policy, const std::vector<BalancerEndpoint>& endpoints) {
+  uint64_t sum = 0;
+  for (const BalancerEndpoint& endpoint : endpoints) {
+    sum += base::Hash64(std::bit_cast<uint64_t>(endpoint.weight), base::Hash64(endpoint.name));
+  }
+  return base::Hash64(sum, static_cast<uint64_t>(policy) << 32 | endpoints.size());
+}
+
+std::unique_ptr<LoadBalancer> MakeLoadBalancer(Policy policy, uint32_t ring_points,
+                                               const std::vector<BalancerEndpoint>& endpoints,
+                                               uint32_t workers, const LoadBalancer* previous) {
+  switch (policy) {
+    case Policy::kRingHash:
+      return MakeRing(ring_points, endpoints, previous);
+    case Policy::kRoundRobin:
+      return std::make_unique<RoundRobin>(endpoints, workers);
+    case Policy::kLeastRequest:
+      return std::make_unique<LeastRequest>(endpoints);
+  }
+  SLUICE_CHECK(false);
+  return nullptr;
+}
+
+double MovedShare(const LoadBalancer& before, const std::vector<BalancerEndpoint>& before_endpoints,
+                  const LoadBalancer& after, const std::vector<BalancerEndpoint>& after_endpoints) {
+  const HashRing* ring_before = RingOf(&before);
+  const HashRing* ring_after = RingOf(&after);
+  if (ring_before != nullptr && ring_after != nullptr) return HashRing::MovedShare(*ring_before, *ring_after);
+  if (before_endpoints.empty() || after_endpoints.empty())
+    return before_endpoints.empty() == after_endpoints.empty() ? 0 : 1;
+  absl::flat_hash_map<std::string_view, double> differences;
+  std::vector<double> shares = before.Shares();
+  for (size_t i = 0; i < shares.size(); ++i) differences[before_endpoints[i].name] += shares[i];
+  shares = after.Shares();
+  for (size_t i = 0; i < shares.size(); ++i) differences[after_endpoints[i].name] -= shares[i];
+  double sum = 0;
+  for (const auto& [name, difference] : differences) sum += std::abs(difference);
+  return sum / 2;
+}
+
+}  // namespace sluice::upstream

@@ -1,0 +1,109 @@
+#include "upstream/round_robin.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "absl/container/inlined_vector.h"
+#include "base/check.h"
+#include "upstream/shares.h"
+
+namespace sluice::upstream {
+namespace {
+
+// Slots of each endpoint: its weight in steps, divided by what all have in common, and scaled down if that is
+// too many.
+std::vector<uint64_t> SlotCounts(const std::vector<BalancerEndpoint>& endpoints) {
+  std::vector<uint64_t> counts;
+  uint64_t total = 0, common = 0;
+  for (const BalancerEndpoint& endpoint : endpoints) {
+    double steps = std::round(endpoint.weight * RoundRobin::kWeightSteps);
+    counts.push_back(steps >= 1 ? static_cast<uint64_t>(std::min(steps, 1e9)) : 1);
+    common = std::gcd(common, counts.back());
+  }
+  for (uint64_t& count : counts) total += count /= common;
+  if (total <= RoundRobin::kScheduleMax) return counts;
+  double scale = static_cast<double>(RoundRobin::kScheduleMax) / static_cast<double>(total);
+  for (uint64_t& count : counts) {
+    count = std::max<uint64_t>(1, static_cast<uint64_t>(std::round(static_cast<double>(count) * scale)));
+  }
+  return counts;
+}
+
+// Slot j of an endpoint with c slots wants to stand at (2j + 1) / 2c of the circle; all slots in that order.
+// This is what smooth weighted round robin comes to, worked out once. Equal places go by name, so that lists
+// in any order agree.
+std::vector<uint32_t> MakeSchedule(const std::vector<BalancerEndpoint>& endpoints) {
+  struct Slot {
+    double place;
+    uint32_t index;
+  };
+  std::vector<uint64_t> counts = SlotCounts(endpoints);
+  std::vector<Slot> slots;
+  for (uint32_t i = 0; i < counts.size(); ++i) {
+    double c = static_cast<double>(counts[i]);
+    for (uint64_t j = 0; j < counts[i]; ++j) slots.push_back({(static_cast<double>(j) + 0.5) / c, i});
+  }
+  std::sort(slots.begin(), slots.end(), [&](const Slot& a, const Slot& b) {
+    return a.place != b.place ? a.place < b.place : endpoints[a.index].name < endpoints[b.index].name;
+  });
+  std::vector<uint32_t> schedule;
+  schedule.reserve(slots.size());
+  for (const Slot& slot : slots) schedule.push_back(slot.index);
+  return schedule;
+}
+
+}  // namespace
+
+RoundRobin::RoundRobin(const std::vector<BalancerEndpoint>& endpoints, uint32_t workers)
+    : endpoints_(endpoints.size()),
+      schedule_(MakeSchedule(endpoints)),
+      digest_(DigestOfWeights(Policy::kRoundRobin, endpoints)),
+      workers_(std::max(workers, 1u)),
+      cursors_(std::make_unique<Cursor[]>(workers_)) {}
+
+uint32_t RoundRobin::Pick(const PickContext& context) const {
+  if (schedule_.empty()) return kNone;
+  SLUICE_DCHECK(context.worker < workers_);
+  Cursor& cursor = cursors_[context.worker % workers_];
+  uint32_t at = cursor.next.load(std::memory_order_relaxed);
+  if (at == kUnset) [[unlikely]]
+    at = static_cast<uint32_t>(context.random % schedule_.size());
+  uint32_t index = schedule_[at];
+  if (!context.ok(index)) [[unlikely]]
+    return PickNext(at, context, cursor);
+  cursor.next.store(After(at), std::memory_order_relaxed);
+  return index;
+}
+
+// The endpoint of slot `at` refused. The cursor moves past the slot that is taken in its place, so that the
+// refused one's calls go round all others and not to its neighbour alone.
+uint32_t RoundRobin::PickNext(uint32_t at, const PickContext& context, Cursor& cursor) const {
+  absl::InlinedVector<bool, 64> asked(endpoints_, false);
+  asked[schedule_[at]] = true;
+  // Heavy endpoints fill the schedule, so the walk is bounded; those it did not come to are asked in the
+  // list's order.
+  size_t steps = std::min(schedule_.size() - 1, 4 * endpoints_);
+  for (uint32_t i = After(at); steps > 0; --steps, i = After(i)) {
+    uint32_t index = schedule_[i];
+    if (asked[index]) continue;
+    asked[index] = true;
+    if (!context.ok(index)) continue;
+    cursor.next.store(After(i), std::memory_order_relaxed);
+    return index;
+  }
+  cursor.next.store(After(at), std::memory_order_relaxed);
+  for (uint32_t index = 0; index < endpoints_; ++index) {
+    if (!asked[index] && context.ok(index)) return index;
+  }
+  return kNone;
+}
+
+std::vector<double> RoundRobin::Shares() const {
+  std::vector<double> shares(endpoints_, 0);
+  for (uint32_t index : schedule_) shares[index] += 1;
+  for (double& share : shares) share /= static_cast<double>(schedule_.size());
+  return shares;
+}
+
+}  // namespace sluice::upstream

@@ -1,0 +1,14 @@
+// What policies that go by weights alone have in common.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "upstream/load_balancer.h"
+
+namespace sluice::upstream {
+
+// Of the policy and the names with their weights, in whatever order they are listed.
+uint64_t DigestOfWeights(Policy policy, const std::vector<BalancerEndpoint>& endpoints);
+
+}  // namespace sluice::upstream
