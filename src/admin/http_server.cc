@@ -1,0 +1,197 @@
+// A connection: read a request (one deadline) -> answer (another) -> read the next, or close. Everything
+// below runs on the server's one thread; closing after an error response reads on for a moment, since data
+// unread at close makes the kernel send a reset that can destroy the response on its way (RFC 9112 9.6).
+#include "admin/http_server.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+#include <thread>
+
+#include "admin/http_routes.h"
+#include "admin/listen_address.h"
+#include "base/log.h"
+
+namespace sluice::admin {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using asio::ip::tcp;
+using Code = boost::system::error_code;
+
+// What every connection shares; the server's, and only its thread touches `open`.
+struct Shared {
+  Backend& backend;
+  HttpOptions options;
+  size_t open = 0;
+};
+
+// Lives as long as an operation of it does (each holds a shared_ptr).
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  Connection(tcp::socket socket, Shared& shared) : stream_(std::move(socket)), shared_(shared) {
+    ++shared_.open;
+  }
+  ~Connection() { --shared_.open; }
+
+  void Read() {
+    parser_.emplace();
+    parser_->header_limit(static_cast<uint32_t>(shared_.options.header_bytes_max));
+    parser_->body_limit(0);
+    stream_.expires_after(shared_.options.request_timeout);
+    http::async_read(stream_, buffer_, *parser_,
+                     [self = shared_from_this()](Code error, size_t) { self->OnRead(error); });
+  }
+
+ private:
+  void OnRead(Code error) {
+    if (error == http::error::end_of_stream || error == http::error::partial_message) return Close();
+    if (error == http::error::header_limit || error == http::error::buffer_overflow) {
+      return Refuse(http::status::request_header_fields_too_large, "the request's header is too large\n");
+    }
+    if (error == http::error::body_limit)
+      return Refuse(http::status::payload_too_large, "no body is expected\n");
+    if (error.category() == http::make_error_code(http::error::bad_method).category()) {
+      return Refuse(http::status::bad_request, "malformed request: " + error.message() + "\n");
+    }
+    if (error) return;  // timed out, reset or stopped: there is nobody to answer
+    const auto& request = parser_->get();
+    const std::string_view method(request.method_string().data(), request.method_string().size());
+    const std::string_view target(request.target().data(), request.target().size());
+    Reply(HandleHttp(shared_.backend, method, target), request.version(), request.keep_alive(),
+          method == "HEAD");
+  }
+
+  void Refuse(http::status status, std::string why) {
+    HttpReply reply;
+    reply.status = static_cast<int>(status);
+    reply.body = std::move(why);
+    Reply(std::move(reply), 11, false, false);
+  }
+
+  void Reply(HttpReply reply, unsigned version, bool keep_alive, bool head) {
+    response_ = {};
+    response_.version(version);
+    response_.result(static_cast<unsigned>(reply.status));
+    response_.keep_alive(keep_alive);
+    response_.set(http::field::content_type, reply.content_type);
+    response_.set(http::field::cache_control, "no-store");
+    response_.set("X-Content-Type-Options", "nosniff");
+    response_.set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
+    if (reply.wrong_method) response_.set(http::field::allow, "GET, HEAD");
+    response_.content_length(reply.body.size());
+    if (!head) response_.body() = std::move(reply.body);
+    stream_.expires_after(shared_.options.write_timeout);
+    http::async_write(stream_, response_, [self = shared_from_this(), keep_alive](Code error, size_t) {
+      if (error) return;
+      self->response_.body() = {};  // an idle connection holds no page
+      keep_alive ? self->Read() : self->Close();
+    });
+  }
+
+  // Says that nothing more comes, then swallows what does, for a bounded time and amount.
+  void Close() {
+    Code ignored;
+    stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    stream_.expires_after(std::chrono::seconds(2));
+    Swallow(64 << 10);
+  }
+
+  void Swallow(size_t bytes_left) {
+    stream_.async_read_some(asio::buffer(scrap_),
+                            [self = shared_from_this(), bytes_left](Code error, size_t n) {
+                              if (!error && n < bytes_left) self->Swallow(bytes_left - n);
+                            });
+  }
+
+  beast::tcp_stream stream_;
+  Shared& shared_;
+  beast::flat_buffer buffer_{shared_.options.header_bytes_max + 1024};
+  std::optional<http::request_parser<http::empty_body>> parser_;
+  http::response<http::string_body> response_;
+  char scrap_[512];
+};
+
+base::Error Failed(const ListenAddress& address, const Code& error) {
+  const auto kind = error == asio::error::address_in_use ? base::ErrorKind::kConflict : base::ErrorKind::kIo;
+  return base::MakeError(kind, "cannot listen on " + address.ToString() + ": " + error.message());
+}
+
+}  // namespace
+
+struct HttpServer::Impl {
+  Impl(Backend& backend, const HttpOptions& options) : shared{backend, options} {}
+
+  base::Status Listen(ListenAddress where) {
+    Code error;
+    const auto found =
+        tcp::resolver(context).resolve(where.host, std::to_string(where.port),
+                                       tcp::resolver::passive | tcp::resolver::numeric_service, error);
+    if (error || found.empty()) return Failed(where, error);
+    const tcp::endpoint endpoint = found.begin()->endpoint();
+    acceptor.open(endpoint.protocol(), error);
+    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor.bind(endpoint, error);
+    if (!error) acceptor.listen(static_cast<int>(shared.options.connections_max), error);
+    if (!error) where.port = acceptor.local_endpoint(error).port();
+    if (error) return Failed(where, error);
+    address = std::move(where);
+    return base::Ok();
+  }
+
+  void Accept() {
+    acceptor.async_accept([this](Code error, tcp::socket socket) {
+      if (error == asio::error::operation_aborted) return;
+      if (error) {
+        // Most likely no descriptor is left; to try again at once would spin.
+        SLUICE_LOG_WARN("admin http: accept: {}", error.message());
+        retry.expires_after(std::chrono::milliseconds(100));
+        return retry.async_wait([this](Code wait_error) {
+          if (!wait_error) Accept();
+        });
+      }
+      if (shared.open < shared.options.connections_max) {
+        std::make_shared<Connection>(std::move(socket), shared)->Read();
+      }
+      Accept();
+    });
+  }
+
+  Shared shared;  // outlives the context, whose destruction ends the connections
+  asio::io_context context{1};
+  tcp::acceptor acceptor{context};
+  asio::steady_timer retry{context};
+  ListenAddress address;
+  std::thread thread;
+};
+
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+HttpServer::~HttpServer() {
+  impl_->context.stop();
+  impl_->thread.join();
+}
+
+base::Result<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& text, Backend& backend,
+                                                            HttpOptions options) {
+  base::Result<ListenAddress> address = ParseListenAddress(text);
+  if (!address.ok()) return address.error();
+  if (address->is_unix()) {
+    return base::MakeError(base::ErrorKind::kInvalidArgument, "the HTTP port must be host:port, not " + text);
+  }
+  auto impl = std::make_unique<Impl>(backend, options);
+  if (base::Status listening = impl->Listen(*address); !listening.ok()) return listening.error();
+  impl->Accept();
+  impl->thread = std::thread([raw = impl.get()] { raw->context.run(); });
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+uint16_t HttpServer::port() const { return impl_->address.port; }
+std::string HttpServer::address() const { return impl_->address.ToString(); }
+
+}  // namespace sluice::admin

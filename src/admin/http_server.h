@@ -1,0 +1,48 @@
+// HttpServer: the HTTP/1.1 port for people and monitoring: /metrics, /healthz, /readyz and a status page at
+// /.
+//
+// It only reads. One thread with its own io_context: requests are answered one after the other, and a slow
+// client is only its own problem, because every connection has a deadline. The Backend must outlive it.
+// Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "admin/backend.h"
+
+namespace sluice::admin {
+
+struct HttpOptions {
+  // Open at once; the next one is closed as soon as it is accepted, so a probe fails fast instead of waiting.
+  size_t connections_max = 64;
+  // Of a request's line and header; above it 431. A body is refused with 413.
+  size_t header_bytes_max = 8 << 10;
+  // From the first moment of a connection, or the end of the last response, until the next request is
+  // complete. One deadline for the whole of it: a byte now and then buys no time.
+  std::chrono::milliseconds request_timeout{10'000};
+  // Until the client has taken the response.
+  std::chrono::milliseconds write_timeout{30'000};
+};
+
+class HttpServer {
+ public:
+  // `address`: "host:port"; port 0: any. kInvalidArgument, kConflict (in use), kIo.
+  static base::Result<std::unique_ptr<HttpServer>> Start(const std::string& address, Backend& backend,
+                                                         HttpOptions options = {});
+  // Cuts what is open and ends the thread. Must not be called from a Backend function.
+  ~HttpServer();
+
+  uint16_t port() const;
+  std::string address() const;  // "host:port" with the real port
+
+ private:
+  struct Impl;
+  explicit HttpServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace sluice::admin
