@@ -1,0 +1,228 @@
+#include "http2/connection.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace sluice::http2 {
+
+using base::TimePoint;
+using net::IoResult;
+
+ReadBuffer::~ReadBuffer() {
+  if (block_ != nullptr) block_->Unref();
+}
+
+ReadBuffer::Room ReadBuffer::Acquire() {
+  if (block_ != nullptr) {
+    if (block_->Unique()) used_ = 0;
+    if (block_->capacity() - used_ < kReadBytesMin) {
+      block_->Unref();
+      block_ = nullptr;
+    }
+  }
+  if (block_ == nullptr) {
+    block_ = base::Block::New(kBlockBytes);
+    used_ = 0;
+  }
+  return {block_->data() + used_, block_->capacity() - used_};
+}
+
+base::Slice ReadBuffer::Take(size_t bytes) {
+  base::Slice slice(block_, block_->data() + used_, bytes);
+  used_ += bytes;
+  return slice;
+}
+
+Connection::Connection(ConnectionContext& context, std::unique_ptr<net::Stream> transport, Role role,
+                       const ConnectionOptions& options, ConnectionEvents& events)
+    : context_(context),
+      transport_(std::move(transport)),
+      events_(events),
+      options_(options),
+      peer_name_(transport_->PeerName()),
+      session_(role, options_.session, context.interns, *this) {}
+
+Connection::~Connection() { transport_->Close(); }
+
+void Connection::Start() {
+  last_heard_ = idle_since_ = context_.worker.now();
+  session_.Start();
+  WaitToRead();
+  ArmTimer();
+}
+
+Stream* Connection::Open(const HeaderList& fields, bool end_stream, StreamEvents& events) {
+  return state_ == State::kOpen ? session_.Open(fields, end_stream, events) : nullptr;
+}
+
+void Connection::Drain() {
+  if (state_ != State::kOpen || draining_) return;
+  draining_ = true;
+  session_.GoawayGracefully();
+  OnOutput();  // Flush closes when no stream is left, also where there is nothing to say
+}
+
+void Connection::Close(ErrorCode code, std::string_view why) {
+  if (state_ != State::kOpen || last_word_) return;
+  session_.GoawayNow(code, why);
+  LastWord(why);
+}
+
+// Nothing is sent after what is in output() now.
+void Connection::LastWord(std::string_view why) {
+  if (last_word_) return;
+  last_word_ = true;
+  why_ = why;
+  session_.TransportClosed(why);
+  OnOutput();
+}
+
+StreamEvents* Connection::OnRequest(Stream& stream, HeaderList fields, bool end_stream) {
+  return events_.OnRequest(*this, stream, std::move(fields), end_stream);
+}
+
+void Connection::OnCapacity() {
+  if (session_.open_streams() == 0) {
+    idle_since_ = context_.worker.now();
+    if (draining_ || session_.closing()) OnOutput();
+  }
+  events_.OnCapacity(*this);
+}
+
+void Connection::OnGoaway(ErrorCode, uint32_t, std::string_view) {
+  draining_ = true;
+  OnOutput();
+  events_.OnGoaway(*this);
+}
+
+void Connection::OnPingAck(uint64_t) { ping_sent_ = false; }
+
+void Connection::OnOutput() {
+  if (state_ != State::kClosed) context_.worker.AtTurnEnd(*this);
+}
+
+void Connection::OnTurnEnd() { Flush(); }
+
+void Connection::OnReadable() {
+  read_waiting_ = false;
+  Read();
+}
+
+void Connection::OnWritable() {
+  write_waiting_ = false;
+  Flush();
+}
+
+bool Connection::TooMuchOutput() const {
+  return const_cast<Session&>(session_).output().size() > 2 * size_t{options_.session.output_bytes_max};
+}
+
+void Connection::WaitToRead() {
+  // A peer that sends without reading fills our output with answers: stop listening to it until it reads.
+  if (state_ == State::kClosed || read_waiting_ || (TooMuchOutput() && !last_word_)) return;
+  read_waiting_ = true;
+  transport_->WaitReadable(*this);
+}
+
+// One read a readiness: a short read leaves nothing behind, and after a full one the reactor tells us again.
+void Connection::Read() {
+  if (state_ == State::kClosed) return;
+  ReadBuffer::Room room = context_.reads.Acquire();
+  IoResult result = transport_->Read(room.data, room.size);
+  switch (result.kind) {
+    case IoResult::Kind::kWouldBlock: return WaitToRead();
+    case IoResult::Kind::kEof:
+      return Finish(last_word_ ? std::string_view(why_) : "closed by peer");
+    case IoResult::Kind::kError: return Finish(std::strerror(result.error));
+    case IoResult::Kind::kOk: break;
+  }
+  last_heard_ = context_.worker.now();
+  if (last_word_) return WaitToRead();  // lingering: what still comes is not ours to answer
+  base::Status status = session_.Feed(context_.reads.Take(result.bytes));
+  if (!status) LastWord(status.error().detail);
+  WaitToRead();
+}
+
+void Connection::Flush() {
+  if (state_ == State::kClosed || write_waiting_) return;
+  for (int i = 0; i < kWritesPerTurn; ++i) {
+    if (!last_word_) session_.FrameOutput();
+    base::BufferChain& output = session_.output();
+    if (output.empty()) break;
+    iovec parts[kIovecs];
+    size_t count = output.Gather(parts, kIovecs);
+    IoResult result = transport_->Write(parts, count);
+    if (result.kind == IoResult::Kind::kError) return Finish(std::strerror(result.error));
+    if (result.kind == IoResult::Kind::kOk) {
+      size_t offered = 0;
+      for (size_t p = 0; p < count; ++p) offered += parts[p].iov_len;
+      output.Consume(result.bytes);
+      if (result.bytes == offered) continue;
+    }
+    break;
+  }
+  if (last_word_ ? !session_.output().empty() : session_.HasOutput()) {
+    // The socket is full, or the turn's share is used up: go on when it can be written.
+    write_waiting_ = true;
+    transport_->WaitWritable(*this);
+    return;
+  }
+  if (!last_word_) WaitToRead();
+  if (!last_word_ && draining_ && session_.closing() && session_.open_streams() == 0) LastWord("drained");
+  if (last_word_ && state_ == State::kOpen && session_.output().empty()) {
+    state_ = State::kLingering;
+    transport_->ShutdownWrite();
+    context_.worker.timers().Arm(*this, context_.worker.now() + kLinger);
+    WaitToRead();
+  }
+}
+
+void Connection::Finish(std::string_view why) {
+  if (state_ == State::kClosed) return;
+  state_ = State::kClosed;
+  std::string reason(why);  // `why` may lie in what goes away
+  context_.worker.timers().Disarm(*this);
+  runtime::TurnHook::Unlink();
+  transport_->Close();
+  session_.TransportClosed(reason);
+  events_.OnClosed(*this, reason);
+}
+
+// One timer serves keepalive and idle: it fires at the earlier of the two and looks what is due.
+void Connection::ArmTimer() {
+  TimePoint next = base::kNever;
+  if (options_.keepalive.interval.count() > 0) {
+    next = last_heard_ + (ping_sent_ ? options_.keepalive.timeout : options_.keepalive.interval);
+  }
+  if (options_.idle_timeout.count() > 0) {
+    TimePoint from = session_.open_streams() == 0 ? idle_since_ : context_.worker.now();
+    next = std::min(next, from + options_.idle_timeout);
+  }
+  context_.worker.timers().Arm(*this, next);
+}
+
+void Connection::OnTimer(TimePoint now) {
+  if (state_ == State::kLingering) return Finish(why_);
+  if (last_word_) return Finish(why_);  // the peer did not take our last bytes either
+  if (options_.idle_timeout.count() > 0 && session_.open_streams() == 0 && now >= idle_since_ + options_.idle_timeout) {
+    return Close(ErrorCode::kNoError, "idle");
+  }
+  if (options_.keepalive.interval.count() > 0) {
+    if (ping_sent_ && now >= last_heard_ + options_.keepalive.timeout) {
+      return Close(ErrorCode::kNoError, "keepalive timeout");
+    }
+    if (!ping_sent_ && now >= last_heard_ + options_.keepalive.interval) {
+      // gRPC servers count pings on connections without calls as abuse, so a client only asks where it waits for something.
+      if (session_.role() == Role::kServer || session_.open_streams() > 0) {
+        session_.Ping(0);
+        ping_sent_ = true;
+        context_.worker.timers().Arm(*this, now + options_.keepalive.timeout);
+        return;
+      }
+      last_heard_ = now;
+    }
+  }
+  ArmTimer();
+}
+
+}  // namespace sluice::http2

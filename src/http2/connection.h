@@ -1,0 +1,140 @@
+// Connection: a Session with its socket, on one worker: reads what is there, feeds it, and writes once at the turn's end.
+//
+// Life: Start(); then either Fail (socket or protocol error, keepalive) or Drain/Close by the owner; OnClosed once; the
+// owner then destroys it, but not from inside a callback of it (use Worker::Post). Not thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/slice.h"
+#include "http2/session.h"
+#include "net/stream.h"
+#include "runtime/timer_wheel.h"
+#include "runtime/worker.h"
+
+namespace sluice::http2 {
+
+// The buffer all connections of a worker read into. What is not handed on as a Slice is used again for the next read.
+class ReadBuffer {
+ public:
+  static constexpr size_t kBlockBytes = 262144 - sizeof(base::Block);
+  static constexpr size_t kReadBytesMin = 65536;  // a read is never offered less room than this
+  ReadBuffer() = default;
+  ReadBuffer(const ReadBuffer&) = delete;
+  ReadBuffer& operator=(const ReadBuffer&) = delete;
+  ~ReadBuffer();
+
+  struct Room {
+    uint8_t* data;
+    size_t size;
+  };
+  // Room for the next read.
+  Room Acquire();
+  // The first `bytes` of the room just acquired, as a Slice.
+  base::Slice Take(size_t bytes);
+
+ private:
+  base::Block* block_ = nullptr;
+  size_t used_ = 0;
+};
+
+// What the connections of one worker share. Outlives them.
+struct ConnectionContext {
+  runtime::Worker& worker;
+  InternTable interns;
+  ReadBuffer reads;
+};
+
+struct ConnectionOptions {
+  SessionOptions session;
+  KeepaliveOptions keepalive;
+  // Close when there has been no stream for this long. 0: never.
+  std::chrono::milliseconds idle_timeout{0};
+};
+
+class Connection;
+
+// What a connection tells its owner.
+class ConnectionEvents {
+ public:
+  // Server only; see SessionEvents::OnRequest.
+  virtual StreamEvents* OnRequest(Connection& connection, Stream& stream, HeaderList fields, bool end_stream) = 0;
+  // Room for streams may have appeared (client), or a stream has ended.
+  virtual void OnCapacity(Connection& connection) = 0;
+  // The peer or we said GOAWAY: no new streams, those open go on.
+  virtual void OnGoaway(Connection& connection) = 0;
+  // The end: streams have had OnReset(kConnectionLost). Destroy the connection after this callback has returned.
+  virtual void OnClosed(Connection& connection, std::string_view why) = 0;
+
+ protected:
+  ~ConnectionEvents() = default;
+};
+
+class Connection final : private SessionEvents, private net::IoEvents, private runtime::TurnHook, private runtime::Timer {
+ public:
+  Connection(ConnectionContext& context, std::unique_ptr<net::Stream> transport, Role role, const ConnectionOptions& options,
+             ConnectionEvents& events);
+  ~Connection();
+
+  void Start();
+  Session& session() { return session_; }
+  const Session& session() const { return session_; }
+  const std::string& peer_name() const { return peer_name_; }
+
+  // Client: opens a stream; null when there is no room. The write is at the turn's end.
+  Stream* Open(const HeaderList& fields, bool end_stream, StreamEvents& events);
+  // Can carry one more stream now (client).
+  bool CanOpen() const { return state_ == State::kOpen && session_.CanOpen(); }
+
+  // No new streams; closes when the last one has ended. OnClosed follows, perhaps from inside.
+  void Drain();
+  // GOAWAY with the code, what is in the output is written as far as it goes at once, then closed.
+  void Close(ErrorCode code, std::string_view why);
+  bool closed() const { return state_ == State::kClosed; }
+
+ private:
+  // kOpen -> kLingering (our last bytes are out, write side shut; waiting for the peer's end, bounded) -> kClosed
+  enum class State : uint8_t { kOpen, kLingering, kClosed };
+  // After our last word the peer has this long to read it before the socket goes.
+  static constexpr std::chrono::milliseconds kLinger{1000};
+  // Writes a turn: a connection with endless output lets the others of its worker have their turn.
+  static constexpr int kWritesPerTurn = 4;
+  static constexpr size_t kIovecs = 64;
+
+  StreamEvents* OnRequest(Stream& stream, HeaderList fields, bool end_stream) override;
+  void OnCapacity() override;
+  void OnGoaway(ErrorCode code, uint32_t last_stream_id, std::string_view debug) override;
+  void OnPingAck(uint64_t payload) override;
+  void OnOutput() override;
+  void OnReadable() override;
+  void OnWritable() override;
+  void OnTurnEnd() override;
+  void OnTimer(base::TimePoint now) override;
+
+  void Read();
+  void WaitToRead();
+  void Flush();
+  void LastWord(std::string_view why);
+  void Finish(std::string_view why);
+  void ArmTimer();
+  bool TooMuchOutput() const;
+
+  ConnectionContext& context_;
+  std::unique_ptr<net::Stream> transport_;
+  ConnectionEvents& events_;
+  const ConnectionOptions options_;
+  std::string peer_name_;
+  Session session_;
+  State state_ = State::kOpen;
+  bool read_waiting_ = false, write_waiting_ = false;
+  bool draining_ = false;   // close when there are no streams
+  bool last_word_ = false;  // nothing more will be said: close once output is written
+  bool ping_sent_ = false;
+  std::string why_;
+  base::TimePoint last_heard_;
+  base::TimePoint idle_since_;
+};
+
+}  // namespace sluice::http2

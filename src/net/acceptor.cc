@@ -1,0 +1,153 @@
+#include "net/acceptor.h"
+
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <cerrno>
+#include <cstring>
+
+#include "base/log.h"
+#include "net/socket_address.h"
+#include "runtime/timer_wheel.h"
+
+namespace sluice::net {
+namespace {
+
+using base::ErrorKind;
+using base::MakeError;
+
+// Sockets accepted in one go, so that a storm of connections leaves room for calls.
+constexpr int kAcceptsPerTurn = 64;
+// Pause when the process or the machine has no descriptor or memory left for a connection.
+constexpr std::chrono::milliseconds kExhaustedPause{100};
+
+base::Error IoError(const std::string& what, const Address& address) {
+  return MakeError(ErrorKind::kIo, what + " " + address.ToString() + ": " + std::strerror(errno));
+}
+
+// True if a Unix socket file is there and nobody listens behind it.
+bool IsStale(const SocketAddress& address, const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return false;
+  int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (probe < 0) return false;
+  bool refused = ::connect(probe, address.get(), address.length) != 0 && errno == ECONNREFUSED;
+  ::close(probe);
+  return refused;
+}
+
+}  // namespace
+
+base::Result<ListenSocket> ListenSocket::Open(const Address& address, const Options& options) {
+  auto target = ToSocketAddress(address);
+  if (!target) return target.error();
+  bool is_unix = address.kind() == Address::Kind::kUnix;
+  int fd = ::socket(target->storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) return IoError("socket for", address);
+  ListenSocket owner(fd, Address());  // closes fd on every early return
+  if (is_unix) {
+    if (IsStale(*target, address.host())) ::unlink(address.host().c_str());
+  } else {
+    int on = 1;
+    ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  }
+  if (::bind(fd, target->get(), target->length) != 0) return IoError("cannot listen on", address);
+  if (is_unix && ::chmod(address.host().c_str(), options.unix_mode) != 0) return IoError("cannot set the mode of", address);
+  if (::listen(fd, options.backlog) != 0) return IoError("cannot listen on", address);
+  owner.address_ = address;
+  if (!is_unix) {
+    SocketAddress bound;
+    bound.length = sizeof(bound.storage);
+    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&bound.storage), &bound.length) != 0) {
+      return IoError("getsockname of", address);
+    }
+    auto parsed = Address::Parse(ToString(bound));
+    if (!parsed) return parsed.error();
+    owner.address_ = *parsed;
+  }
+  return owner;
+}
+
+ListenSocket::ListenSocket(ListenSocket&& other) noexcept
+    : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)) {}
+ListenSocket& ListenSocket::operator=(ListenSocket&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  std::swap(address_, other.address_);
+  return *this;
+}
+ListenSocket::~ListenSocket() {
+  if (fd_ >= 0) ::close(fd_);
+}
+int ListenSocket::Release() { return std::exchange(fd_, -1); }
+
+// Shared with the pending wait, which may complete after the Acceptor is gone.
+struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_from_this<Impl> {
+  Impl(runtime::Worker& w, ListenSocket socket, OnAccept callback)
+      : worker(w), address(socket.address()), descriptor(w.io(), socket.Release()), on_accept(std::move(callback)) {}
+
+  void Wait() {
+    if (closed || paused || waiting) return;
+    waiting = true;
+    descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_read,
+                          [self = shared_from_this()](const boost::system::error_code& error) {
+                            self->waiting = false;
+                            if (!self->closed && error != boost::asio::error::operation_aborted) self->Accept();
+                          });
+  }
+
+  void Accept() {
+    for (int i = 0; i < kAcceptsPerTurn && !paused && !closed; ++i) {
+      SocketAddress peer;
+      peer.length = sizeof(peer.storage);
+      int fd = ::accept4(descriptor.native_handle(), reinterpret_cast<sockaddr*>(&peer.storage), &peer.length,
+                         SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (fd >= 0) {
+        on_accept(fd, ToString(peer));
+        continue;
+      }
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        SLUICE_LOG_WARN("listener {}: cannot accept: {}; trying again in {} ms", address.ToString(), std::strerror(errno),
+                        kExhaustedPause.count());
+        worker.timers().Arm(*this, worker.now() + kExhaustedPause);
+        return;
+      }
+      break;  // EAGAIN, or the peer's trouble: wait for the next
+    }
+    Wait();
+  }
+
+  void OnTimer(base::TimePoint) override { Accept(); }
+
+  void Close() {
+    closed = true;
+    worker.timers().Disarm(*this);
+    boost::system::error_code ignored;
+    descriptor.close(ignored);
+  }
+
+  runtime::Worker& worker;
+  Address address;
+  boost::asio::posix::stream_descriptor descriptor;
+  OnAccept on_accept;
+  bool waiting = false, paused = false, closed = false;
+};
+
+Acceptor::Acceptor(runtime::Worker& worker, ListenSocket socket, OnAccept on_accept)
+    : impl_(std::make_shared<Impl>(worker, std::move(socket), std::move(on_accept))) {
+  impl_->Wait();
+}
+
+Acceptor::~Acceptor() { impl_->Close(); }
+void Acceptor::Pause() { impl_->paused = true; }
+void Acceptor::Resume() {
+  impl_->paused = false;
+  impl_->Wait();
+}
+
+}  // namespace sluice::net

@@ -1,0 +1,59 @@
+// Acceptor: a listening TCP or Unix socket on one worker; hands each accepted socket to a callback.
+//
+// One worker accepts for a listener and the owner spreads connections over workers, so that they are balanced by count and
+// not by the kernel's hash. Out of file descriptors it pauses and tries again: it neither spins nor wedges.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "net/address.h"
+#include "runtime/worker.h"
+
+namespace sluice::net {
+
+// A bound and listening socket, made before workers run so that errors are known at start. Closes what was not released.
+class ListenSocket {
+ public:
+  struct Options {
+    int backlog = 1024;
+    uint32_t unix_mode = 0666;
+  };
+  // kInvalidArgument (a name that is not an address), kIo (bind or listen failed; says why). A stale Unix socket file,
+  // to which nobody listens any more, is replaced.
+  static base::Result<ListenSocket> Open(const Address& address, const Options& options);
+
+  ListenSocket(ListenSocket&& other) noexcept;
+  ListenSocket& operator=(ListenSocket&& other) noexcept;
+  ~ListenSocket();
+  // The address in force: with the port the kernel chose where 0 was asked for.
+  const Address& address() const { return address_; }
+  int Release();
+
+ private:
+  ListenSocket(int fd, Address address) : fd_(fd), address_(std::move(address)) {}
+  int fd_ = -1;
+  Address address_;
+};
+
+class Acceptor {
+ public:
+  // Called on the acceptor's worker with a connected, non-blocking socket, which the callee owns.
+  using OnAccept = std::function<void(int fd, std::string peer_name)>;
+
+  // Make, use and destroy on `worker`.
+  Acceptor(runtime::Worker& worker, ListenSocket socket, OnAccept on_accept);
+  ~Acceptor();
+
+  // Stops taking connections (they wait in the kernel's queue) until Resume.
+  void Pause();
+  void Resume();
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace sluice::net

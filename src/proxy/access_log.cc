@@ -1,0 +1,104 @@
+#include "proxy/access_log.h"
+
+#include <spdlog/async.h>
+#include <spdlog/async_logger.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "base/reopenable_sink.h"
+
+namespace sluice::proxy {
+namespace {
+
+constexpr size_t kQueueLines = 8192;
+
+// RFC 3339 with milliseconds, UTC.
+std::string TimeText() {
+  auto now = std::chrono::system_clock::now();
+  std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  char text[40];
+  size_t n = std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &parts);
+  std::snprintf(text + n, sizeof(text) - n, ".%03dZ", static_cast<int>(millis));
+  return text;
+}
+
+std::string Millis(base::Nanos duration) {
+  if (duration.count() < 0) return "-";
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.3f", static_cast<double>(duration.count()) / 1e6);
+  return text;
+}
+
+std::string_view OrDash(std::string_view text) { return text.empty() ? "-" : text; }
+
+// A JSON string literal: RFC 8259 section 7; bytes that are no UTF-8 are shown as Latin-1 escapes.
+std::string JsonString(std::string_view text) {
+  std::string out = "\"";
+  for (unsigned char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += static_cast<char>(c);
+    } else if (c < 0x20 || c >= 0x7f) {
+      char escape[8];
+      std::snprintf(escape, sizeof(escape), "\\u%04x", c);
+      out += escape;
+    } else {
+      out += static_cast<char>(c);
+    }
+  }
+  return out + '"';
+}
+
+}  // namespace
+
+std::string FormatText(const CallRecord& r, std::string_view time) {
+  return absl::StrCat(time, " ", OrDash(r.peer), " ", OrDash(absl::CHexEscape(r.path)), " ", ToString(r.status), " route=",
+                      OrDash(r.route), " cluster=", OrDash(r.cluster), " endpoint=", OrDash(r.endpoint), " attempts=", r.attempts,
+                      " in=", r.request_bytes, " out=", r.response_bytes, " upstream_ms=", Millis(r.to_upstream),
+                      " response_ms=", Millis(r.to_response), " total_ms=", Millis(r.total), " cause=", OrDash(r.cause),
+                      r.detail.empty() ? "" : absl::StrCat(" detail=\"", absl::CHexEscape(r.detail), "\""));
+}
+
+std::string FormatJson(const CallRecord& r, std::string_view time) {
+  auto millis = [](base::Nanos d) { return d.count() < 0 ? std::string("null") : Millis(d); };
+  return absl::StrCat("{\"time\":", JsonString(time), ",\"peer\":", JsonString(r.peer), ",\"authority\":", JsonString(r.authority),
+                      ",\"path\":", JsonString(r.path), ",\"status\":", JsonString(ToString(r.status)), ",\"route\":",
+                      JsonString(r.route), ",\"cluster\":", JsonString(r.cluster), ",\"endpoint\":", JsonString(r.endpoint),
+                      ",\"attempts\":", r.attempts, ",\"request_bytes\":", r.request_bytes, ",\"response_bytes\":",
+                      r.response_bytes, ",\"upstream_ms\":", millis(r.to_upstream), ",\"response_ms\":", millis(r.to_response),
+                      ",\"total_ms\":", millis(r.total), ",\"cause\":", JsonString(r.cause), ",\"detail\":",
+                      JsonString(r.detail), "}");
+}
+
+base::Result<std::shared_ptr<AccessLog>> AccessLog::Open(const AccessLogOptions& options) {
+  std::shared_ptr<AccessLog> log(new AccessLog(options));
+  if (!log->enabled()) return log;
+  log->sink_ = std::make_shared<base::ReopenableSink>(options.path, stdout, /*raw=*/true);
+  if (auto status = log->sink_->Open(); !status) return status.error();
+  // One background thread and queue for all access logs of the process, made on first use.
+  static const auto pool = std::make_shared<spdlog::details::thread_pool>(kQueueLines, 1);
+  log->logger_ = std::make_shared<spdlog::async_logger>("access", log->sink_, pool, spdlog::async_overflow_policy::overrun_oldest);
+  log->logger_->set_level(spdlog::level::info);
+  log->logger_->flush_on(spdlog::level::info);
+  return log;
+}
+
+AccessLog::~AccessLog() = default;
+
+void AccessLog::Write(const CallRecord& record) {
+  if (!enabled()) return;
+  std::string time = TimeText();
+  logger_->log(spdlog::level::info, spdlog::string_view_t(options_.format == AccessLogOptions::Format::kJson
+                                                              ? FormatJson(record, time)
+                                                              : FormatText(record, time)));
+}
+
+base::Status AccessLog::Reopen() { return sink_ == nullptr ? base::Ok() : sink_->Open(); }
+
+}  // namespace sluice::proxy

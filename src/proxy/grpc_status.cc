@@ -1,0 +1,83 @@
+#include "proxy/grpc_status.h"
+
+#include "absl/strings/numbers.h"
+
+namespace sluice::proxy {
+
+using base::ErrorKind;
+
+std::string_view ToString(GrpcCode code) {
+  static constexpr std::string_view kNames[kGrpcCodes] = {
+      "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
+      "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
+      "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"};
+  return kNames[static_cast<size_t>(code)];
+}
+
+GrpcCode ToGrpcCode(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kInternal: return GrpcCode::kInternal;
+    case ErrorKind::kInvalidArgument: return GrpcCode::kInvalidArgument;
+    case ErrorKind::kNotFound: return GrpcCode::kNotFound;
+    case ErrorKind::kConflict: return GrpcCode::kFailedPrecondition;
+    case ErrorKind::kIo: return GrpcCode::kInternal;
+    case ErrorKind::kNoRoute: return GrpcCode::kUnimplemented;
+    case ErrorKind::kNoEndpoint: return GrpcCode::kUnavailable;
+    case ErrorKind::kConnectFailed: return GrpcCode::kUnavailable;
+    case ErrorKind::kConnectTimeout: return GrpcCode::kUnavailable;
+    case ErrorKind::kConnectionLost: return GrpcCode::kUnavailable;
+    case ErrorKind::kUpstreamReset: return GrpcCode::kInternal;
+    case ErrorKind::kUpstreamRefused: return GrpcCode::kUnavailable;
+    case ErrorKind::kUpstreamProtocol: return GrpcCode::kInternal;
+    case ErrorKind::kUpstreamNoStatus: return GrpcCode::kUnknown;
+    case ErrorKind::kDeadlineExceeded: return GrpcCode::kDeadlineExceeded;
+    case ErrorKind::kCancelled: return GrpcCode::kCancelled;
+    case ErrorKind::kQueueFull: return GrpcCode::kResourceExhausted;
+    case ErrorKind::kDraining: return GrpcCode::kUnavailable;
+    case ErrorKind::kMalformedRequest: return GrpcCode::kInternal;
+    case ErrorKind::kTooLarge: return GrpcCode::kResourceExhausted;
+    case ErrorKind::kUpstreamCancelled: return GrpcCode::kCancelled;
+    case ErrorKind::kUpstreamOverloaded: return GrpcCode::kResourceExhausted;
+  }
+  return GrpcCode::kInternal;
+}
+
+GrpcError ToGrpcError(const base::Error& error) {
+  return {ToGrpcCode(error.kind), error.detail, base::Reason(error.kind)};
+}
+
+std::string PercentEncode(std::string_view text) {
+  static constexpr char kHex[] = "0123456789ABCDEF";
+  std::string out;
+  out.reserve(text.size());
+  for (unsigned char c : text) {
+    if (c >= 0x20 && c <= 0x7e && c != '%') {
+      out += static_cast<char>(c);
+    } else {
+      out += '%';
+      out += kHex[c >> 4];
+      out += kHex[c & 15];
+    }
+  }
+  return out;
+}
+
+GrpcCode ParseGrpcStatus(std::string_view value) {
+  uint32_t code = 0;
+  if (!absl::SimpleAtoi(value, &code) || code >= kGrpcCodes) return GrpcCode::kUnknown;
+  return static_cast<GrpcCode>(code);
+}
+
+http2::HeaderList MakeTrailers(const GrpcError& error, bool trailers_only) {
+  http2::HeaderList fields;
+  if (trailers_only) {
+    fields.Add(":status", "200");
+    fields.Add("content-type", "application/grpc");
+  }
+  fields.Add("grpc-status", std::to_string(static_cast<int>(error.code)));
+  if (!error.message.empty()) fields.Add("grpc-message", PercentEncode(error.message));
+  if (!error.reason.empty()) fields.Add("sluice-reason", error.reason);
+  return fields;
+}
+
+}  // namespace sluice::proxy

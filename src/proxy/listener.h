@@ -1,0 +1,64 @@
+// Listener: accepts connections on one address and hands each to the worker with the fewest.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "net/acceptor.h"
+#include "proxy/options.h"
+#include "proxy/worker_context.h"
+
+namespace sluice::proxy {
+
+// One client's connection on its worker. Owned by the worker's list; destroys itself when it has closed.
+class DownstreamConnection final : public base::ListNode<DownstreamConnection>, private http2::ConnectionEvents {
+ public:
+  // `open` is the listener's count of connections, already raised for this one.
+  DownstreamConnection(WorkerContext& context, std::unique_ptr<net::Stream> transport, const ListenerOptions& options,
+                       std::shared_ptr<std::atomic<int64_t>> open);
+  ~DownstreamConnection();
+  void Start();
+  void Drain() { connection_.Drain(); }
+  void CloseNow();
+
+ private:
+  http2::StreamEvents* OnRequest(http2::Connection& connection, http2::Stream& stream, http2::HeaderList fields,
+                                 bool end_stream) override;
+  void OnCapacity(http2::Connection&) override {}
+  void OnGoaway(http2::Connection&) override {}
+  void OnClosed(http2::Connection& connection, std::string_view why) override;
+
+  WorkerContext& context_;
+  std::shared_ptr<std::atomic<int64_t>> open_;
+  http2::Connection connection_;
+  uint64_t peer_hash_;  // of the peer's address without its port
+};
+
+// Thread safety: made and stopped by the server's control thread; accepts on its worker.
+class Listener {
+ public:
+  Listener(ListenerOptions options, net::ListenSocket socket, std::vector<WorkerContext*> workers);
+  // Stop has been called, or the workers never ran.
+  ~Listener();
+
+  // Begins to accept, on the worker chosen for this listener.
+  void Start();
+  // Stops accepting; connections go on. Returns at once; the socket is closed on its worker soon.
+  void Stop();
+  // New options for connections still to come; the address stays.
+  void Update(const ListenerOptions& options);
+
+  const net::Address& address() const { return address_; }
+  const ListenerOptions& options() const { return *options_; }
+
+ private:
+  struct State;
+  net::Address address_;
+  std::shared_ptr<const ListenerOptions> options_;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace sluice::proxy

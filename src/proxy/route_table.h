@@ -1,0 +1,49 @@
+// RouteTable: from a call's path, authority and metadata to a route. Immutable once built.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "http2/header.h"
+#include "metrics/registry.h"
+#include "proxy/grpc_status.h"
+#include "proxy/options.h"
+
+namespace sluice::proxy {
+
+struct RouteMetrics {
+  std::array<metrics::Counter*, kGrpcCodes> calls;
+  metrics::Histogram* duration;
+};
+
+struct Route {
+  RouteOptions options;
+  uint32_t cluster = 0;  // index into the snapshot's clusters
+  RouteMetrics metrics;
+};
+
+class RouteTable {
+ public:
+  explicit RouteTable(std::vector<Route> routes);
+
+  // The first route that takes the request, or null. Thread-safe, no allocation.
+  const Route* Match(const http2::HeaderList& request) const;
+  const std::vector<Route>& routes() const { return routes_; }
+
+ private:
+  struct Matcher {
+    std::string path;          // exact path, or prefix
+    bool exact = false;
+    std::string authority;     // lower case; empty: any
+    bool any_subdomain = false;  // authority is a suffix ".example.com"
+  };
+  static bool AuthorityMatches(const Matcher& matcher, std::string_view authority);
+
+  std::vector<Route> routes_;
+  std::vector<Matcher> matchers_;
+};
+
+}  // namespace sluice::proxy

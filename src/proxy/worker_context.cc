@@ -1,0 +1,40 @@
+#include "proxy/worker_context.h"
+
+#include "proxy/listener.h"
+
+namespace sluice::proxy {
+
+ProxyMetrics::ProxyMetrics(metrics::Registry& registry) {
+  calls_in_flight = registry.AddGauge("sluice_calls_in_flight", "Calls received and not yet answered.");
+  downstream_connections = registry.AddGauge("sluice_downstream_connections", "Client connections open.");
+  downstream_connections_total = registry.AddCounter("sluice_downstream_connections_total", "Client connections accepted.");
+  for (size_t kind = 0; kind < kKinds; ++kind) {
+    metrics::Labels labels = {{"reason", std::string(base::Reason(static_cast<base::ErrorKind>(kind)))}};
+    errors[kind] = registry.AddCounter("sluice_proxy_errors_total", "Calls that the proxy itself ended with an error.", labels);
+    retries[kind] = registry.AddCounter("sluice_retries_total", "Attempts that failed and were tried again elsewhere.", labels);
+  }
+}
+
+WorkerContext::~WorkerContext() { SLUICE_CHECK(downstream.empty()); }
+
+void WorkerContext::DrainDownstream() {
+  draining = true;
+  for (DownstreamConnection* c = downstream.front(); c != nullptr; c = downstream.Next(*c)) c->Drain();
+  OnDownstreamClosed();
+}
+
+void WorkerContext::OnDownstreamClosed() {
+  if (!draining || !downstream.empty() || !on_drained) return;
+  std::exchange(on_drained, nullptr)();
+}
+
+void WorkerContext::CloseAll() {
+  draining = closed = true;
+  while (DownstreamConnection* c = downstream.PopFront()) {
+    c->CloseNow();
+    delete c;
+  }
+  pools.CloseAll();
+}
+
+}  // namespace sluice::proxy

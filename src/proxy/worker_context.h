@@ -1,0 +1,62 @@
+// WorkerContext: what the proxy keeps for each worker: shared buffers, upstream pools, downstream connections.
+//
+// Belongs to its worker: nothing in it is touched by another thread but the atomic count.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "base/intrusive_list.h"
+#include "http2/connection.h"
+#include "metrics/registry.h"
+#include "proxy/snapshot.h"
+#include "upstream/endpoint_pool.h"
+
+namespace sluice::proxy {
+
+class DownstreamConnection;
+
+// Metrics of the whole process that the data path writes.
+struct ProxyMetrics {
+  explicit ProxyMetrics(metrics::Registry& registry);
+  metrics::Gauge* calls_in_flight;
+  metrics::Gauge* downstream_connections;
+  metrics::Counter* downstream_connections_total;
+  // By base::ErrorKind.
+  static constexpr size_t kKinds = static_cast<size_t>(base::ErrorKind::kUpstreamOverloaded) + 1;
+  std::array<metrics::Counter*, kKinds> errors;
+  std::array<metrics::Counter*, kKinds> retries;
+};
+
+struct WorkerContext {
+  WorkerContext(runtime::Worker& w, const SnapshotData& s, ProxyMetrics& m)
+      : connection{w, {}, {}}, pools(connection), snapshots(s), metrics(m) {}
+  ~WorkerContext();
+
+  runtime::Worker& worker() const { return connection.worker; }
+  uint32_t index() const { return connection.worker.index(); }
+
+  // All downstream connections begin their two-step GOAWAY.
+  void DrainDownstream();
+  // A downstream connection has gone.
+  void OnDownstreamClosed();
+  // The worker's end: closes every connection, down and up. Their calls are told and end by themselves this turn.
+  void CloseAll();
+
+  http2::ConnectionContext connection;
+  upstream::PoolSet pools;
+  const SnapshotData& snapshots;
+  ProxyMetrics& metrics;
+  base::IntrusiveList<DownstreamConnection, DownstreamConnection> downstream;
+  // For the choice of a worker for a new connection: written by this worker and the acceptor's, read by the acceptor's.
+  std::atomic<uint32_t> connections{0};
+  // Called when the last downstream connection has gone while draining, or at once if there is none.
+  std::function<void()> on_drained;
+  bool draining = false;  // new connections are told to go at once
+  bool closed = false;    // CloseAll was called: there will be no new ones
+};
+
+}  // namespace sluice::proxy

@@ -1,0 +1,317 @@
+#include "server/server.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <latch>
+
+#include "admin/admin_server.h"
+#include "admin/http_server.h"
+#include "base/log.h"
+#include "base/slice.h"
+#include "proxy/listener.h"
+#include "runtime/runtime.h"
+#include "server/log_setup.h"
+#include "server/version.h"
+
+namespace sluice::server {
+
+using base::ErrorKind;
+using base::MakeError;
+using std::chrono::milliseconds;
+
+base::Result<std::unique_ptr<Server>> Server::Start(config::Config config, ServerOptions options) {
+  std::unique_ptr<Server> server(new Server(std::move(config), std::move(options)));
+  if (auto status = server->Init(); !status) return status.error();  // the destructor takes down what is up
+  return server;
+}
+
+Server::Server(config::Config config, ServerOptions options) : options_(std::move(options)), config_(std::move(config)) {}
+
+base::Status Server::Init() {
+  runtime_ = std::make_unique<runtime::Runtime>(config_.runtime);
+  const auto count = static_cast<uint32_t>(runtime_->size());
+  registry_ = std::make_unique<metrics::Registry>(count);
+  metrics_ = std::make_unique<proxy::ProxyMetrics>(*registry_);
+  clusters_ = std::make_unique<Clusters>(*registry_, count);
+  if (auto status = clusters_->Init(config_); !status) return status;
+  std::vector<proxy::WorkerContext*> contexts;
+  for (uint32_t i = 0; i < count; ++i) {
+    workers_.push_back(std::make_unique<proxy::WorkerContext>(runtime_->worker(i), clusters_->snapshots(), *metrics_));
+    contexts.push_back(workers_.back().get());
+  }
+  clusters_->SetWorkers(contexts);
+  AddMetrics();
+
+  std::vector<net::ListenSocket> sockets;
+  for (const proxy::ListenerOptions& listener : config_.listeners) {
+    auto socket = OpenSocket(listener);
+    if (!socket) return socket.error();
+    sockets.push_back(std::move(*socket));
+  }
+  runtime_->Start();
+  control_ = std::thread([this] { ControlMain(); });
+  for (size_t i = 0; i < sockets.size(); ++i) AddListener(config_.listeners[i], std::move(sockets[i]));
+
+  if (!config_.admin.grpc.empty()) {
+    auto admin = admin::AdminServer::Start(config_.admin.grpc, *this);
+    if (!admin) return admin.error();
+    admin_ = std::move(*admin);
+  }
+  if (!config_.admin.http.empty()) {
+    auto http = admin::HttpServer::Start(config_.admin.http, *this);
+    if (!http) return http.error();
+    http_ = std::move(*http);
+  }
+  std::lock_guard lock(life_mutex_);
+  ready_ = !draining_ && !stop_;
+  return base::Ok();
+}
+
+Server::~Server() {
+  if (control_.joinable()) {
+    Stop();
+    control_.join();
+  } else if (runtime_ != nullptr) {
+    TearDown();  // Init failed before there was a control thread
+  }
+}
+
+base::Result<net::ListenSocket> Server::OpenSocket(const proxy::ListenerOptions& options) {
+  return net::ListenSocket::Open(options.address, {static_cast<int>(options.backlog), options.unix_mode});
+}
+
+void Server::AddListener(const proxy::ListenerOptions& options, net::ListenSocket socket) {
+  // Listeners take turns in which worker accepts for them; the list starts with it.
+  std::vector<proxy::WorkerContext*> order;
+  for (size_t i = 0; i < workers_.size(); ++i) order.push_back(workers_[(listeners_.size() + i) % workers_.size()].get());
+  listeners_.push_back(std::make_unique<proxy::Listener>(options, std::move(socket), std::move(order)));
+  listeners_.back()->Start();
+  SLUICE_LOG_INFO("listening on {}", listeners_.back()->address().ToString());
+}
+
+void Server::AddMetrics() {
+  reloads_ok_ = registry_->AddCounter("sluice_config_reloads_total", "Reloads of the configuration, by result.", {{"result", "ok"}});
+  reloads_failed_ = registry_->AddCounter("sluice_config_reloads_total", "Reloads of the configuration, by result.", {{"result", "failed"}});
+  registry_->AddCallback("sluice_buffered_bytes", "Memory in read and write buffers.", "gauge", [] {
+    return std::vector<metrics::Sample>{{{}, static_cast<double>(base::Block::LiveBytes())}};
+  });
+  registry_->AddCallback("sluice_cluster_version", "Version of the cluster's endpoint list.", "gauge", [this] {
+    std::vector<metrics::Sample> out;
+    for (const auto& [name, version] : clusters_->Versions()) out.push_back({{{"cluster", name}}, static_cast<double>(version)});
+    return out;
+  });
+  registry_->AddCallback("sluice_tasks", "Coroutines alive.", "gauge", [this] {
+    return std::vector<metrics::Sample>{{{}, static_cast<double>(runtime_->LiveTasks())}};
+  });
+  using Stats = runtime::Worker::Stats;
+  auto per_worker = [this](const char* name, const char* help, uint64_t Stats::* field) {
+    registry_->AddCallback(name, help, "counter", [this, field] {
+      std::vector<metrics::Sample> out;
+      for (size_t i = 0; i < runtime_->size(); ++i) {
+        out.push_back({{{"worker", std::to_string(i)}}, static_cast<double>(runtime_->worker(i).stats().*field)});
+      }
+      return out;
+    });
+  };
+  per_worker("sluice_worker_turns_total", "Turns of the worker's loop.", &Stats::turns);
+  per_worker("sluice_worker_tasks_total", "Tasks run.", &Stats::tasks_run);
+  per_worker("sluice_worker_steals_total", "Tasks taken from another worker's queue.", &Stats::steals);
+  per_worker("sluice_worker_parks_total", "Times the worker slept for want of work.", &Stats::parks);
+  per_worker("sluice_worker_blocked_total", "Times a task held the worker longer than blocking_threshold.", &Stats::blocked);
+}
+
+uint16_t Server::ListenerPort(size_t index) const {
+  std::lock_guard lock(reload_mutex_);
+  return index < listeners_.size() ? listeners_[index]->address().port() : 0;
+}
+
+std::string Server::AdminAddress() const { return admin_ ? admin_->address() : std::string(); }
+uint16_t Server::HttpPort() const { return http_ ? http_->port() : 0; }
+
+void Server::Drain(std::optional<milliseconds> timeout) {
+  milliseconds limit;
+  {
+    std::lock_guard lock(reload_mutex_);
+    limit = timeout.value_or(config_.drain_timeout);
+    // New connections are refused by the kernel from here on; a balancer in front has seen "not ready" or sees this.
+    for (auto& listener : listeners_) listener->Stop();
+  }
+  {
+    std::lock_guard lock(life_mutex_);
+    if (draining_ || stop_) return;
+    ready_ = false;
+    draining_ = true;
+    workers_to_drain_ = workers_.size();
+    drain_deadline_ = std::chrono::steady_clock::now() + limit;
+  }
+  SLUICE_LOG_INFO("draining, for {} ms at most", limit.count());
+  for (auto& context : workers_) {
+    context->worker().Post([this, context = context.get()] {
+      context->on_drained = [this] {
+        std::lock_guard lock(life_mutex_);
+        --workers_to_drain_;
+        life_changed_.notify_all();
+      };
+      context->DrainDownstream();
+    });
+  }
+  life_changed_.notify_all();
+}
+
+void Server::Stop() {
+  std::lock_guard lock(life_mutex_);
+  ready_ = false;
+  stop_ = true;
+  life_changed_.notify_all();
+}
+
+bool Server::WaitStopped(milliseconds timeout) {
+  std::unique_lock lock(life_mutex_);
+  return life_changed_.wait_for(lock, timeout, [this] { return stopped_; });
+}
+
+void Server::ControlMain() {
+  {
+    std::unique_lock lock(life_mutex_);
+    life_changed_.wait(lock, [this] { return stop_ || draining_; });
+    if (!stop_) {
+      bool done = life_changed_.wait_until(lock, drain_deadline_, [this] { return stop_ || workers_to_drain_ == 0; });
+      SLUICE_LOG_INFO("{}", !done ? "drain timeout: stopping" : stop_ ? "told to stop now" : "drained: stopping");
+    }
+    stop_ = true;
+  }
+  TearDown();
+  std::lock_guard lock(life_mutex_);
+  stopped_ = true;
+  life_changed_.notify_all();
+}
+
+// See the head of server.h for the order.
+void Server::TearDown() {
+  if (admin_ != nullptr) admin_->Shutdown(milliseconds(1000));
+  admin_.reset();
+  http_.reset();
+  {
+    std::lock_guard lock(reload_mutex_);
+    for (auto& listener : listeners_) listener->Stop();
+  }
+  if (control_.joinable()) {
+    // Workers run. Each closes its own; the latch is shared because a worker may come to it late.
+    auto closed = std::make_shared<std::latch>(static_cast<std::ptrdiff_t>(workers_.size()));
+    for (auto& context : workers_) {
+      context->worker().Post([context = context.get(), closed] {
+        context->CloseAll();
+        closed->count_down();
+      });
+    }
+    closed->wait();
+  }
+  runtime_->Shutdown();
+  std::lock_guard lock(reload_mutex_);
+  listeners_.clear();
+  workers_.clear();
+}
+
+admin::ReloadResult Server::Reload() {
+  std::lock_guard lock(reload_mutex_);
+  admin::ReloadResult result;
+  auto failed = [&](std::string error) {
+    result.errors.push_back(std::move(error));
+    reloads_failed_->Add(registry_->shared_slot());
+    for (const std::string& line : result.errors) SLUICE_LOG_ERROR("reload: {}", line);
+    return result;
+  };
+  if (options_.config_file.empty()) return failed("there is no configuration file to read again");
+  config::ParseResult parsed = config::Load(options_.config_file);
+  for (const config::ConfigError& error : parsed.errors) result.errors.push_back(error.ToString());
+  if (!parsed.ok()) {
+    std::string last = std::move(result.errors.back());
+    result.errors.pop_back();
+    return failed(std::move(last));
+  }
+  config::Config& wanted = parsed.config;
+  result.warnings = config::RestartOnlyChanges(config_, wanted);
+
+  // First what can fail: new sockets; then everything that a call reads, whole; then the listeners.
+  std::vector<std::pair<proxy::ListenerOptions, net::ListenSocket>> added;
+  for (const proxy::ListenerOptions& listener : wanted.listeners) {
+    bool known = std::any_of(config_.listeners.begin(), config_.listeners.end(),
+                             [&](const auto& old) { return old.address == listener.address; });
+    if (known) continue;
+    auto socket = OpenSocket(listener);
+    if (!socket) return failed(socket.error().detail);
+    added.emplace_back(listener, std::move(*socket));
+  }
+  if (auto status = clusters_->Apply(wanted); !status) return failed(status.error().detail);
+  // Listeners stand in the order of the former configuration; go through them by the address that was asked for.
+  std::vector<std::unique_ptr<proxy::Listener>> kept;
+  for (size_t i = 0; i < listeners_.size(); ++i) {
+    auto it = std::find_if(wanted.listeners.begin(), wanted.listeners.end(),
+                           [&](const auto& l) { return l.address == listeners_[i]->options().address; });
+    if (it == wanted.listeners.end()) {
+      listeners_[i]->Stop();
+      continue;
+    }
+    if (!(*it == listeners_[i]->options())) listeners_[i]->Update(*it);
+    kept.push_back(std::move(listeners_[i]));
+  }
+  listeners_ = std::move(kept);
+  for (auto& [listener, socket] : added) AddListener(listener, std::move(socket));
+  if (wanted.log.level != config_.log.level) server::SetLogLevel(wanted.log.level);
+  // What needs a restart stays as it runs, so that the next reload says so again.
+  wanted.runtime = config_.runtime;
+  wanted.admin = config_.admin;
+  wanted.state_file = config_.state_file;
+  wanted.log.path = config_.log.path;
+  config_ = std::move(wanted);
+  reloads_ok_->Add(registry_->shared_slot());
+  SLUICE_LOG_INFO("configuration reloaded from {}", options_.config_file);
+  for (const std::string& warning : result.warnings) SLUICE_LOG_WARN("reload: {}", warning);
+  return result;
+}
+
+base::Status Server::ReopenLogs() {
+  auto log = ReopenLog();
+  auto access = clusters_->access_log()->Reopen();
+  return !log ? log : access;
+}
+
+admin::ServerView Server::DescribeServer() {
+  admin::ServerView view;
+  view.version = kVersion;
+  view.config_file = options_.config_file;
+  view.pid = static_cast<uint64_t>(::getpid());
+  view.uptime_seconds = static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - started_).count());
+  view.workers = runtime_->size();
+  view.downstream_connections = static_cast<uint64_t>(std::max<int64_t>(0, metrics_->downstream_connections->Value()));
+  view.calls_in_flight = static_cast<uint64_t>(std::max<int64_t>(0, metrics_->calls_in_flight->Value()));
+  std::lock_guard lock(life_mutex_);
+  view.ready = ready_;
+  view.draining = draining_;
+  return view;
+}
+
+base::Result<std::vector<admin::ClusterView>> Server::ListClusters(std::string_view name) { return clusters_->List(name); }
+
+base::Result<admin::ChangeResult> Server::ChangeEndpoints(const admin::EndpointChange& change) {
+  return clusters_->Change(change);
+}
+
+base::Status Server::SetLogLevel(std::string_view level) {
+  auto parsed = ParseLogLevel(level);
+  if (!parsed) return parsed.error();
+  server::SetLogLevel(*parsed);
+  return base::Ok();
+}
+
+std::string Server::LogLevel() { return std::string(ToString(CurrentLogLevel())); }
+std::string Server::RenderMetrics() { return registry_->RenderPrometheus(); }
+
+bool Server::Ready() {
+  std::lock_guard lock(life_mutex_);
+  return ready_;
+}
+
+}  // namespace sluice::server

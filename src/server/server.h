@@ -1,0 +1,114 @@
+// Server: the composition root. Builds everything from a Config, serves, reloads, drains and stops. A test starts it
+// in-process; the daemon adds flags and signals.
+//
+// Start order: log of errors first (listen sockets, state file, access log), then workers, listeners, admin. Stop order,
+// by the control thread: 1. admin and HTTP; 2. listeners; 3. each worker closes its connections, which ends their calls;
+// 4. the runtime runs or destroys what is left and joins; 5. everything else in reverse of construction.
+//
+// Thread safety: every public function from any thread but a worker's.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "admin/backend.h"
+#include "base/error.h"
+#include "config/config.h"
+#include "server/clusters.h"
+
+namespace sluice::admin {
+class AdminServer;
+class HttpServer;
+}  // namespace sluice::admin
+namespace sluice::runtime {
+class Runtime;
+}
+namespace sluice::proxy {
+class Listener;
+}
+
+namespace sluice::server {
+
+struct ServerOptions {
+  std::string config_file;  // what Reload reads again; empty: Reload is refused
+};
+
+class Server final : private admin::Backend {
+ public:
+  // Everything is listening when this returns. Errors name what could not be had; nothing is left behind.
+  static base::Result<std::unique_ptr<Server>> Start(config::Config config, ServerOptions options);
+  // Stops, if that has not been done.
+  ~Server() override;
+
+  uint16_t ListenerPort(size_t index) const;
+  // Where the admin RPC listens ("unix:/path", "127.0.0.1:1234"); empty without one.
+  std::string AdminAddress() const;
+  // 0 without an HTTP port.
+  uint16_t HttpPort() const;
+  admin::Backend& backend() { return *this; }
+
+  // Not ready any more, GOAWAY to every client, stop when their calls are done or after the timeout (nullopt: the
+  // configured one). Returns at once.
+  void Drain(std::optional<std::chrono::milliseconds> timeout) override;
+  // Stops now. Returns at once.
+  void Stop() override;
+  // True once stopped.
+  bool WaitStopped(std::chrono::milliseconds timeout);
+  admin::ReloadResult Reload() override;
+  // Opens log files anew (SIGUSR1). The first error, if any.
+  base::Status ReopenLogs();
+
+ private:
+  Server(config::Config config, ServerOptions options);
+  base::Status Init();
+
+  // admin::Backend
+  admin::ServerView DescribeServer() override;
+  base::Result<std::vector<admin::ClusterView>> ListClusters(std::string_view name) override;
+  base::Result<admin::ChangeResult> ChangeEndpoints(const admin::EndpointChange& change) override;
+  base::Status SetLogLevel(std::string_view level) override;
+  std::string LogLevel() override;
+  std::string RenderMetrics() override;
+  bool Ready() override;
+
+  base::Result<net::ListenSocket> OpenSocket(const proxy::ListenerOptions& options);
+  void AddListener(const proxy::ListenerOptions& options, net::ListenSocket socket);
+  void AddMetrics();
+  void ControlMain();
+  void TearDown();
+
+  const ServerOptions options_;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  std::unique_ptr<runtime::Runtime> runtime_;
+  std::unique_ptr<metrics::Registry> registry_;
+  std::unique_ptr<Clusters> clusters_;
+  std::unique_ptr<proxy::ProxyMetrics> metrics_;
+  std::vector<std::unique_ptr<proxy::WorkerContext>> workers_;
+  metrics::Counter* reloads_ok_ = nullptr;
+  metrics::Counter* reloads_failed_ = nullptr;
+
+  // One reload at a time; guards config_ and listeners_.
+  mutable std::mutex reload_mutex_;
+  config::Config config_;
+  std::vector<std::unique_ptr<proxy::Listener>> listeners_;
+
+  std::unique_ptr<admin::AdminServer> admin_;
+  std::unique_ptr<admin::HttpServer> http_;
+
+  // Life cycle, under life_mutex_.
+  std::mutex life_mutex_;
+  std::condition_variable life_changed_;
+  bool ready_ = false, draining_ = false, stop_ = false, stopped_ = false;
+  size_t workers_to_drain_ = 0;
+  std::chrono::steady_clock::time_point drain_deadline_{};
+  std::thread control_;
+};
+
+}  // namespace sluice::server

@@ -1,0 +1,82 @@
+#include "upstream/cluster.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+
+namespace sluice::upstream {
+
+using base::ErrorKind;
+using base::MakeError;
+
+std::vector<BalancerEndpoint> ClusterState::BalancerEndpoints() const {
+  std::vector<BalancerEndpoint> out;
+  out.reserve(endpoints.size());
+  for (const ListedEndpoint& entry : endpoints) out.push_back({entry.endpoint->name(), entry.weight});
+  return out;
+}
+
+base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_ptr<const ClusterOptions> options,
+                                                                    const std::vector<WantedEndpoint>& wanted,
+                                                                    const ClusterState* previous, bool overridden,
+                                                                    uint32_t workers, metrics::Registry& registry) {
+  if (wanted.size() > kEndpointsMax) {
+    return MakeError(ErrorKind::kInvalidArgument, "more than " + std::to_string(kEndpointsMax) + " endpoints");
+  }
+  // With other options nothing of the former state may stay: not the connections, not the ring.
+  const ClusterState* kin = previous != nullptr && previous->options == options ? previous : nullptr;
+  absl::flat_hash_map<std::string_view, const ListedEndpoint*> known;
+  if (kin != nullptr) {
+    for (const ListedEndpoint& entry : kin->endpoints) known[entry.endpoint->name()] = &entry;
+  }
+  auto state = std::make_shared<ClusterState>();
+  state->options = options;
+  state->version = previous == nullptr ? 1 : previous->version + 1;
+  state->overridden = overridden;
+  state->endpoints.reserve(wanted.size());
+  absl::flat_hash_set<std::string_view> names;
+  for (const WantedEndpoint& want : wanted) {
+    if (want.name.empty()) return MakeError(ErrorKind::kInvalidArgument, "an endpoint needs a name or an address");
+    if (!names.insert(want.name).second) {
+      return MakeError(ErrorKind::kInvalidArgument, "endpoint " + want.name + " is in the list twice");
+    }
+    if (!(want.weight >= 0.01 && want.weight <= 100)) {
+      return MakeError(ErrorKind::kInvalidArgument, "endpoint " + want.name + ": weight is not in [0.01, 100]");
+    }
+    auto it = known.find(want.name);
+    std::shared_ptr<Endpoint> endpoint;
+    if (it != known.end() && it->second->endpoint->address() == want.address) {
+      endpoint = it->second->endpoint;
+    } else {
+      endpoint = std::make_shared<Endpoint>(options->name, want.name, want.address, options, workers, registry);
+    }
+    state->endpoints.push_back({std::move(endpoint), want.weight, want.draining});
+  }
+  state->balancer = MakeLoadBalancer(options->policy, options->ring_points, state->BalancerEndpoints(), workers,
+                                     kin != nullptr ? kin->balancer.get() : nullptr);
+  return std::shared_ptr<const ClusterState>(std::move(state));
+}
+
+std::vector<std::shared_ptr<Endpoint>> Removed(const ClusterState& before, const ClusterState* after) {
+  absl::flat_hash_set<const Endpoint*> kept;
+  if (after != nullptr) {
+    for (const ListedEndpoint& entry : after->endpoints) kept.insert(entry.endpoint.get());
+  }
+  std::vector<std::shared_ptr<Endpoint>> out;
+  for (const ListedEndpoint& entry : before.endpoints) {
+    if (!kept.contains(entry.endpoint.get())) out.push_back(entry.endpoint);
+  }
+  return out;
+}
+
+std::string_view ToString(Policy policy) {
+  switch (policy) {
+    case Policy::kRingHash: return "ring_hash";
+    case Policy::kRoundRobin: return "round_robin";
+    case Policy::kLeastRequest: return "least_request";
+  }
+  return "ring_hash";
+}
+
+}  // namespace sluice::upstream

@@ -1,0 +1,56 @@
+// ClusterState: a cluster's endpoint list with its balancer, as one immutable value; Cluster: the writer's side of it.
+//
+// A change makes a new ClusterState aside, which the server publishes whole in its snapshot.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "upstream/endpoint.h"
+#include "upstream/load_balancer.h"
+
+namespace sluice::upstream {
+
+struct ListedEndpoint {
+  std::shared_ptr<Endpoint> endpoint;
+  double weight = 1.0;
+  bool draining = false;  // keeps its place on the ring, takes no new calls
+};
+
+struct ClusterState {
+  std::shared_ptr<const ClusterOptions> options;
+  std::vector<ListedEndpoint> endpoints;
+  std::unique_ptr<const LoadBalancer> balancer;
+  uint64_t version = 1;
+  bool overridden = false;  // changed by RPC since the configuration was read
+
+  const std::string& name() const { return options->name; }
+  // What the balancer was built from, in its order.
+  std::vector<BalancerEndpoint> BalancerEndpoints() const;
+};
+
+// One entry of a wanted list.
+struct WantedEndpoint {
+  std::string name;
+  net::Address address;
+  double weight = 1.0;
+  bool draining = false;
+};
+
+// Builds the state for `wanted`. Endpoints of `previous` with the same name and address are kept (their connections and
+// counters go on) unless the cluster's options changed. kInvalidArgument: duplicate names, bad weight, too many.
+base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_ptr<const ClusterOptions> options,
+                                                                    const std::vector<WantedEndpoint>& wanted,
+                                                                    const ClusterState* previous, bool overridden,
+                                                                    uint32_t workers, metrics::Registry& registry);
+
+// The endpoints of `before` that are in no list any more.
+std::vector<std::shared_ptr<Endpoint>> Removed(const ClusterState& before, const ClusterState* after);
+
+std::string_view ToString(Policy policy);
+
+}  // namespace sluice::upstream

@@ -1,0 +1,232 @@
+#include "upstream/endpoint_pool.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/log.h"
+
+namespace sluice::upstream {
+
+using base::ErrorKind;
+using base::ErrorSource;
+using base::MakeError;
+
+EndpointPool::EndpointPool(PoolSet& owner, std::shared_ptr<Endpoint> endpoint, http2::ConnectionContext& context)
+    : owner_(owner), endpoint_(std::move(endpoint)), context_(context) {
+  endpoint_->set_pool(context_.worker.index(), this);
+}
+
+EndpointPool::~EndpointPool() {
+  SLUICE_CHECK(connections_.empty());
+  context_.worker.timers().Disarm(*this);
+  endpoint_->set_link(context_.worker.index(), Endpoint::Link::kIdle);
+  endpoint_->set_pool(context_.worker.index(), nullptr);
+}
+
+bool EndpointPool::Usable() const {
+  if (draining_ || closing_) return false;
+  return !connections_.empty() || dialer_ != nullptr || context_.worker.now() >= retry_at_;
+}
+
+http2::Connection* EndpointPool::Ready() { return waiters_.empty() ? FindRoom() : nullptr; }
+
+http2::Connection* EndpointPool::FindRoom() const {
+  for (const auto& connection : connections_) {
+    if (connection->CanOpen()) return connection.get();
+  }
+  return nullptr;
+}
+
+bool EndpointPool::Wait(Waiter& waiter) {
+  if (waiting_ >= endpoint_->options().pending_calls_max) return false;
+  waiter.pool_ = this;
+  waiters_.PushBack(waiter);
+  ++waiting_;
+  DialIfNeeded();
+  return true;
+}
+
+void EndpointPool::BeginCall() {
+  ++in_flight_;
+  uint32_t w = context_.worker.index();
+  endpoint_->metrics().in_flight->Add(w, 1);
+  endpoint_->metrics().calls->Add(w);
+}
+
+void EndpointPool::EndCall() {
+  --in_flight_;
+  endpoint_->metrics().in_flight->Add(context_.worker.index(), -1);
+  FinishDrainIfIdle();
+}
+
+// One attempt at a time: enough, as a connection carries many calls and the next attempt follows while calls wait.
+void EndpointPool::DialIfNeeded() {
+  if (closing_ || draining_ || dialer_ != nullptr || waiters_.empty()) return;
+  size_t usable = 0;
+  for (const auto& connection : connections_) usable += !connection->session().closing();
+  if (usable >= endpoint_->options().connections_max) return;
+  if (context_.worker.now() < retry_at_) {
+    if (usable == 0) FailWaiters(MakeError(ErrorKind::kConnectFailed, "endpoint " + endpoint_->name() + " is in back-off"));
+    return;
+  }
+  dialer_ = std::make_unique<net::Dialer>(
+      context_.worker, endpoint_->address(), base::DeadlineAfter(context_.worker.now(), endpoint_->options().connect_timeout),
+      [this](base::Result<std::unique_ptr<net::Stream>> result) { OnDialed(std::move(result)); });
+  UpdateLink();
+}
+
+// base x 2^n up to max, with 20% jitter so that the workers of a fleet do not come back together.
+void EndpointPool::BackOff() {
+  const ClusterOptions& options = endpoint_->options();
+  double wait = std::min(static_cast<double>(options.backoff_max.count()),
+                         static_cast<double>(options.backoff_base.count()) * std::exp2(std::min(failures_in_row_, 30u)));
+  wait *= 0.8 + 0.4 * context_.worker.random().Unit();
+  ++failures_in_row_;
+  retry_at_ = context_.worker.now() + std::chrono::microseconds(static_cast<int64_t>(wait * 1000));
+  endpoint_->metrics().connect_failures->Add(context_.worker.index());
+}
+
+void EndpointPool::OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
+  dialer_.reset();
+  uint32_t w = context_.worker.index();
+  const ClusterOptions& options = endpoint_->options();
+  if (!result) {
+    BackOff();
+    SLUICE_LOG_DEBUG("cluster {} endpoint {}: {}", endpoint_->cluster(), endpoint_->name(), result.error().detail);
+    UpdateLink();
+    if (connections_.empty()) FailWaiters(result.error());
+    return;
+  }
+  endpoint_->metrics().connects->Add(w);
+  endpoint_->metrics().connections->Add(w, 1);
+  http2::ConnectionOptions connection_options{options.http2, options.keepalive, options.idle_timeout};
+  connections_.push_back(std::make_unique<http2::Connection>(context_, std::move(*result), http2::Role::kClient,
+                                                             connection_options, *this));
+  http2::Connection& connection = *connections_.back();
+  connection.Start();
+  UpdateLink();
+  if (draining_) {
+    connection.Drain();
+    return;
+  }
+  ServeWaiters();
+}
+
+void EndpointPool::ServeWaiters() {
+  if (serving_) return;  // a waiter's stream ended at once; the loop below goes on
+  serving_ = true;
+  while (!waiters_.empty()) {
+    http2::Connection* connection = FindRoom();
+    if (connection == nullptr) break;
+    --waiting_;
+    waiters_.PopFront()->OnConnection(*connection);
+  }
+  serving_ = false;
+  DialIfNeeded();
+}
+
+void EndpointPool::FailWaiters(const base::Error& error) {
+  base::IntrusiveList<Waiter, Waiter> failed;
+  failed.Splice(waiters_);
+  while (Waiter* waiter = failed.PopFront()) {
+    --waiting_;
+    waiter->OnNoConnection(error);
+  }
+}
+
+void EndpointPool::UpdateLink() {
+  Endpoint::Link link = Endpoint::Link::kIdle;
+  if (!connections_.empty()) link = Endpoint::Link::kConnected;
+  else if (dialer_ != nullptr) link = Endpoint::Link::kConnecting;
+  else if (context_.worker.now() < retry_at_) link = Endpoint::Link::kBackoff;
+  endpoint_->set_link(context_.worker.index(), link);
+}
+
+void EndpointPool::OnCapacity(http2::Connection&) { ServeWaiters(); }
+
+void EndpointPool::OnGoaway(http2::Connection&) { DialIfNeeded(); }
+
+void EndpointPool::OnClosed(http2::Connection& connection, std::string_view why) {
+  auto it = std::find_if(connections_.begin(), connections_.end(), [&](const auto& c) { return c.get() == &connection; });
+  SLUICE_CHECK(it != connections_.end());
+  // It never said a word: as bad as a refused connection, and as fast to come again.
+  if (connection.session().stats().frames_received == 0) {
+    BackOff();
+  } else {
+    failures_in_row_ = 0;
+  }
+  // The connection is on the stack: destroy it when the turn's work is done.
+  context_.worker.Post([dead = std::shared_ptr<http2::Connection>(std::move(*it))] {});
+  connections_.erase(it);
+  endpoint_->metrics().connections->Add(context_.worker.index(), -1);
+  SLUICE_LOG_DEBUG("cluster {} endpoint {}: connection ended: {}", endpoint_->cluster(), endpoint_->name(), why);
+  UpdateLink();
+  if (closing_) return;
+  DialIfNeeded();
+  FinishDrainIfIdle();
+}
+
+void EndpointPool::StartDrain() {
+  if (draining_ || closing_) return;
+  draining_ = true;
+  dialer_.reset();
+  UpdateLink();
+  FailWaiters(MakeError(ErrorKind::kDraining, "endpoint " + endpoint_->name() + " was removed"));
+  std::vector<http2::Connection*> all;
+  for (const auto& connection : connections_) all.push_back(connection.get());
+  for (http2::Connection* connection : all) connection->Drain();
+  context_.worker.timers().Arm(*this, base::DeadlineAfter(context_.worker.now(), endpoint_->options().drain_timeout));
+  FinishDrainIfIdle();
+}
+
+void EndpointPool::OnTimer(base::TimePoint) {
+  // drain_timeout: what still runs is cut off.
+  std::vector<http2::Connection*> all;
+  for (const auto& connection : connections_) all.push_back(connection.get());
+  for (http2::Connection* connection : all) connection->Close(http2::ErrorCode::kNoError, "drain timeout");
+}
+
+void EndpointPool::CloseNow() {
+  closing_ = true;
+  dialer_.reset();
+  context_.worker.timers().Disarm(*this);
+  FailWaiters(MakeError(ErrorKind::kDraining, "the proxy is stopping"));
+  uint32_t w = context_.worker.index();
+  while (!connections_.empty()) {
+    auto connection = std::move(connections_.back());
+    connections_.pop_back();
+    connection->session().TransportClosed("the proxy is stopping");
+    endpoint_->metrics().connections->Add(w, -1);
+  }
+}
+
+void EndpointPool::FinishDrainIfIdle() {
+  if (draining_ && !closing_ && in_flight_ == 0 && connections_.empty()) owner_.DestroyLater(*this);
+}
+
+PoolSet::~PoolSet() { CloseAll(); }
+
+EndpointPool* PoolSet::Get(const std::shared_ptr<Endpoint>& endpoint) {
+  EndpointPool* pool = endpoint->pool(context_.worker.index());
+  if (pool != nullptr || endpoint->removed()) return pool;
+  pools_.push_back(std::make_unique<EndpointPool>(*this, endpoint, context_));
+  return pools_.back().get();
+}
+
+void PoolSet::Drain(Endpoint& endpoint) {
+  if (EndpointPool* pool = endpoint.pool(context_.worker.index())) pool->StartDrain();
+}
+
+void PoolSet::DestroyLater(EndpointPool& pool) {
+  auto it = std::find_if(pools_.begin(), pools_.end(), [&](const auto& p) { return p.get() == &pool; });
+  if (it == pools_.end()) return;  // on its way already
+  context_.worker.Post([dead = std::shared_ptr<EndpointPool>(std::move(*it))] {});
+  pools_.erase(it);
+}
+
+void PoolSet::CloseAll() {
+  for (auto& pool : pools_) pool->CloseNow();
+  std::erase_if(pools_, [](const auto& pool) { return pool->in_flight() == 0; });
+}
+
+}  // namespace sluice::upstream

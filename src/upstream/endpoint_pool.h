@@ -1,0 +1,121 @@
+// EndpointPool: one worker's connections to one endpoint: opened on demand, kept, reopened with jittered back-off, another
+// one when the peer's MAX_CONCURRENT_STREAMS is reached; calls that find no room wait, FIFO and bounded.
+//
+// Life: kActive -> kDraining (removed from the list: no new calls, those in flight go on until drain_timeout) -> gone: it
+// asks its owner, PoolSet, to destroy it. One worker only; not thread-safe.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/error.h"
+#include "base/intrusive_list.h"
+#include "http2/connection.h"
+#include "net/dialer.h"
+#include "upstream/endpoint.h"
+
+namespace sluice::upstream {
+
+class PoolSet;
+
+class EndpointPool final : private http2::ConnectionEvents, private runtime::Timer {
+ public:
+  // A call that waits for room. Told once; Cancel or the destructor leaves the queue from any place in it.
+  class Waiter : public base::ListNode<Waiter> {
+   public:
+    // `connection` has room: open a stream on it now, inside the call, because the next waiter is served after it.
+    virtual void OnConnection(http2::Connection& connection) = 0;
+    virtual void OnNoConnection(const base::Error& error) = 0;
+    void CancelWait() {
+      if (linked()) --pool_->waiting_;
+      Unlink();
+    }
+
+   protected:
+    ~Waiter() { CancelWait(); }
+
+   private:
+    friend class EndpointPool;
+    EndpointPool* pool_ = nullptr;
+  };
+
+  EndpointPool(PoolSet& owner, std::shared_ptr<Endpoint> endpoint, http2::ConnectionContext& context);
+  ~EndpointPool();
+
+  // May a call be sent here: active, and not in back-off without a connection.
+  bool Usable() const;
+  // A connection with room for a stream, or null: then Wait. Null also while others wait, so nobody barges.
+  http2::Connection* Ready();
+  // Queues; opens a connection where that can help. False: pending_calls_max is reached.
+  bool Wait(Waiter& waiter);
+
+  // Bracket an attempt. The pool stays alive from BeginCall to EndCall.
+  void BeginCall();
+  void EndCall();
+  uint32_t in_flight() const { return in_flight_; }
+
+  // The endpoint has left the list. Waiting calls get kDraining and look elsewhere.
+  void StartDrain();
+  // Closes everything now; for the worker's shutdown.
+  void CloseNow();
+
+  Endpoint& endpoint() const { return *endpoint_; }
+
+ private:
+  friend class PoolSet;
+
+  http2::StreamEvents* OnRequest(http2::Connection&, http2::Stream&, http2::HeaderList, bool) override { return nullptr; }
+  void OnCapacity(http2::Connection& connection) override;
+  void OnGoaway(http2::Connection& connection) override;
+  void OnClosed(http2::Connection& connection, std::string_view why) override;
+  void OnTimer(base::TimePoint now) override;
+
+  void DialIfNeeded();
+  void OnDialed(base::Result<std::unique_ptr<net::Stream>> result);
+  void ServeWaiters();
+  void FailWaiters(const base::Error& error);
+  void BackOff();
+  http2::Connection* FindRoom() const;
+  void UpdateLink();
+  void FinishDrainIfIdle();
+
+  PoolSet& owner_;
+  const std::shared_ptr<Endpoint> endpoint_;
+  http2::ConnectionContext& context_;
+  std::vector<std::unique_ptr<http2::Connection>> connections_;
+  std::unique_ptr<net::Dialer> dialer_;
+  base::IntrusiveList<Waiter, Waiter> waiters_;
+  uint32_t waiting_ = 0;
+  uint32_t in_flight_ = 0;
+  uint32_t failures_in_row_ = 0;
+  base::TimePoint retry_at_{};  // in back-off before this
+  bool draining_ = false;
+  bool closing_ = false;  // CloseNow was called
+  bool serving_ = false;  // inside ServeWaiters
+};
+
+// The pools of one worker. Owner of EndpointPools; destroys the drained ones.
+class PoolSet {
+ public:
+  explicit PoolSet(http2::ConnectionContext& context) : context_(context) {}
+  ~PoolSet();
+
+  // This worker's pool for the endpoint; made on first use. Null once the endpoint is removed and the pool is gone.
+  EndpointPool* Get(const std::shared_ptr<Endpoint>& endpoint);
+  // This worker's part of removing the endpoint.
+  void Drain(Endpoint& endpoint);
+  // Closes all connections and destroys all pools with no calls in flight. Calls get kConnectionLost.
+  void CloseAll();
+  size_t size() const { return pools_.size(); }
+
+ private:
+  friend class EndpointPool;
+  // Later this turn, because the pool is on the stack now.
+  void DestroyLater(EndpointPool& pool);
+
+  http2::ConnectionContext& context_;
+  std::vector<std::unique_ptr<EndpointPool>> pools_;
+};
+
+}  // namespace sluice::upstream
