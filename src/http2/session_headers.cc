@@ -1,0 +1,151 @@
+// Header blocks to messages: HEADERS and CONTINUATION are joined, decoded, checked (validate.h) and passed
+// on.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "http2/session.h"
+
+namespace sluice::http2 {
+
+void Session::HandleHeaders(const FrameHeader& frame, const uint8_t* payload) {
+  if (frame.stream_id == 0) return Fail(ErrorCode::kProtocolError, "HEADERS on stream 0");  // RFC 9113 6.2
+  uint32_t begin = frame.has(kFlagPadded) ? 1 : 0;
+  // RFC 9113 5.3.2: the priority fields are skipped; a stream that depends on itself means nothing to us.
+  uint32_t skipped = begin + (frame.has(kFlagPriority) ? 5 : 0);
+  if (frame.length < skipped) return Fail(ErrorCode::kFrameSizeError, "HEADERS without its fields");
+  uint32_t padding = begin > 0 ? payload[0] : 0;
+  if (padding > frame.length - skipped) {
+    return Fail(ErrorCode::kProtocolError, "HEADERS is all padding");  // RFC 9113 6.2
+  }
+  // RFC 9113 5.1.1: a client opens odd streams; a server opens none, because push is never enabled.
+  if ((frame.stream_id & 1) == 0) return Fail(ErrorCode::kProtocolError, "HEADERS on an even stream");
+  std::string_view fragment(reinterpret_cast<const char*>(payload) + skipped,
+                            frame.length - skipped - padding);
+  if (frame.has(kFlagEndHeaders))
+    return HandleHeaderBlock(frame.stream_id, frame.has(kFlagEndStream), fragment);
+  block_id_ = frame.stream_id;
+  block_end_stream_ = frame.has(kFlagEndStream);
+  block_cost_ = static_cast<uint32_t>(fragment.size());
+  block_.assign(fragment);
+}
+
+void Session::HandleContinuation(const FrameHeader& frame, const uint8_t* payload) {
+  // CheckFrameHeader has seen to it that an open block is this stream's.
+  if (block_id_ == 0)
+    return Fail(ErrorCode::kProtocolError, "CONTINUATION without HEADERS");  // RFC 9113 6.10
+  // Each frame counts at least as much as it costs to handle, so that empty ones come to an end too.
+  constexpr uint32_t kFrameCost = 64;
+  block_cost_ += std::max(frame.length, kFrameCost);
+  if (block_cost_ > options_.header_block_bytes_max) {
+    return Fail(ErrorCode::kEnhanceYourCalm, "a header block is too large");
+  }
+  block_.append(reinterpret_cast<const char*>(payload), frame.length);
+  if (!frame.has(kFlagEndHeaders)) return;
+  std::string block = std::move(block_);
+  block_ = std::string();
+  HandleHeaderBlock(std::exchange(block_id_, 0), block_end_stream_, block);
+}
+
+void Session::HandleHeaderBlock(uint32_t id, bool end_stream, std::string_view block) {
+  HeaderList fields(&interns_);
+  // Decoded even if it will be refused: the table must stay in step (RFC 9113 4.3).
+  DecodeResult decoded =
+      decoder_.Decode(block, {options_.header_list_bytes_max, options_.header_count_max}, fields);
+  if (decoded == DecodeResult::kError)
+    return Fail(ErrorCode::kCompressionError, "a header block cannot be decoded");
+  if (Stream* stream = table_.Find(id)) {
+    if (stream->received_end_) return StreamError(*stream, ErrorCode::kStreamClosed);  // RFC 9113 5.1
+    if (decoded == DecodeResult::kTooLarge) return StreamError(*stream, ErrorCode::kProtocolError);
+    if (role_ == Role::kServer || stream->final_headers_)
+      return HandleTrailers(*stream, end_stream, std::move(fields));
+    return HandleResponse(*stream, end_stream, std::move(fields));
+  }
+  if (role_ == Role::kClient || id <= last_peer_id_) {
+    FrameOnClosedStream(id);
+    return;
+  }
+  last_peer_id_ = id;
+  if (id > goaway_last_id_) return;  // RFC 9113 6.8: not processed; what else comes on it is ignored too
+  if (table_.size() >= options_.concurrent_streams_max) {  // RFC 9113 5.1.2
+    ++stats_.streams_refused;
+    return WriteReset(id, ErrorCode::kRefusedStream);
+  }
+  if (decoded == DecodeResult::kTooLarge) return RejectTooLarge(id, end_stream);
+  HandleRequest(id, end_stream, std::move(fields));
+}
+
+void Session::HandleRequest(uint32_t id, bool end_stream, HeaderList fields) {
+  MessageHead head = ValidateRequest(fields, checked_);
+  // RFC 9113 8.1.1: malformed, also when it ends at once and a content-length promised more.
+  if (head.malformed != nullptr || (end_stream && head.content_length > 0)) {
+    return WriteReset(id, ErrorCode::kProtocolError);
+  }
+  Stream& stream = NewStream(id, nullptr);
+  stream.content_left_ = head.content_length;
+  stream.received_end_ = end_stream;
+  StreamEvents* events = events_.OnRequest(stream, std::move(fields), end_stream);
+  if (stream.released_) return;  // the object is still there: Scope
+  if (events == nullptr) return ReleaseByConsumer(stream);
+  // Reset or answered in full by the handler: nothing more will come.
+  if (!stream.closed_) stream.events_ = events;
+}
+
+void Session::HandleResponse(Stream& stream, bool end_stream, HeaderList fields) {
+  MessageHead head = ValidateResponse(fields, checked_);
+  bool interim = head.status < 200;
+  // RFC 9113 8.1: an interim response cannot end the stream.
+  if (head.malformed != nullptr || (interim && end_stream))
+    return StreamError(stream, ErrorCode::kProtocolError);
+  if (!interim) {
+    stream.final_headers_ = true;
+    // RFC 9110 8.6: these have a content-length without the content.
+    bool no_content = stream.head_request_ || head.status == 304 || head.status == 204;
+    if (!no_content) stream.content_left_ = head.content_length;
+  }
+  DeliverHeaders(stream, end_stream, std::move(fields));
+}
+
+void Session::HandleTrailers(Stream& stream, bool end_stream, HeaderList fields) {
+  // RFC 9113 8.1: the second field section ends the message.
+  if (!end_stream || ValidateTrailers(fields, checked_) != nullptr) {
+    return StreamError(stream, ErrorCode::kProtocolError);
+  }
+  DeliverHeaders(stream, end_stream, std::move(fields));
+}
+
+void Session::DeliverHeaders(Stream& stream, bool end_stream, HeaderList fields) {
+  if (end_stream) {
+    if (stream.content_left_ > 0) return StreamError(stream, ErrorCode::kProtocolError);  // RFC 9113 8.1.1
+    ReceivedEnd(stream);
+  }
+  if (stream.events_ != nullptr) stream.events_->OnHeaders(std::move(fields), end_stream);
+}
+
+// The peer's END_STREAM was seen. Before the consumer hears of it, so that it sees a closed stream where it
+// is one.
+void Session::ReceivedEnd(Stream& stream) {
+  stream.received_end_ = true;
+  if (!stream.sent_end_) return;
+  RememberEnded(stream.id_, false);
+  CloseStream(stream);
+}
+
+// A request whose header list is above our limit: a gRPC client gets a status that tells it so, not a bare
+// reset.
+void Session::RejectTooLarge(uint32_t id, bool end_stream) {
+  HeaderList reply(&interns_);
+  reply.AddInterned(InternTable::Static(8));  // :status 200, RFC 7541 Appendix A
+  reply.Add("content-type", "application/grpc", Indexing::kIndexed);
+  reply.Add("grpc-status", "8");  // RESOURCE_EXHAUSTED
+  reply.Add("grpc-message", absl::StrCat("request headers are above ", options_.header_list_bytes_max,
+                                         " bytes or ", options_.header_count_max, " fields"));
+  reply.Add("sluice-reason", base::Reason(base::ErrorKind::kTooLarge));
+  WriteHeaders(id, reply, /*end_stream=*/true);
+  if (end_stream) {
+    RememberEnded(id, false);
+  } else {
+    WriteReset(id, ErrorCode::kNoError);  // RFC 9113 8.1: the rest of the request is not wanted
+  }
+}
+
+}  // namespace sluice::http2

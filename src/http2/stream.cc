@@ -1,0 +1,97 @@
+#include "http2/stream.h"
+
+#include "http2/session.h"
+
+namespace sluice::http2 {
+namespace {
+constexpr size_t kKept = 512;         // about 128 KiB
+thread_local bool list_alive = true;  // trivially destructible: still readable after the list is gone
+}  // namespace
+
+struct StreamFreeList {
+  Stream* head = nullptr;
+  size_t count = 0;
+  ~StreamFreeList() {
+    list_alive = false;
+    while (head != nullptr) {
+      Stream* next = StreamPool::NextFree(head);
+      StreamPool::Delete(head);
+      head = next;
+    }
+  }
+};
+namespace {
+thread_local StreamFreeList free_list;
+}  // namespace
+
+std::string_view ToString(StreamState state) {
+  switch (state) {
+    case StreamState::kOpen:
+      return "open";
+    case StreamState::kHalfClosedLocal:
+      return "half-closed (local)";
+    case StreamState::kHalfClosedRemote:
+      return "half-closed (remote)";
+    case StreamState::kClosed:
+      return "closed";
+  }
+  return "unknown";
+}
+
+// Not inlined into coroutines: both read thread-locals (docs/scheduler.md, "Thread-locals").
+__attribute__((noinline)) Stream* StreamPool::New() {
+  if (!list_alive || free_list.head == nullptr) return new Stream();
+  Stream* stream = free_list.head;
+  free_list.head = stream->next_free_;
+  --free_list.count;
+  stream->next_free_ = nullptr;
+  return stream;
+}
+
+__attribute__((noinline)) void StreamPool::Free(Stream* stream) {
+  stream->ReadyNode::Unlink();
+  stream->OwnedNode::Unlink();
+  stream->queue_.Clear();
+  stream->trailers_.reset();
+  if (!list_alive || free_list.count == kKept) {
+    delete stream;
+    return;
+  }
+  stream->session_ = nullptr;
+  stream->events_ = nullptr;
+  stream->next_free_ = free_list.head;
+  free_list.head = stream;
+  ++free_list.count;
+}
+
+StreamState Stream::state() const {
+  if (closed_) return StreamState::kClosed;
+  if (received_end_) return StreamState::kHalfClosedRemote;
+  return sent_end_ ? StreamState::kHalfClosedLocal : StreamState::kOpen;
+}
+
+void Stream::SendHeaders(const HeaderList& fields, bool end_stream) {
+  if (!send_done_) session_->SendHeaders(*this, fields, end_stream);
+}
+
+void Stream::SendData(base::Slice bytes, bool end_stream) {
+  if (!send_done_) session_->SendData(*this, std::move(bytes), end_stream);
+}
+
+void Stream::Consume(size_t bytes) {
+  if (unconsumed_ != 0) session_->Consume(*this, bytes);
+}
+
+void Stream::Reset(ErrorCode code) {
+  if (!closed_) session_->ResetByConsumer(*this, code);
+}
+
+void Stream::Release() {
+  if (session_ == nullptr) {
+    StreamPool::Free(this);
+  } else {
+    session_->ReleaseByConsumer(*this);
+  }
+}
+
+}  // namespace sluice::http2

@@ -1,0 +1,99 @@
+// Stream: one stream of a Session (RFC 9113 section 5), seen by its consumer as a StreamIo.
+//
+// Life: made by the Session (a request arrived, or Open), freed by Release(), from a free list of the thread.
+// Events come until END_STREAM was seen both ways, OnReset, Reset() or Release(), whichever is first. A
+// stream that outlives its Session is an orphan: closed, all calls do nothing, Release() still frees it.
+//
+//   state()             received END_STREAM    sent END_STREAM   RST_STREAM, GOAWAY or loss
+//   kOpen               -> kHalfClosedRemote   -> kHalfClosedLocal   -> kClosed
+//   kHalfClosedRemote   STREAM_CLOSED          -> kClosed            -> kClosed
+//   kHalfClosedLocal    -> kClosed             (our bug)             -> kClosed
+// There is no idle Stream (an idle id has no object), and no reserved one: push is never enabled.
+//
+// Not thread-safe: a Stream lives on its Session's worker.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "base/intrusive_list.h"
+#include "base/slice.h"
+#include "http2/error_code.h"
+#include "http2/flow_control.h"
+#include "http2/header.h"
+#include "http2/slice_queue.h"
+#include "http2/stream_io.h"
+
+namespace sluice::http2 {
+
+class Session;
+class Stream;
+
+enum class StreamState : uint8_t { kOpen, kHalfClosedLocal, kHalfClosedRemote, kClosed };
+std::string_view ToString(StreamState state);
+
+struct ReadyTag {};  // streams with DATA and window, in turn
+struct OwnedTag {};  // all streams of a session not released yet
+using ReadyNode = base::ListNode<ReadyTag>;
+using OwnedNode = base::ListNode<OwnedTag>;
+
+class Stream final : public StreamIo, public ReadyNode, public OwnedNode {
+ public:
+  void SendHeaders(const HeaderList& fields, bool end_stream) override;
+  void SendData(base::Slice bytes, bool end_stream) override;
+  void Consume(size_t bytes) override;
+  void Reset(ErrorCode code) override;
+  void Release() override;
+
+  uint32_t id() const { return id_; }
+  // DATA bytes queued and not framed yet.
+  size_t queued_bytes() const { return queue_.bytes(); }
+  // Our END_STREAM has been framed into the output: Release() now loses nothing of what was sent.
+  bool send_complete() const { return sent_end_; }
+  StreamState state() const;
+  // Not of an orphan.
+  Session& session() const { return *session_; }
+
+ private:
+  friend class Session;
+  friend class StreamPool;
+  Stream() = default;
+  ~Stream() = default;
+
+  Session* session_ = nullptr;  // null: orphan
+  StreamEvents* events_ = nullptr;
+  Stream* next_free_ = nullptr;  // in the pool or in the session's list of released streams
+
+  uint32_t id_ = 0;
+  bool closed_ = false;         // in no table any more; nothing is sent or received
+  bool received_end_ = false;   // END_STREAM from the peer
+  bool send_done_ = false;      // END_STREAM accepted from our side, perhaps behind queued DATA; or closed
+  bool sent_end_ = false;       // END_STREAM framed
+  bool end_with_data_ = false;  // END_STREAM goes on the last queued DATA
+  bool final_headers_ = false;  // client: a response with a final status was received
+  bool head_request_ = false;   // client: HEAD, so content-length counts nothing (RFC 9110 9.3.2)
+  bool released_ = false;
+
+  int64_t send_window_ = 0;    // below zero after the peer lowered INITIAL_WINDOW_SIZE (RFC 9113 6.9.2)
+  int64_t content_left_ = -1;  // DATA bytes still promised by content-length; -1: none was given
+  ReceiveWindow receive_;
+  uint32_t unconsumed_ = 0;  // passed to the consumer and not credited yet, to either window
+  SliceQueue queue_;
+  std::unique_ptr<HeaderList> trailers_;  // to be sent when queue_ is empty
+};
+
+// The free list of a thread's streams. Bounded: kKept streams a thread, the rest goes back to the heap.
+class StreamPool {
+ public:
+  static Stream* New();
+  static void Free(Stream* stream);
+
+ private:
+  friend struct StreamFreeList;
+  static void Delete(Stream* stream) { delete stream; }
+  static Stream* NextFree(Stream* stream) { return stream->next_free_; }
+};
+
+}  // namespace sluice::http2

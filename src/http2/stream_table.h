@@ -1,0 +1,85 @@
+// StreamTable: live streams by id. Open addressing with linear probing; ids of one parity come in sequence,
+// so the id itself, halved, is the hash and most look-ups hit at once. A peer that aims for collisions makes
+// a look-up walk at most the streams it may have open (SessionOptions::concurrent_streams_max).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "base/check.h"
+
+namespace sluice::http2 {
+
+class Stream;
+
+class StreamTable {
+ public:
+  size_t size() const { return size_; }
+
+  Stream* Find(uint32_t id) const {
+    if (size_ == 0) return nullptr;
+    for (uint32_t i = Home(id);; i = (i + 1) & mask_) {
+      if (slots_[i].id == id) return slots_[i].stream;
+      if (slots_[i].id == 0) return nullptr;
+    }
+  }
+  // `id` is not in the table.
+  void Insert(uint32_t id, Stream* stream) {
+    if ((size_ + 1) * 2 > capacity()) Grow();
+    uint32_t i = Home(id);
+    while (slots_[i].id != 0) i = (i + 1) & mask_;
+    slots_[i] = {id, stream};
+    ++size_;
+  }
+  // `id` is in the table. Closes the gap by moving back what probed past it (Knuth, TAOCP 3, 6.4, algorithm
+  // R).
+  void Erase(uint32_t id) {
+    uint32_t gap = Home(id);
+    while (slots_[gap].id != id) {
+      SLUICE_DCHECK(slots_[gap].id != 0);
+      gap = (gap + 1) & mask_;
+    }
+    for (uint32_t i = (gap + 1) & mask_; slots_[i].id != 0; i = (i + 1) & mask_) {
+      if (((i - Home(slots_[i].id)) & mask_) >= ((i - gap) & mask_)) {
+        slots_[gap] = slots_[i];
+        gap = i;
+      }
+    }
+    slots_[gap] = {};
+    if (--size_ == 0 && capacity() > kKeptSlots) *this = StreamTable();
+  }
+  // fn(Stream&) for each; fn must not change the table.
+  template <typename Fn>
+  void ForEach(Fn&& fn) const {
+    for (size_t i = 0; i < capacity(); ++i) {
+      if (slots_[i].id != 0) fn(*slots_[i].stream);
+    }
+  }
+
+ private:
+  static constexpr size_t kKeptSlots = 256;  // an idle connection keeps at most 4 KiB here
+
+  struct Slot {
+    uint32_t id = 0;  // 0: free; no stream has it
+    Stream* stream = nullptr;
+  };
+  uint32_t Home(uint32_t id) const { return (id >> 1) & mask_; }
+  size_t capacity() const { return slots_ ? size_t{mask_} + 1 : 0; }
+  void Grow() {
+    StreamTable larger;
+    size_t slots = slots_ ? capacity() * 2 : 8;
+    larger.slots_ = std::make_unique<Slot[]>(slots);
+    larger.mask_ = static_cast<uint32_t>(slots - 1);
+    for (size_t i = 0; i < capacity(); ++i) {
+      if (slots_[i].id != 0) larger.Insert(slots_[i].id, slots_[i].stream);
+    }
+    *this = std::move(larger);
+  }
+
+  std::unique_ptr<Slot[]> slots_;
+  uint32_t mask_ = 0;
+  size_t size_ = 0;
+};
+
+}  // namespace sluice::http2
