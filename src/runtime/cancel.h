@@ -1,7 +1,7 @@
 // CancelSource and CancelToken: a wish to stop, passed down by value. One worker only; no locks.
 //
-// The owner of a piece of work has a CancelSource; whatever waits on its behalf gets a token and, while it waits, a
-// registered CancelCallback. Cancel() is sticky, runs each callback once and leaves the list empty.
+// The owner of a piece of work has a CancelSource; whatever waits on its behalf gets a token and, while it
+// waits, a registered CancelCallback. Cancel() is sticky, runs each callback once and leaves the list empty.
 #pragma once
 
 #include "base/intrusive_list.h"

@@ -1,4 +1,5 @@
-// Coroutine frames from per-thread free lists by size class; a frame freed on another thread joins that thread's list.
+// Coroutine frames from per-thread free lists by size class; a frame freed on another thread joins that
+// thread's list.
 #pragma once
 
 #include <cstddef>

@@ -9,7 +9,8 @@ namespace sluice::runtime {
 struct RuntimeOptions {
   // Worker threads. 0: one per core this process may run on. Range 0..256.
   uint32_t workers = 0;
-  // A worker that stays in one task for longer than this while work is queued is counted and logged once. 0: no monitor. 0..1h.
+  // A worker that stays in one task for longer than this while work is queued is counted and logged once. 0:
+  // no monitor. 0..1h.
   std::chrono::milliseconds blocking_threshold{10};
   // Helper threads for Block(fn): DNS and files. Range 1..64.
   uint32_t blocking_threads = 4;

@@ -1,5 +1,5 @@
-// ResumeNext: the one way from coroutine to coroutine. The handle is run by the worker's loop after the present one
-// has suspended, on an empty stack.
+// ResumeNext: the one way from coroutine to coroutine. The handle is run by the worker's loop after the
+// present one has suspended, on an empty stack.
 #pragma once
 
 #include <coroutine>

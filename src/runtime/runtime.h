@@ -30,14 +30,16 @@ class Runtime {
   // Any thread. Returns false, and destroys the task, after shutdown began.
   // Spawn: any worker may run and steal it at any suspension.
   bool Spawn(Task<void> task);
-  // Any worker may take it until it first runs; from then on it stays where it started. A call is spawned so: it uses
-  // its worker's connections, which nobody else may touch.
+  // Any worker may take it until it first runs; from then on it stays where it started. A call is spawned so:
+  // it uses its worker's connections, which nobody else may touch.
   bool SpawnPinOnStart(Task<void> task);
   // Runs only on `worker`.
   bool SpawnOn(Worker& worker, Task<void> task);
 
-  // Runs `fn` on a helper thread, then `done` on `worker`. If the runtime shuts down first `done` is destroyed unrun.
-  void Block(Worker& worker, std::function<void()> fn, std::function<void()> done);
+  // Runs `fn` on a helper thread, then `done` on `worker`. If the runtime shuts down first `done` is
+  // destroyed unrun. False, with neither run, when the helpers' queue is full or closed
+  // (BlockingPool::kQueuedMax). See also block.h.
+  bool Block(Worker& worker, std::function<void()> fn, std::function<void()> done);
 
   // Tasks alive (spawned, neither finished nor destroyed). For tests and metrics.
   size_t LiveTasks() const;
@@ -45,6 +47,8 @@ class Runtime {
  private:
   friend class Worker;
   friend class TaskHeader;
+  friend class Monitor;
+  friend class Waker;
   struct Impl;
 
   RuntimeOptions options_;

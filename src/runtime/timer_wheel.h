@@ -1,4 +1,5 @@
-// TimerWheel: hierarchical timing wheel of one worker (Varghese and Lauck 1987): O(1) arm and cancel, no allocation.
+// TimerWheel: hierarchical timing wheel of one worker (Varghese and Lauck 1987): O(1) arm and cancel, no
+// allocation.
 //
 // Resolution is 1 ms; a timer never fires early. Not thread-safe: only the owning worker touches it.
 #pragma once
@@ -34,9 +35,13 @@ class TimerWheel {
   void Arm(Timer& timer, base::TimePoint when);
   void Disarm(Timer& timer) { timer.Unlink(); }
 
-  // Runs every timer that is due; a timer may arm or destroy itself and others from OnTimer. Returns how many ran.
+  // Runs every timer that is due; a timer may arm or destroy itself and others from OnTimer. Returns how many
+  // ran.
   size_t Advance(base::TimePoint now);
-  // A lower bound of when the next timer is due: waking then and calling Advance loses nothing. kNever when empty.
+  // Disarms all.
+  void Clear();
+  // A lower bound of when the next timer is due: waking then and calling Advance loses nothing. kNever when
+  // empty.
   base::TimePoint NextExpiry() const;
 
  private:
@@ -46,6 +51,9 @@ class TimerWheel {
   using Slot = base::IntrusiveList<Timer, Timer>;
 
   void Insert(Timer& timer);
+  uint64_t NextTickOfInterest(uint64_t target) const;
+  uint64_t NextOpening(int level) const;
+  void Cascade(int level);
 
   base::TimePoint start_;
   uint64_t tick_ = 0;  // ticks handled so far

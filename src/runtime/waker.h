@@ -1,12 +1,13 @@
 // Waker: what a waiting task leaves behind so that somebody can make it run again.
 //
-// An awaitable does, in await_suspend(h):   waker_ = Waker::ForCurrentTask(h);   then registers itself somewhere.
-// Wake() makes the task runnable once; more wakes before it runs are one. A wake that comes before the suspension is
-// complete is not lost (the task's state word: idle, scheduled, running, running + notified). Wakes may be spurious for
-// the awaitable: it must re-check its own outcome in await_resume or be woken only by the one transition that ends it.
+// An awaitable does, in await_suspend(h):   waker_ = Waker::ForCurrentTask(h);   then registers itself
+// somewhere. Wake() makes the task runnable once; more wakes before it runs are one. A wake that comes before
+// the suspension is complete is not lost (the task's state word: idle, scheduled, running, running +
+// notified). Wakes may be spurious for the awaitable: it must re-check its own outcome in await_resume or be
+// woken only by the one transition that ends it.
 //
-// Thread safety: Wake() from any thread, also after the task has ended (the header is counted). A pinned task is queued
-// on its own worker, others on the waker's. Never call it holding a mutex.
+// Thread safety: Wake() from any thread, also after the task has ended (the header is counted). A pinned task
+// is queued on its own worker, others on the waker's. Never call it holding a mutex.
 #pragma once
 
 #include <coroutine>

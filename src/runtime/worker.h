@@ -1,7 +1,10 @@
 // Worker: one thread of the M:N scheduler, with its queues, timers, reactor and end-of-turn hooks.
 //
-// One turn of the loop: take the time; deliver the inbox; run tasks up to the turn's budget; poll the reactor (waiting
-// only when nothing is queued); expire timers; run the end-of-turn hooks (connections flush here, one write each).
+// One turn of the loop: ask the reactor, waiting only when nothing is queued; take the time; run the I/O
+// handlers that are ready; deliver the inbox; expire timers; run tasks up to the turn's budget, among them
+// those the steps before made runnable; run the end-of-turn hooks (connections flush here, one write each).
+// So a turn costs one epoll_wait and one reading of the clock, and what arrived is answered in the same turn.
+// docs/scheduler.md has the whole picture.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +36,9 @@ class TurnHook : public base::ListNode<TurnHook> {
 
 class Worker {
  public:
-  // The worker this thread is, or null outside of the pool. Never inlined: clang 14 keeps a thread-local's address
-  // across a suspension (primitives, section 2). Ask again after every co_await of a task that is not pinned.
+  // The worker this thread is, or null outside of the pool. Never inlined: clang 14 keeps a thread-local's
+  // address across a suspension (primitives, section 2). Ask again after every co_await of a task that is not
+  // pinned.
   static Worker* Current();
 
   uint32_t index() const { return index_; }
@@ -43,14 +47,15 @@ class Worker {
   base::TimePoint now() const { return now_; }
   TimerWheel& timers() { return *timers_; }
   base::Random& random() { return random_; }
-  // The reactor. Single-threaded (BOOST_ASIO_CONCURRENCY_HINT_UNSAFE): only this worker may touch it or its sockets.
+  // The reactor. Single-threaded (BOOST_ASIO_CONCURRENCY_HINT_UNSAFE): only this worker may touch it or its
+  // sockets.
   boost::asio::io_context& io();
 
   // Registers `hook` for the end of this turn; a no-op if it is registered. Owner only.
   void AtTurnEnd(TurnHook& hook);
 
-  // Runs `fn` on this worker, soon. Any thread, any time until the runtime's shutdown; after it `fn` is destroyed unrun.
-  // Allocates: for control work, not for the path of a call.
+  // Runs `fn` on this worker, soon. Any thread, any time until the runtime's shutdown; after it `fn` is
+  // destroyed unrun. Allocates: for control work, not for the path of a call.
   void Post(std::function<void()> fn);
 
   // Observations, any thread: relaxed counters.
@@ -59,13 +64,21 @@ class Worker {
   };
   Stats stats() const;
 
+  // Makes the calling thread this worker while it lives. For tests of a runtime that was never started.
+  class ScopedCurrentForTest;
+  // Turns the loop on the calling thread until nothing is queued and no handler is ready; never waits. Timers
+  // expire by the runtime's clock. For tests of a runtime that was never started. Returns how many tasks were
+  // polled.
+  uint64_t RunUntilIdleForTest();
+
   ~Worker();
 
  private:
   friend class Runtime;
+  friend class Monitor;
   friend class TaskHeader;
   struct Impl;
-  Worker(Runtime& runtime, uint32_t index, const base::Clock& clock);
+  Worker(Runtime& runtime, uint32_t index, const base::Clock& clock, bool shared);
 
   Runtime& runtime_;
   uint32_t index_;
@@ -73,6 +86,18 @@ class Worker {
   base::Random random_;
   std::unique_ptr<TimerWheel> timers_;
   std::unique_ptr<Impl> impl_;
+};
+
+class Worker::ScopedCurrentForTest {
+ public:
+  explicit ScopedCurrentForTest(Worker& worker);
+  ~ScopedCurrentForTest();
+  ScopedCurrentForTest(const ScopedCurrentForTest&) = delete;
+  ScopedCurrentForTest& operator=(const ScopedCurrentForTest&) = delete;
+
+ private:
+  Worker& worker_;
+  Worker* previous_;
 };
 
 }  // namespace sluice::runtime

@@ -1,0 +1,78 @@
+// Shutdown: every task that was spawned is destroyed on a worker, and every message is freed.
+//
+// The steps, each on all workers before the next begins on any (Runtime::Impl::RunWorker):
+//   0. Runtime::Shutdown refuses spawns, ends the blocking helpers, tells the workers to stop and wakes them.
+//   1. No task runs any more. Timers are disarmed and hooks forgotten; queues are emptied; tasks that never
+//   began are
+//      destroyed (nobody holds a waker of theirs). From now on a wake queues nothing.
+//   2. Tasks that began are destroyed, each on the worker it first ran on. Their destructors may wake or
+//   unregister
+//      other tasks' waits: those headers are all still there.
+//   3. Inboxes are closed, what is left in them is freed, then the reactor: its handlers may own sockets.
+//   4. Threads are joined, the global queue is closed and freed.
+#include "runtime/runtime_impl.h"
+#include "runtime/worker_impl.h"
+
+namespace sluice::runtime {
+
+void Worker::Impl::StopTimersAndQueues() {
+  draining_ = true;
+  // A free task's timer may be on another worker's wheel than the one that destroys the task.
+  self_.timers_->Clear();
+  while (hooks_.PopFront() != nullptr) {
+  }
+  while (TaskHeader* task = PopFifo()) DestroyQueued(*task);
+  while (TaskHeader* task = run_queue_.Pop()) DestroyQueued(*task);
+  if (TaskHeader* task = TakeSlot()) DestroyQueued(*task);
+  if (self_.index_ == 0) self_.runtime_.impl_->DrainGlobal(*this, /*close=*/false);
+}
+
+// Out of a queue. One that has begun is in a registry.
+void Worker::Impl::DestroyQueued(TaskHeader& task) {
+  if (!task.started_) DestroyTask(task);
+}
+
+void Worker::Impl::DestroyTask(TaskHeader& task) {
+  task.state_.exchange(TaskHeader::kDone, std::memory_order_acq_rel);
+  if (task.root_) {
+    std::exchange(task.root_, nullptr).destroy();
+    Bump(finished_);
+  }
+  task.Unref();
+}
+
+void Worker::Impl::DestroyTasks() {
+  while (TaskHeader* task = registry_.PopFront()) DestroyTask(*task);
+}
+
+void Worker::Impl::CloseInbox() {
+  concurrent::MpscNode* node = inbox_.Close();
+  while (node != nullptr) {
+    Message& message = *static_cast<Message*>(node);
+    node = node->mpsc_next;
+    if (message.kind == Message::Kind::kFunction) {
+      delete static_cast<FunctionMessage*>(&message);
+      continue;
+    }
+    TaskHeader& task = static_cast<TaskHeader&>(message);
+    if (task.kind_ != TaskKind::kFree && !task.started_) {
+      DestroyTask(task);
+    } else if (task.kind_ != TaskKind::kFree) {
+      task.Unref();  // a wake
+    }
+    // A free task that finished elsewhere was in our registry: DestroyTasks has dropped its only reference.
+  }
+  reactor_.reset();
+}
+
+void Runtime::Impl::DrainGlobal(Worker::Impl& worker, bool close) {
+  concurrent::MpscNode* node = close ? global.Close() : global.TakeAll();
+  while (node != nullptr) {
+    TaskHeader& task = *static_cast<TaskHeader*>(static_cast<Message*>(node));
+    node = node->mpsc_next;
+    worker.DestroyQueued(task);
+    task.Unref();  // the message's
+  }
+}
+
+}  // namespace sluice::runtime

@@ -1,0 +1,59 @@
+#include "runtime/worker.h"
+
+#include "runtime/runtime_impl.h"
+#include "runtime/worker_impl.h"
+
+namespace sluice::runtime {
+
+Worker::Impl::Impl(Worker& worker, const base::Clock& clock, bool shared)
+    : self_(worker), clock_(clock), shared_(shared), reactor_(std::in_place, clock), run_queue_(shared) {}
+
+Worker::Worker(Runtime& runtime, uint32_t index, const base::Clock& clock, bool shared)
+    : runtime_(runtime),
+      index_(index),
+      now_(clock.Now()),
+      random_(0x510ceull + index),
+      timers_(std::make_unique<TimerWheel>(now_)),
+      impl_(std::make_unique<Impl>(*this, clock, shared)) {}
+
+Worker::~Worker() = default;
+
+Worker* Worker::Current() { return Context().worker; }
+
+boost::asio::io_context& Worker::io() { return impl_->reactor_->io(); }
+
+void Worker::AtTurnEnd(TurnHook& hook) {
+  if (!hook.linked() && !impl_->draining_) impl_->hooks_.PushBack(hook);
+}
+
+void Worker::Post(std::function<void()> fn) {
+  auto message = std::make_unique<FunctionMessage>(std::move(fn));
+  if (impl_->Send(*message, /*wake=*/true)) message.release();
+}
+
+Worker::Stats Worker::stats() const {
+  constexpr auto relaxed = std::memory_order_relaxed;
+  return Stats{impl_->turns_.load(relaxed),        impl_->tasks_run_.load(relaxed),
+               impl_->steals_.load(relaxed),       impl_->parks_.load(relaxed),
+               impl_->remote_wakes_.load(relaxed), impl_->blocked_.load(relaxed)};
+}
+
+Worker::ScopedCurrentForTest::ScopedCurrentForTest(Worker& worker) : worker_(worker) {
+  ThreadContext& context = Context();
+  previous_ = context.worker;
+  context.worker = &worker;
+  worker.impl_->context_ = &context;
+}
+
+Worker::ScopedCurrentForTest::~ScopedCurrentForTest() { Context().worker = previous_; }
+
+uint64_t Worker::RunUntilIdleForTest() {
+  SLUICE_CHECK(!runtime_.impl_->started);
+  ScopedCurrentForTest current(*this);
+  const uint64_t before = stats().tasks_run;
+  while (impl_->Turn(/*may_wait=*/false)) {
+  }
+  return stats().tasks_run - before;
+}
+
+}  // namespace sluice::runtime
