@@ -1,64 +1,103 @@
 // Field, InternTable and HeaderList: a header field is spelled once and then passed by pointer.
 //
-// A field that HPACK decodes from (or adds to) its dynamic table is *interned*: one Field per worker for equal name and
-// value, classified once (Token), with an id that encoders remember. A repeated gRPC header block costs table look-ups.
-// A field sent as a literal without indexing is *transient*: it lives in the arena of the HeaderList it came in.
+// A field that HPACK decodes from (or adds to) its dynamic table is *interned*: one Field per worker for
+// equal name and value, classified once (Token), with an id that encoders remember. A repeated gRPC header
+// block costs table look-ups. A field sent as a literal without indexing is *transient*: it lives in the
+// arena of the HeaderList it came in.
 //
-// Thread safety: none. Interned Fields, their counts and the InternTable belong to one worker. A HeaderList that goes
-// to another worker goes as a Clone made transient there; the original returns home to be destroyed.
+// Thread safety: none. Interned Fields, their counts and the InternTable belong to one worker. A HeaderList
+// that goes to another worker goes as a Clone made transient there; the original returns home to be
+// destroyed.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string_view>
-
-#include "absl/container/inlined_vector.h"
+#include <utility>
 
 namespace sluice::http2 {
 
-// Names the proxy looks at, recognised once when a field is made. Order: pseudo-headers first (kPath etc.), see IsPseudo.
+// Names the proxy looks at, recognised once when a field is made. Order: pseudo-headers first (kPath etc.),
+// see IsPseudo.
 enum class Token : uint8_t {
   kOther,
   // Pseudo-headers, RFC 9113 8.3.
-  kMethod, kScheme, kAuthority, kPath, kStatus, kProtocol, kUnknownPseudo,
+  kMethod,
+  kScheme,
+  kAuthority,
+  kPath,
+  kStatus,
+  kProtocol,
+  kUnknownPseudo,
   // Connection-specific fields, RFC 9113 8.2.2: must not be in HTTP/2 at all (te: only "trailers").
-  kConnection, kProxyConnection, kKeepAlive, kTransferEncoding, kUpgrade, kTe,
+  kConnection,
+  kProxyConnection,
+  kKeepAlive,
+  kTransferEncoding,
+  kUpgrade,
+  kTe,
   // Routing, forwarding and gRPC.
-  kHost, kContentType, kContentLength, kUserAgent, kAuthorization, kCookie, kForwarded, kXForwardedFor, kXForwardedProto,
-  kXForwardedHost, kXRequestId, kVia, kGrpcTimeout, kGrpcEncoding, kGrpcStatus, kGrpcMessage,
-  kGrpcRetryPushbackMs, kGrpcPreviousRpcAttempts, kSluiceReason,
+  kHost,
+  kContentType,
+  kContentLength,
+  kUserAgent,
+  kAuthorization,
+  kCookie,
+  kForwarded,
+  kXForwardedFor,
+  kXForwardedProto,
+  kXForwardedHost,
+  kXRequestId,
+  kVia,
+  kGrpcTimeout,
+  kGrpcEncoding,
+  kGrpcStatus,
+  kGrpcMessage,
+  kGrpcRetryPushbackMs,
+  kGrpcPreviousRpcAttempts,
+  kSluiceReason,
 };
 Token TokenOf(std::string_view name);
 inline bool IsPseudo(Token token) { return token >= Token::kMethod && token <= Token::kUnknownPseudo; }
 
-// How the sender asked for the field to be treated; the encoder mirrors it towards the next hop (RFC 7541 6.2).
+// How the sender asked for the field to be treated; the encoder mirrors it towards the next hop (RFC
+// 7541 6.2).
 enum class Indexing : uint8_t {
   kIndexed,  // was in, or was added to, a table
   kLiteral,  // without indexing
   kNever,    // never indexed: an intermediary must keep it so (RFC 7541 7.1.3)
 };
 
-// One header field. Immutable but for the count. name and value are contiguous, name first, in memory after the Field.
+// Ids of static fields are their indexes; interned fields have larger ones.
+inline constexpr uint64_t kStaticIdMax = 61;
+
+// One header field. Immutable but for the count. name and value are contiguous, name first, in memory after
+// the Field.
 struct Field {
   uint32_t name_size;
   uint32_t value_size;
-  uint32_t refs;       // interned: holders on this worker. Transient and static: unused
-  uint16_t static_name_index;  // RFC 7541 Appendix A: an index with this name, or 0
+  uint32_t refs;  // interned: holders on this worker. Transient and static: unused, never written
+  uint16_t static_name_index;  // RFC 7541 Appendix A: the lowest index with this name, or 0
   uint16_t static_index;       // the index with this name and value, or 0
-  uint64_t id;         // interned and static: unique in the process, never reused. Transient: 0
+  uint64_t id;                 // interned and static: unique in the process, never reused. Transient: 0
   Token token;
   Indexing indexing;
 
-  std::string_view name() const { return {reinterpret_cast<const char*>(this + 1), name_size}; }
-  std::string_view value() const { return {reinterpret_cast<const char*>(this + 1) + name_size, value_size}; }
+  std::string_view name() const { return {bytes(), name_size}; }
+  std::string_view value() const { return {bytes() + name_size, value_size}; }
+  const char* bytes() const { return reinterpret_cast<const char*>(this + 1); }
+  char* bytes() { return reinterpret_cast<char*>(this + 1); }
   bool interned() const { return id != 0; }
+  // Has a count: interned and not static. Static fields are shared by all workers, and read-only memory.
+  bool counted() const { return id > kStaticIdMax; }
   // RFC 7541 4.1: what the field counts in a table or a list.
   size_t hpack_size() const { return size_t{name_size} + value_size + 32; }
 };
 
-// The interned fields of one worker. Entries live while somebody holds them, so its size is bounded by the tables and
-// header lists alive. Must outlive every HeaderList and HPACK table that uses it.
+// The interned fields of one worker. Entries live while somebody holds them, so its size is bounded by the
+// tables and header lists alive. Must outlive every HeaderList and HPACK table that uses it (checked when it
+// is destroyed).
 class InternTable {
  public:
   InternTable();
@@ -66,62 +105,100 @@ class InternTable {
   InternTable(const InternTable&) = delete;
   InternTable& operator=(const InternTable&) = delete;
 
-  // The field, with one reference added for the caller. `indexing` is kIndexed.
+  // The field, with one reference added for the caller. `indexing` is kIndexed. What is in the static table
+  // is returned as the static field.
   const Field* Intern(std::string_view name, std::string_view value);
   // Entry `index` (1..61) of the static table, as a Field that lives for ever; counting it is harmless.
   static const Field* Static(size_t index);
 
-  static void Ref(const Field* field);
+  static void Ref(const Field* field) {
+    if (field->counted()) ++const_cast<Field*>(field)->refs;
+  }
   // Drops a reference; the last one frees the field.
-  void Unref(const Field* field);
+  void Unref(const Field* field) {
+    if (field->counted() && --const_cast<Field*>(field)->refs == 0) Free(const_cast<Field*>(field));
+  }
 
   size_t size() const;
 
  private:
   struct Impl;
+  void Free(Field* field);
+
   std::unique_ptr<Impl> impl_;
 };
 
 // An ordered list of fields: a request's or response's header block or trailers.
+//
+// Six words, cheap to move: the pointers to the fields live in the arena with the transient fields. The
+// arena's first chunk holds what a gRPC request needs, and chunks are recycled through a free list of the
+// thread.
 class HeaderList {
  public:
-  HeaderList() = default;  // may hold transient fields only
+  HeaderList() = default;  // may hold transient and static fields only
   explicit HeaderList(InternTable* table) : table_(table) {}
-  HeaderList(HeaderList&& other) noexcept;
+  // The list moved from is empty.
+  HeaderList(HeaderList&& other) noexcept
+      : table_(other.table_),
+        fields_(std::exchange(other.fields_, nullptr)),
+        size_(std::exchange(other.size_, 0)),
+        capacity_(std::exchange(other.capacity_, 0)),
+        chunks_(std::exchange(other.chunks_, nullptr)),
+        hpack_size_(std::exchange(other.hpack_size_, 0)) {}
   HeaderList& operator=(HeaderList&& other) noexcept;
-  ~HeaderList();
+  ~HeaderList() {
+    if (chunks_ != nullptr) Clear();
+  }
 
   // Appends a copy of the bytes as a transient field.
   const Field* Add(std::string_view name, std::string_view value, Indexing indexing = Indexing::kLiteral);
   // Appends an interned or static field; takes over one reference of the caller.
-  void AddInterned(const Field* field);
+  void AddInterned(const Field* field) { Append(field); }
   // The first field with that token (not kOther) or name; null if there is none.
   const Field* Find(Token token) const;
   const Field* Find(std::string_view name) const;
   // Removes all fields with that token. Order of the others stays.
   void Remove(Token token);
-  // Replaces the first with that token in place (or appends) by a transient one, removes the others.
+  // Replaces the first with that token in place (or appends) by a transient one, removes the others. name and
+  // value may point into a field that goes.
   void Set(Token token, std::string_view name, std::string_view value);
   void Clear();
   // A deep copy whose fields are all transient (their Indexing kept), valid on any worker.
   HeaderList Clone() const;
 
-  size_t size() const { return fields_.size(); }
-  bool empty() const { return fields_.empty(); }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
   const Field& operator[](size_t i) const { return *fields_[i]; }
-  const Field* const* begin() const { return fields_.data(); }
-  const Field* const* end() const { return fields_.data() + fields_.size(); }
+  const Field* const* begin() const { return fields_; }
+  const Field* const* end() const { return fields_ + size_; }
   // RFC 9113 6.5.2 SETTINGS_MAX_HEADER_LIST_SIZE: the sum of hpack_size().
   size_t hpack_size() const { return hpack_size_; }
 
+  // For who spells a field in place (the HPACK decoder): memory for a transient Field and up to bytes_max
+  // bytes of name and value. Fill bytes(), the sizes and all other members, then FinishField() appends it.
+  // Without FinishField() the memory is used again. Nothing else may be called in between.
+  Field* StartField(size_t bytes_max);
+  void FinishField(Field* field);
+
  private:
-  // A chain of memory chunks for transient fields; freed whole.
+  // A piece of memory for pointers and transient fields, newest first.
   struct Chunk;
-  void* Allocate(size_t bytes);
-  void Release(const Field* field);
+
+  void Append(const Field* field) {
+    if (size_ == capacity_) Grow();
+    fields_[size_++] = field;
+    hpack_size_ += field->hpack_size();
+  }
+  void Grow();
+  Chunk* Room(size_t bytes);
+  void Release(const Field* field) {
+    if (field->counted()) table_->Unref(field);
+  }
 
   InternTable* table_ = nullptr;
-  absl::InlinedVector<const Field*, 16> fields_;
+  const Field** fields_ = nullptr;
+  uint32_t size_ = 0;
+  uint32_t capacity_ = 0;
   Chunk* chunks_ = nullptr;
   size_t hpack_size_ = 0;
 };

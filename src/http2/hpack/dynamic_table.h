@@ -1,4 +1,8 @@
-// DynamicTable: the FIFO of RFC 7541 2.3.2 over interned fields. Owned by an encoder or a decoder; not thread-safe.
+// DynamicTable: the FIFO of RFC 7541 2.3.2 over interned fields. Owned by an encoder or a decoder; not
+// thread-safe.
+//
+// bytes_max bounds everything: an entry counts 32 bytes or more, so 4096 bytes hold at most 128 entries and a
+// ring of 1 KiB.
 #pragma once
 
 #include <cstddef>
@@ -16,22 +20,26 @@ class DynamicTable {
   DynamicTable(const DynamicTable&) = delete;
   DynamicTable& operator=(const DynamicTable&) = delete;
 
-  // Adds at the front, evicting from the back (RFC 7541 4.4); a field larger than the table empties it. Takes over one
-  // reference of the caller.
+  // Adds at the front, evicting from the back (RFC 7541 4.4); a field larger than the table empties it. Takes
+  // over one reference of the caller.
   void Insert(const Field* field);
   // Entry `index`, 0 the newest; null beyond the end.
-  const Field* At(size_t index) const;
+  const Field* At(size_t index) const {
+    return index < count_ ? ring_[(inserted_ - index) & (ring_.size() - 1)] : nullptr;
+  }
+  // Evicts what no longer fits.
   void SetBytesMax(size_t bytes_max);
 
   size_t count() const { return count_; }
   size_t bytes() const { return bytes_; }
   size_t bytes_max() const { return bytes_max_; }
-  // Entries ever inserted. The one that was inserted as number s (counting from 1) has index inserted() - s, and is
-  // still there if that is below count().
+  // Entries ever inserted (one too large for the table is not). The one that was inserted as number s
+  // (counting from 1) has index inserted() - s, and is still there if that is below count().
   uint64_t inserted() const { return inserted_; }
 
  private:
   void EvictTo(size_t bytes);
+  void Grow();
 
   InternTable& interns_;
   std::vector<const Field*> ring_;  // power of two; entry s at s & (size - 1)

@@ -1,17 +1,20 @@
 // HPACK encoder (RFC 7541): HeaderList in, header block bytes out. One per direction of a connection.
 //
-// It mirrors the sender's choice: a field that came from a table goes to our table, a literal stays a literal, a
-// never-indexed one stays never indexed. An interned field is found in the table by its id through a small direct-mapped
-// memo: no hashing and no comparing on the path of a repeated block.
+// It mirrors the sender's choice (RFC 7541 6.2): a field that came from a table goes to our table, a literal
+// stays a literal, a never-indexed one stays never indexed. What the static table has is sent as its index.
+// An interned field is found in the table by its id through a small direct-mapped memo: no hashing and no
+// comparing on the path of a repeated block.
+//
+// Thread safety: none; lives on the worker of its InternTable.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-#include "base/buffer_chain.h"
 #include "http2/header.h"
 #include "http2/hpack/dynamic_table.h"
+#include "http2/hpack/integer.h"
 
 namespace sluice::http2 {
 
@@ -19,28 +22,41 @@ class HpackEncoder {
  public:
   explicit HpackEncoder(InternTable& interns);
 
-  // The peer's SETTINGS_HEADER_TABLE_SIZE: the next block starts with a size update where one is due (RFC 7541 4.2).
-  // We use at most table_bytes_cap (4096) of what is offered.
+  // The peer's SETTINGS_HEADER_TABLE_SIZE: the next block starts with a size update where one is due (RFC
+  // 7541 4.2). We use at most kTableBytesCap of what is offered.
   void SetPeerTableBytesMax(size_t bytes);
 
-  // An upper bound of the bytes Encode writes for `fields`.
-  size_t BytesMax(const HeaderList& fields) const;
-  // Writes the block to `out`, which has room for BytesMax(fields). Returns the bytes written. Once encoded, the block
-  // must be sent, and in this order: the peer's table depends on it.
+  // An upper bound of the bytes Encode writes for `fields`: what the 32 bytes a field counts extra are enough
+  // for, and two size updates.
+  size_t BytesMax(const HeaderList& fields) const { return fields.hpack_size() + 2 * kIntegerBytesMax; }
+  // Writes the block to `out`, which has room for BytesMax(fields). Returns the bytes written. Once encoded,
+  // the block must be sent, and in this order: the peer's table depends on it.
   size_t Encode(const HeaderList& fields, uint8_t* out);
 
   size_t table_bytes() const { return table_.bytes(); }
 
+  // Also the protocol's initial value. More would cost memory a connection, and gRPC's repeated fields fit.
+  static constexpr size_t kTableBytesCap = 4096;
+
  private:
-  struct Memo {
-    uint64_t id = 0;
-    uint64_t sequence = 0;  // DynamicTable::inserted() when it went in: tells its index now, or that it has left
-  };
-  static constexpr size_t kMemos = 64;
+  // Twice the entries a full table can hold. Ids are consecutive, so the fields of one connection rarely
+  // share a memo.
+  static constexpr size_t kMemos = 256;
+
+  uint8_t* WriteSizeUpdates(uint8_t* p);
+  uint8_t* EncodeIndexing(const Field* field, uint8_t* p);
+  uint8_t* EncodeTransient(const Field* field, uint8_t* p);
+  uint8_t* AddToTable(const Field* field, uint8_t* p);
+  bool Worthwhile(const Field* field) const;
+  // The field's index in the dynamic table, from 0; count() or more if it is not there.
+  size_t IndexOf(const Field* field);
+  size_t SearchIndex(const Field* field);
 
   InternTable& interns_;
   DynamicTable table_;
-  std::array<Memo, kMemos> memos_{};
+  // By the low bits of Field::id: the low bits of DynamicTable::inserted() when the field went in. Only a
+  // hint, proved by looking at the entry it leads to.
+  std::array<uint32_t, kMemos> memos_{};
   size_t update_low_ = SIZE_MAX;  // smallest size since the last block, where an update is due (RFC 7541 4.2)
   bool update_due_ = false;
 };

@@ -1,0 +1,221 @@
+// HeaderList and the pool of its chunks.
+#include "http2/header.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "base/check.h"
+#include "http2/hpack/static_table.h"
+
+namespace sluice::http2 {
+
+struct HeaderList::Chunk {
+  Chunk* next;
+  uint32_t capacity;  // of data()
+  uint32_t used;
+
+  char* data() { return reinterpret_cast<char*>(this + 1); }
+};
+
+namespace {
+
+// A chunk of this size holds the pointers of 16 fields and some ten literals of 50 bytes: a gRPC request with
+// room.
+constexpr size_t kChunkBytes = 1024;
+// Chunks a thread keeps for later: 256 KiB. Above that they go back to the heap.
+constexpr uint32_t kSpareChunksMax = 256;
+constexpr uint32_t kFirstFields = 16;
+
+// The pool is a plain struct, so that it can be used by destructors that run late in the thread's life;
+// PoolCloser empties and closes it when the thread ends.
+struct SpareChunk {
+  SpareChunk* next;
+};
+struct ChunkPool {
+  SpareChunk* head;
+  uint32_t count;
+  bool registered, closed;
+};
+constinit thread_local ChunkPool pool_{};
+
+struct PoolCloser {
+  ~PoolCloser() {
+    pool_.closed = true;
+    while (pool_.head != nullptr) ::operator delete(std::exchange(pool_.head, pool_.head->next));
+  }
+  void Touch() {}
+};
+
+// Both never inlined: a list may be used in a coroutine, whose thread changes while clang 14 keeps the
+// address of a thread-local across the suspension.
+[[gnu::noinline]] void* TakeChunk() {
+  if (SpareChunk* chunk = pool_.head) {
+    pool_.head = chunk->next;
+    --pool_.count;
+    return chunk;
+  }
+  return ::operator new(kChunkBytes);
+}
+
+[[gnu::noinline]] void GiveChunk(void* memory) {
+  if (!pool_.registered) {
+    static thread_local PoolCloser closer;
+    closer.Touch();
+    pool_.registered = true;
+  }
+  if (pool_.closed || pool_.count == kSpareChunksMax) return ::operator delete(memory);
+  pool_.head = new (memory) SpareChunk{pool_.head};
+  ++pool_.count;
+}
+
+constexpr size_t AlignUp(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
+
+}  // namespace
+
+// The newest chunk, with room for `bytes` (a multiple of 8).
+HeaderList::Chunk* HeaderList::Room(size_t bytes) {
+  constexpr size_t kUsable = kChunkBytes - sizeof(Chunk);
+  if (chunks_ != nullptr && chunks_->capacity - chunks_->used >= bytes) return chunks_;
+  SLUICE_CHECK(bytes < UINT32_MAX);
+  const size_t capacity = std::max(bytes, kUsable);
+  void* memory = capacity == kUsable ? TakeChunk() : ::operator new(sizeof(Chunk) + capacity);
+  return chunks_ = new (memory) Chunk{chunks_, static_cast<uint32_t>(capacity), 0};
+}
+
+void HeaderList::Grow() {
+  const uint32_t capacity = capacity_ == 0 ? kFirstFields : capacity_ * 2;
+  const size_t bytes = capacity * sizeof(const Field*);
+  Chunk* chunk = Room(bytes);
+  auto** fields = reinterpret_cast<const Field**>(chunk->data() + chunk->used);
+  chunk->used += static_cast<uint32_t>(bytes);
+  if (size_ != 0) std::memcpy(fields, fields_, size_ * sizeof(const Field*));
+  fields_ = fields;
+  capacity_ = capacity;
+}
+
+Field* HeaderList::StartField(size_t bytes_max) {
+  if (size_ == capacity_)
+    Grow();  // now, so that FinishField() finds its memory at the end of the newest chunk
+  Chunk* chunk = Room(AlignUp(sizeof(Field) + bytes_max));
+  return reinterpret_cast<Field*>(chunk->data() + chunk->used);
+}
+
+void HeaderList::FinishField(Field* field) {
+  chunks_->used += static_cast<uint32_t>(AlignUp(sizeof(Field) + field->name_size + field->value_size));
+  Append(field);
+}
+
+const Field* HeaderList::Add(std::string_view name, std::string_view value, Indexing indexing) {
+  Field* field = StartField(name.size() + value.size());
+  const NameClass cls = ClassifyName(name);
+  *field = Field{.name_size = static_cast<uint32_t>(name.size()),
+                 .value_size = static_cast<uint32_t>(value.size()),
+                 .refs = 0,
+                 .static_name_index = cls.static_name_index,
+                 .static_index = StaticIndex(cls.static_name_index, value),
+                 .id = 0,
+                 .token = cls.token,
+                 .indexing = indexing};
+  // An empty view may hold a null pointer, which memcpy must not see.
+  if (!name.empty()) std::memcpy(field->bytes(), name.data(), name.size());
+  if (!value.empty()) std::memcpy(field->bytes() + name.size(), value.data(), value.size());
+  FinishField(field);
+  return field;
+}
+
+const Field* HeaderList::Find(Token token) const {
+  for (const Field* field : *this) {
+    if (field->token == token) return field;
+  }
+  return nullptr;
+}
+
+const Field* HeaderList::Find(std::string_view name) const {
+  for (const Field* field : *this) {
+    if (field->name() == name) return field;
+  }
+  return nullptr;
+}
+
+void HeaderList::Remove(Token token) {
+  uint32_t kept = 0;
+  for (uint32_t i = 0; i < size_; ++i) {
+    const Field* field = fields_[i];
+    if (field->token != token) {
+      fields_[kept++] = field;
+      continue;
+    }
+    hpack_size_ -= field->hpack_size();
+    Release(field);  // a transient one's memory goes with the list
+  }
+  size_ = kept;
+}
+
+void HeaderList::Set(Token token, std::string_view name, std::string_view value) {
+  Add(name, value);  // before anything goes: the bytes may be a field's
+  const Field* added = fields_[--size_];
+  hpack_size_ -= added->hpack_size();
+  uint32_t place = 0;
+  while (place < size_ && fields_[place]->token != token) ++place;
+  if (place == size_) return Append(added);
+
+  hpack_size_ += added->hpack_size() - fields_[place]->hpack_size();
+  const Field* replaced = std::exchange(fields_[place], added);
+  Release(replaced);
+  // The others with that token, without the one just placed, which may have it too.
+  uint32_t kept = place + 1;
+  for (uint32_t i = kept; i < size_; ++i) {
+    const Field* field = fields_[i];
+    if (field->token != token) {
+      fields_[kept++] = field;
+      continue;
+    }
+    hpack_size_ -= field->hpack_size();
+    Release(field);
+  }
+  size_ = kept;
+}
+
+void HeaderList::Clear() {
+  for (const Field* field : *this) Release(field);
+  fields_ = nullptr;
+  size_ = capacity_ = 0;
+  hpack_size_ = 0;
+  while (chunks_ != nullptr) {
+    Chunk* chunk = std::exchange(chunks_, chunks_->next);
+    if (chunk->capacity == kChunkBytes - sizeof(Chunk)) {
+      GiveChunk(chunk);
+    } else {
+      ::operator delete(chunk);
+    }
+  }
+}
+
+HeaderList& HeaderList::operator=(HeaderList&& other) noexcept {
+  if (this == &other) return *this;
+  Clear();
+  table_ = other.table_;
+  fields_ = std::exchange(other.fields_, nullptr);
+  size_ = std::exchange(other.size_, 0);
+  capacity_ = std::exchange(other.capacity_, 0);
+  chunks_ = std::exchange(other.chunks_, nullptr);
+  hpack_size_ = std::exchange(other.hpack_size_, 0);
+  return *this;
+}
+
+HeaderList HeaderList::Clone() const {
+  HeaderList copy;
+  for (const Field* from : *this) {
+    const size_t bytes = size_t{from->name_size} + from->value_size;
+    Field* field = copy.StartField(bytes);
+    *field = *from;
+    field->id = 0;
+    field->refs = 0;
+    std::memcpy(field->bytes(), from->bytes(), bytes);
+    copy.FinishField(field);
+  }
+  return copy;
+}
+
+}  // namespace sluice::http2

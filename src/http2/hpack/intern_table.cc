@@ -1,0 +1,157 @@
+// InternTable: a chained hash table of reference-counted fields, with storage recycled by size class.
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <new>
+#include <random>
+#include <vector>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "http2/header.h"
+#include "http2/hpack/static_table.h"
+
+namespace sluice::http2 {
+namespace {
+
+// What stands before each interned Field.
+struct Node {
+  Node* next;  // in its bucket or free list
+  uint64_t hash;
+  Field field;
+};
+
+Node* NodeOf(Field* field) {
+  return reinterpret_cast<Node*>(reinterpret_cast<char*>(field) - offsetof(Node, field));
+}
+
+// Storage classes: multiples of a cache line; what is larger goes to the heap. The spare nodes kept of each
+// class are bounded, so that a burst of odd fields does not stay in memory: 8 classes x 64 nodes <= 144 KiB a
+// worker.
+constexpr size_t kClassBytes = 64;
+constexpr size_t kClasses = 8;
+constexpr size_t kSparesMax = 64;
+constexpr size_t kBucketsMin = 256;
+
+size_t NodeBytes(size_t name_size, size_t value_size) { return sizeof(Node) + name_size + value_size; }
+size_t ClassOf(size_t bytes) { return (bytes - 1) / kClassBytes; }
+
+// Each table owns a range of ids, so that handing them out needs no shared counter; one that has used its
+// range up (12 days at a million new fields a second) takes another.
+constexpr uint64_t kIdsPerRange = uint64_t{1} << 40;
+
+uint64_t NewIdRange() {
+  // Relaxed: only uniqueness counts. From 1 on: range 0 holds the ids of static fields.
+  static std::atomic<uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed) * kIdsPerRange;
+}
+
+}  // namespace
+
+struct InternTable::Impl {
+  // Names and values are chosen by peers: keyed, so that they cannot aim at one bucket.
+  const uint64_t seed = std::random_device{}() | uint64_t{std::random_device{}()} << 32;
+  uint64_t next_id = NewIdRange();
+  size_t size = 0;
+  std::vector<Node*> buckets = std::vector<Node*>(kBucketsMin, nullptr);
+  std::array<Node*, kClasses> spares{};
+  std::array<size_t, kClasses> spare_counts{};
+
+  Node*& Bucket(uint64_t hash) { return buckets[hash & (buckets.size() - 1)]; }
+
+  uint64_t NewId() {
+    const uint64_t id = next_id++;
+    if (next_id % kIdsPerRange == 0) next_id = NewIdRange();
+    return id;
+  }
+
+  Node* Allocate(size_t bytes) {
+    const size_t cls = ClassOf(bytes);
+    if (cls >= kClasses) return static_cast<Node*>(::operator new(bytes));
+    Node* node = spares[cls];
+    if (node == nullptr) return static_cast<Node*>(::operator new((cls + 1) * kClassBytes));
+    spares[cls] = node->next;
+    --spare_counts[cls];
+    return node;
+  }
+
+  void Recycle(Node* node) {
+    const size_t cls = ClassOf(NodeBytes(node->field.name_size, node->field.value_size));
+    if (cls >= kClasses || spare_counts[cls] == kSparesMax) return ::operator delete(node);
+    node->next = spares[cls];
+    spares[cls] = node;
+    ++spare_counts[cls];
+  }
+
+  void Grow() {
+    std::vector<Node*> old(buckets.size() * 2, nullptr);
+    old.swap(buckets);
+    for (Node* node : old) {
+      while (node != nullptr) {
+        Node* next = node->next;
+        Node*& bucket = Bucket(node->hash);
+        node->next = bucket;
+        bucket = node;
+        node = next;
+      }
+    }
+  }
+};
+
+InternTable::InternTable() : impl_(std::make_unique<Impl>()) {}
+
+InternTable::~InternTable() {
+  SLUICE_CHECK(impl_->size == 0);  // somebody would free into a table that is gone
+  for (Node* node : impl_->spares) {
+    while (node != nullptr) ::operator delete(std::exchange(node, node->next));
+  }
+}
+
+const Field* InternTable::Intern(std::string_view name, std::string_view value) {
+  Impl& impl = *impl_;
+  // The second hash is keyed by the first: where the name ends is part of the key.
+  const uint64_t hash = base::Hash64(value, base::Hash64(name, impl.seed));
+  for (Node* node = impl.Bucket(hash); node != nullptr; node = node->next) {
+    if (node->hash != hash || node->field.name() != name || node->field.value() != value) continue;
+    ++node->field.refs;
+    return &node->field;
+  }
+  const NameClass cls = ClassifyName(name);
+  if (const uint16_t index = StaticIndex(cls.static_name_index, value)) return StaticField(index);
+
+  if (impl.size == impl.buckets.size()) impl.Grow();
+  Node* node = impl.Allocate(NodeBytes(name.size(), value.size()));
+  node->hash = hash;
+  node->field = Field{.name_size = static_cast<uint32_t>(name.size()),
+                      .value_size = static_cast<uint32_t>(value.size()),
+                      .refs = 1,
+                      .static_name_index = cls.static_name_index,
+                      .static_index = 0,
+                      .id = impl.NewId(),
+                      .token = cls.token,
+                      .indexing = Indexing::kIndexed};
+  // An empty view may hold a null pointer, which memcpy must not see.
+  if (!name.empty()) std::memcpy(node->field.bytes(), name.data(), name.size());
+  if (!value.empty()) std::memcpy(node->field.bytes() + name.size(), value.data(), value.size());
+  Node*& bucket = impl.Bucket(hash);
+  node->next = bucket;
+  bucket = node;
+  ++impl.size;
+  return &node->field;
+}
+
+void InternTable::Free(Field* field) {
+  Node* node = NodeOf(field);
+  Node** link = &impl_->Bucket(node->hash);
+  while (*link != node) {
+    SLUICE_CHECK(*link != nullptr);  // a field of another table
+    link = &(*link)->next;
+  }
+  *link = node->next;
+  --impl_->size;
+  impl_->Recycle(node);
+}
+
+size_t InternTable::size() const { return impl_->size; }
+
+}  // namespace sluice::http2
