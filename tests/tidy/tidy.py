@@ -83,8 +83,9 @@ class Checker:
             self.report(path, 1, "guard", "no #pragma once", "a header may be included twice")
         if SOURCE.search(path) or path.endswith(".py"):
             count = len(lines) - 1
-            if count > rules.LINES_MAX:
-                self.report(path, count, "file length", f"{count} lines, at most {rules.LINES_MAX}",
+            most = rules.TEST_LINES_MAX if path.startswith("tests/") else rules.LINES_MAX
+            if count > most:
+                self.report(path, count, "file length", f"{count} lines, at most {most}",
                             "one idea a file: split it, or list it in rules.py with the reason")
 
     def check_include(self, path, number, name, quoted):
