@@ -3,9 +3,9 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
 #include <exception>
-#include <istream>
-#include <streambuf>
+#include <sstream>
 
 namespace sluice::config {
 namespace {
@@ -15,15 +15,6 @@ struct Stop {
   int line;
   int column;
   std::string message;
-};
-
-// Reads a string_view without copying it.
-class ViewBuffer : public std::streambuf {
- public:
-  explicit ViewBuffer(std::string_view view) {
-    char* begin = const_cast<char*>(view.data());  // never written: there is no put area
-    setg(begin, begin, begin + view.size());
-  }
 };
 
 // yaml-cpp takes 0x04 for the end of the input and would silently drop the rest, and it guesses encodings
@@ -179,8 +170,9 @@ bool YamlTree::Build(std::string_view yaml, const std::string& file, std::vector
   // events.
   try {
     CheckCharacters(yaml);
-    ViewBuffer buffer(yaml);
-    std::istream stream(&buffer);
+    // yaml-cpp takes the end of the input for a quote left open and would swallow the rest of the file in
+    // silence; a document end inside a quote is an error to it (YAML 1.2.2 9.1.2).
+    std::istringstream stream(std::string(yaml) + "\n...\n");
     YAML::Parser parser(stream);
     Builder builder(this);
     while (parser.HandleNextDocument(builder)) {

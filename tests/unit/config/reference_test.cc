@@ -1,0 +1,88 @@
+// config/reference.yaml is complete and true: it has every key the parser knows, and their values are the
+// defaults.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "config/parsers.h"
+
+namespace sluice::config {
+namespace {
+
+std::string Path(const std::string& name) { return std::string(SLUICE_SOURCE_DIR) + "/config/" + name; }
+
+std::string Read(const std::string& path) {
+  std::string text;
+  std::FILE* file = std::fopen(path.c_str(), "rb");
+  if (file == nullptr) return text;
+  char buffer[4096];
+  for (size_t n; (n = std::fread(buffer, 1, sizeof(buffer), file)) > 0;) text.append(buffer, n);
+  std::fclose(file);
+  return text;
+}
+
+void CollectKeys(const Node& node, const std::string& path, std::set<std::string>* out) {
+  if (node.kind == Node::Kind::kList) {
+    for (const Node* item : node.items) CollectKeys(*item, path + "[]", out);
+  } else if (node.kind == Node::Kind::kMap) {
+    for (size_t i = 0; i < node.items.size(); i += 2) {
+      const std::string key = (path.empty() ? "" : path + ".") + node.items[i]->text;
+      out->insert(key);
+      CollectKeys(*node.items[i + 1], key, out);
+    }
+  }
+}
+
+TEST(Reference, HasEveryKeyTheParserKnowsAndNoOther) {
+  const std::string yaml = Read(Path("reference.yaml"));
+  std::set<std::string> known;
+  const ParseResult result = ParseAndListKeys(yaml, "reference.yaml", &known);
+  for (const ConfigError& error : result.errors) ADD_FAILURE() << error.ToString();
+  YamlTree tree;
+  std::vector<ConfigError> errors;
+  ASSERT_TRUE(tree.Build(yaml, "reference.yaml", &errors));
+  std::set<std::string> present;
+  CollectKeys(tree.root(), "", &present);
+  EXPECT_EQ(present, known);
+  EXPECT_GT(known.size(), 80u);  // else the recording is broken
+}
+
+TEST(Reference, ItsValuesAreTheDefaults) {
+  const ParseResult reference = Load(Path("reference.yaml"));
+  const ParseResult defaults = Parse(R"(
+listeners: [{address: 127.0.0.1:50051}]
+clusters: [{name: users, endpoints: [127.0.0.1:50061]}]
+routes:
+  - {cluster: users, name: example, service: pkg.Users, method: Get, authority: "*.example.com", hash_by: {metadata: x-user-id},
+     metadata: [{name: x-tenant, exact: gold}, {name: x-version, prefix: v2}, {name: x-debug}]}
+  - cluster: users
+)",
+                                     "defaults");
+  ASSERT_TRUE(reference.ok());
+  ASSERT_TRUE(defaults.ok());
+  // Part by part first, for a message that says where.
+  EXPECT_EQ(reference.config.listeners, defaults.config.listeners);
+  EXPECT_EQ(reference.config.clusters[0].http2, http2::SessionOptions());
+  EXPECT_EQ(reference.config.clusters, defaults.config.clusters);
+  EXPECT_EQ(reference.config.routes[0], defaults.config.routes[0]);
+  EXPECT_EQ(reference.config.routes[1], defaults.config.routes[1]);
+  EXPECT_EQ(reference.config.runtime, runtime::RuntimeOptions());
+  EXPECT_EQ(reference.config.admin, AdminOptions());
+  EXPECT_EQ(reference.config.log, LogOptions());
+  EXPECT_EQ(reference.config, defaults.config);
+}
+
+TEST(Reference, TheOtherExamplesParse) {
+  for (const char* name : {"quickstart.yaml", "minimal.yaml"}) {
+    for (const ConfigError& error : Load(Path(name)).errors) ADD_FAILURE() << error.ToString();
+  }
+  const Config quickstart = Load(Path("quickstart.yaml")).config;
+  ASSERT_EQ(quickstart.clusters.size(), 1u);
+  ASSERT_EQ(quickstart.clusters[0].endpoints.size(), 3u);
+  EXPECT_EQ(quickstart.clusters[0].endpoints[2].name, "echo-3");
+  EXPECT_EQ(quickstart.clusters[0].endpoints[2].address.ToString(), "127.0.0.1:7103");
+  EXPECT_EQ(quickstart.admin.grpc, "unix:/tmp/sluice-quickstart.sock");
+}
+
+}  // namespace
+}  // namespace sluice::config
