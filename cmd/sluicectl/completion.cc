@@ -1,0 +1,86 @@
+// Completion scripts; deploy/completion holds the same texts for packages (a test compares them).
+#include "args.h"
+
+namespace sluice::ctl {
+
+std::string_view CompletionScript(std::string_view shell) {
+  if (shell == "bash") {
+    return R"script(# bash completion for sluicectl
+_sluicectl() {
+    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
+    local commands="status clusters endpoints add remove reweight replace drain-endpoint undrain-endpoint
+        reload metrics log-level drain stop completion"
+    local flags="--address --timeout --json --help --version --weight --if-version --preview"
+    local values=" --address --timeout --weight --if-version "
+    case $previous in
+    --address | --timeout | --weight | --if-version) return ;;
+    log-level) COMPREPLY=($(compgen -W "trace debug info warn error off" -- "$current")); return ;;
+    completion) COMPREPLY=($(compgen -W "bash zsh" -- "$current")); return ;;
+    clusters | endpoints | add | remove | reweight | replace | drain-endpoint | undrain-endpoint)
+        if [[ $current != -* ]]; then
+            COMPREPLY=($(compgen -W "$(sluicectl --timeout 1s clusters 2>/dev/null | awk 'NR > 1 { print $1 }')" \
+                -- "$current"))
+            return
+        fi ;
+    ;
+    esac local i word skip = for ((i = 1; i < COMP_CWORD; i++));
+    do word = $ {
+        COMP_WORDS[i]
+      }
+    if
+      [[$skip]];
+    then skip = ;
+    continue;
+    fi if [[$values == *" $word " * ]];
+    then skip = 1;
+    continue;
+    fi if [[$word != -*]];
+    then commands = ;
+    break;
+    fi done COMPREPLY = ($(compgen - W "$commands $flags" --"$current"))
+  }
+complete -F _sluicectl sluicectl
+)script";
+}
+if (shell == "zsh") {
+  return R"script(#compdef sluicectl
+# zsh completion for sluicectl
+_sluicectl() {
+    local -a commands
+    commands=(
+        'status:the process'
+        'clusters:clusters and the versions of their lists'
+        'endpoints:the endpoints of a cluster'
+        'add:add endpoints'
+        'remove:remove endpoints'
+        'reweight:change weights'
+        'replace:replace the whole list'
+        'drain-endpoint:no new calls for an endpoint'
+        'undrain-endpoint:calls for an endpoint again'
+        'reload:read the configuration again'
+        'metrics:all metrics'
+        'log-level:show or set the log level'
+        'drain:finish what runs, then exit'
+        'stop:exit now'
+        'completion:a completion script'
+    )
+    _arguments \
+        '--address[admin address]:address:' '--timeout[for the answer]:duration:' '--json[print JSON]' \
+        '--weight[weight of endpoints]:weight:' '--if-version[only at this version]:version:' \
+        '--preview[change nothing]' '(-h --help)'{-h,--help}'[help]' '--version[version]' \
+        '1: :{_describe command commands}' '*:: :->rest'
+    if [[ $state == rest ]]; then
+        case $words[1] in
+        log-level) compadd trace debug info warn error off ;;
+        completion) compadd bash zsh ;;
+        *) ((CURRENT == 2)) && compadd -- $(sluicectl --timeout 1s clusters 2>/dev/null | awk 'NR > 1 { print $1 }') ;;
+        esac
+    fi
+}
+if [[ $funcstack[1] == _sluicectl ]]; then _sluicectl "$@"; else compdef _sluicectl sluicectl; fi
+)script";
+}
+return {};
+}
+
+}  // namespace sluice::ctl

@@ -1,0 +1,134 @@
+#include "print.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+
+namespace sluice::ctl {
+namespace {
+
+namespace v1 = admin::v1;
+
+template <typename T>
+std::string Format(const char* format, T value) {
+  char text[64];
+  std::snprintf(text, sizeof(text), format, value);
+  return text;
+}
+
+std::string Hex(uint64_t value) { return Format("%016" PRIx64, value); }
+std::string Percent(double share) { return Format("%.1f%%", share * 100); }
+
+std::string Printable(std::string text) {
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return text;
+}
+
+// "3d 4h", "4h 5m", "5m 6s", "6s".
+std::string Age(uint64_t seconds) {
+  const uint64_t parts[] = {seconds / 86'400, seconds / 3'600 % 24, seconds / 60 % 60, seconds % 60};
+  for (size_t i = 0; i < 3; ++i) {
+    if (parts[i] > 0) {
+      return std::to_string(parts[i]) + "dhms"[i] + " " + std::to_string(parts[i + 1]) + "dhms"[i + 1];
+    }
+  }
+  return std::to_string(seconds) + "s";
+}
+
+std::string StateName(v1::Endpoint::State state) {
+  switch (state) {
+    case v1::Endpoint::STATE_ACTIVE:
+      return "active";
+    case v1::Endpoint::STATE_DRAINING:
+      return "draining";
+    case v1::Endpoint::STATE_REMOVED:
+      return "removed";
+    default:
+      return "unknown";
+  }
+}
+
+}  // namespace
+
+std::string Table(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right) {
+  std::vector<size_t> widths(right.size(), 0);
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string out;
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      const std::string padding(widths[i] - row[i].size(), ' ');
+      if (i > 0) line += "  ";
+      line += right[i] ? padding + Printable(row[i]) : Printable(row[i]) + padding;
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    out += line + "\n";
+  }
+  return out;
+}
+
+std::string Print(const v1::GetServerResponse& server) {
+  return Table({{"Version", server.version()},
+                {"State", server.draining() ? "draining" : (server.ready() ? "ready" : "not ready")},
+                {"Configuration", server.config_file()},
+                {"Process", std::to_string(server.pid())},
+                {"Uptime", Age(server.uptime_seconds())},
+                {"Workers", std::to_string(server.workers())},
+                {"Connections", std::to_string(server.downstream_connections())},
+                {"Calls in flight", std::to_string(server.calls_in_flight())}},
+               {false, false});
+}
+
+std::string Print(const v1::ListClustersResponse& clusters) {
+  std::vector<std::vector<std::string>> rows = {
+      {"CLUSTER", "POLICY", "VERSION", "DIGEST", "ENDPOINTS", "ACTIVE", "SOURCE"}};
+  for (const v1::Cluster& cluster : clusters.clusters()) {
+    const auto& endpoints = cluster.endpoints();
+    const auto in_state = [&](v1::Endpoint::State state) {
+      return std::count_if(endpoints.begin(), endpoints.end(),
+                           [&](const auto& e) { return e.state() == state; });
+    };
+    rows.push_back(
+        {cluster.name(), cluster.policy(), std::to_string(cluster.version()), Hex(cluster.digest()),
+         std::to_string(endpoints.size() - in_state(v1::Endpoint::STATE_REMOVED)),
+         std::to_string(in_state(v1::Endpoint::STATE_ACTIVE)), cluster.overridden() ? "rpc" : "file"});
+  }
+  return Table(rows, {false, false, true, false, true, true, false});
+}
+
+std::string PrintEndpoints(const v1::Cluster& cluster) {
+  std::vector<std::vector<std::string>> rows = {{"NAME", "ADDRESS", "STATE", "CONNECTION", "WEIGHT", "SHARE",
+                                                 "IN-FLIGHT", "CALLS", "FAILURES", "CONNECTIONS"}};
+  for (const v1::Endpoint& endpoint : cluster.endpoints()) {
+    rows.push_back({endpoint.name(), endpoint.address(), StateName(endpoint.state()), endpoint.connection(),
+                    Format("%g", endpoint.weight()), Percent(endpoint.share()),
+                    std::to_string(endpoint.in_flight()), std::to_string(endpoint.calls()),
+                    std::to_string(endpoint.failures()), std::to_string(endpoint.connections())});
+  }
+  return Table(rows, {false, false, false, false, true, true, true, true, true, true});
+}
+
+std::string Print(const v1::ChangeEndpointsResponse& change, const std::string& cluster, bool preview) {
+  return cluster + (preview ? " would be at version " : " is at version ") +
+         std::to_string(change.version()) + ", digest " + Hex(change.digest()) + "; " +
+         Percent(change.moved_share()) + (preview ? " of keys would move\n" : " of keys moved\n");
+}
+
+std::string Json(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string out;
+  // Fails only for messages with Any, of which there are none.
+  (void)google::protobuf::util::MessageToJsonString(message, &out, options);
+  return out;
+}
+
+}  // namespace sluice::ctl

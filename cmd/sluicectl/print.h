@@ -1,0 +1,23 @@
+// What a person reads: the admin API's answers as aligned text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "sluice/admin/v1/admin.pb.h"
+
+namespace sluice::ctl {
+
+// Columns are as wide as their widest cell, two spaces apart; `right`: which columns are numbers. No trailing
+// spaces; control characters in cells (names come from elsewhere) are shown as ?.
+std::string Table(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right);
+
+std::string Print(const admin::v1::GetServerResponse& server);
+std::string Print(const admin::v1::ListClustersResponse& clusters);
+std::string PrintEndpoints(const admin::v1::Cluster& cluster);
+std::string Print(const admin::v1::ChangeEndpointsResponse& change, const std::string& cluster, bool preview);
+
+// Any message as JSON: stable field names (as in the .proto), defaults included.
+std::string Json(const google::protobuf::Message& message);
+
+}  // namespace sluice::ctl

@@ -1,0 +1,193 @@
+#include "run.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdio>
+
+#include "print.h"
+#include "sluice/admin/v1/admin.grpc.pb.h"
+
+namespace sluice::ctl {
+namespace {
+
+namespace v1 = admin::v1;
+using Kind = v1::ChangeEndpointsRequest;
+
+constexpr int kAnswerBytesMax = 64 << 20;  // metrics of a large daemon
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kAnswerBytesMax);
+  // A daemon on this host is not behind the http_proxy of the environment.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+v1::ChangeEndpointsRequest MakeChange(const Args& args) {
+  v1::ChangeEndpointsRequest request;
+  switch (args.command) {
+    case Command::kAdd:
+      request.set_kind(Kind::KIND_ADD);
+      break;
+    case Command::kRemove:
+      request.set_kind(Kind::KIND_REMOVE);
+      break;
+    case Command::kReweight:
+      request.set_kind(Kind::KIND_REWEIGHT);
+      break;
+    case Command::kReplace:
+      request.set_kind(Kind::KIND_REPLACE);
+      break;
+    case Command::kDrainEndpoint:
+      request.set_kind(Kind::KIND_DRAIN);
+      break;
+    default:
+      request.set_kind(Kind::KIND_UNDRAIN);
+      break;
+  }
+  request.set_cluster(args.cluster);
+  request.set_preview(args.preview);
+  if (args.if_version) request.set_expected_version(*args.if_version);
+  for (const EndpointArg& endpoint : args.endpoints) {
+    v1::EndpointSpec& spec = *request.add_endpoints();
+    spec.set_name(endpoint.name);
+    spec.set_address(endpoint.address);
+    if (endpoint.weight) spec.set_weight(*endpoint.weight);
+  }
+  return request;
+}
+
+class Session {
+ public:
+  explicit Session(const Args& args)
+      : args_(args), channel_(MakeChannel(args.address)), stub_(v1::Admin::NewStub(channel_)) {}
+
+  int Run() {
+    switch (args_.command) {
+      case Command::kStatus:
+        return Call(&v1::Admin::Stub::GetServer, v1::GetServerRequest(),
+                    [](const auto& r) { return Print(r); });
+      case Command::kClusters: {
+        v1::ListClustersRequest request;
+        request.set_name(args_.cluster);
+        return Call(&v1::Admin::Stub::ListClusters, request, [](const auto& r) { return Print(r); });
+      }
+      case Command::kEndpoints: {
+        v1::ListClustersRequest request;
+        request.set_name(args_.cluster);
+        return Call(&v1::Admin::Stub::ListClusters, request, [](const v1::ListClustersResponse& response) {
+          return response.clusters().empty() ? std::string() : PrintEndpoints(response.clusters(0));
+        });
+      }
+      case Command::kMetrics:
+        return Call(&v1::Admin::Stub::GetMetrics, v1::GetMetricsRequest(),
+                    [](const auto& r) { return r.text(); });
+      case Command::kReload:
+        return Reload();
+      case Command::kLogLevel:
+        return LogLevel();
+      case Command::kDrain: {
+        v1::DrainRequest request;
+        if (args_.drain_timeout) request.set_timeout_ms(static_cast<uint64_t>(args_.drain_timeout->count()));
+        return Call(&v1::Admin::Stub::Drain, request, [](const auto&) { return "draining\n"; });
+      }
+      case Command::kStop:
+        return Call(&v1::Admin::Stub::Stop, v1::StopRequest(), [](const auto&) { return "stopping\n"; });
+      default:
+        return Call(&v1::Admin::Stub::ChangeEndpoints, MakeChange(args_),
+                    [this](const auto& r) { return Print(r, args_.cluster, args_.preview); });
+    }
+  }
+
+ private:
+  // One RPC, its answer printed as JSON or by `print`. A status that is not OK is explained on stderr.
+  template <typename Request, typename Response, typename PrintFn>
+  int Call(grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+           const Request& request, PrintFn print, Response* answer = nullptr) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + args_.timeout);
+    Response response;
+    const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
+    if (!status.ok()) return Explain(status);
+    const std::string text = args_.json ? Json(response) : std::string(print(response));
+    const bool written =
+        std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    if (answer != nullptr) *answer = std::move(response);
+    if (!written) {
+      std::fprintf(stderr, "sluicectl: cannot write to standard output\n");
+      return kRefused;
+    }
+    return kDone;
+  }
+
+  int Reload() {
+    v1::ReloadResponse response;
+    const int result = Call(
+        &v1::Admin::Stub::Reload, v1::ReloadRequest(),
+        [](const v1::ReloadResponse& r) { return r.errors().empty() ? "reloaded\n" : ""; }, &response);
+    if (result != kDone) return result;
+    for (const std::string& warning : response.warnings())
+      std::fprintf(stderr, "warning: %s\n", warning.c_str());
+    for (const std::string& error : response.errors()) std::fprintf(stderr, "error: %s\n", error.c_str());
+    if (response.errors().empty()) return kDone;
+    std::fprintf(
+        stderr,
+        "sluicectl: the configuration has errors, nothing was changed; correct the file and reload again\n");
+    return kRefused;
+  }
+
+  int LogLevel() {
+    if (args_.word.empty()) {
+      return Call(&v1::Admin::Stub::GetLogLevel, v1::GetLogLevelRequest(),
+                  [](const auto& r) { return r.level() + "\n"; });
+    }
+    v1::SetLogLevelRequest request;
+    request.set_level(args_.word);
+    return Call(&v1::Admin::Stub::SetLogLevel, request, [this](const auto&) { return args_.word + "\n"; });
+  }
+
+  int Explain(const grpc::Status& status) {
+    const bool connected = channel_->GetState(false) == GRPC_CHANNEL_READY;
+    const bool late = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE || (late && !connected)) {
+      std::fprintf(stderr,
+                   "sluicectl: no daemon answers at %s: %s\n"
+                   "  is it running, and is this its admin address (--address or SLUICE_ADMIN)?\n",
+                   args_.address.c_str(), status.error_message().c_str());
+      return kUnreachable;
+    }
+    std::fprintf(
+        stderr, "sluicectl: %s\n",
+        status.error_message().empty() ? "refused without a reason" : status.error_message().c_str());
+    if (const std::string hint = Hint(status.error_code()); !hint.empty())
+      std::fprintf(stderr, "  %s\n", hint.c_str());
+    return kRefused;
+  }
+
+  std::string Hint(grpc::StatusCode code) const {
+    switch (code) {
+      case grpc::StatusCode::NOT_FOUND:
+        return "`sluicectl clusters` and `sluicectl endpoints CLUSTER` show what there is";
+      case grpc::StatusCode::FAILED_PRECONDITION:
+        return args_.if_version ? "the list has changed: look at it again (`sluicectl clusters " +
+                                      args_.cluster + "`), then repeat with its version"
+                                : "";
+      case grpc::StatusCode::DEADLINE_EXCEEDED:
+        return "no answer in --timeout; it may still be done: look before you repeat";
+      case grpc::StatusCode::UNIMPLEMENTED:
+        return "the daemon is older than this sluicectl, or this is not its admin address";
+      default:
+        return "";
+    }
+  }
+
+  const Args& args_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Admin::Stub> stub_;
+};
+
+}  // namespace
+
+int Run(const Args& args) { return Session(args).Run(); }
+
+}  // namespace sluice::ctl

@@ -1,0 +1,35 @@
+# bash completion for sluicectl
+_sluicectl() {
+    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
+    local commands="status clusters endpoints add remove reweight replace drain-endpoint undrain-endpoint
+        reload metrics log-level drain stop completion"
+    local flags="--address --timeout --json --help --version --weight --if-version --preview"
+    local values=" --address --timeout --weight --if-version "
+    case $previous in
+    --address | --timeout | --weight | --if-version) return ;;
+    log-level) COMPREPLY=($(compgen -W "trace debug info warn error off" -- "$current")); return ;;
+    completion) COMPREPLY=($(compgen -W "bash zsh" -- "$current")); return ;;
+    clusters | endpoints | add | remove | reweight | replace | drain-endpoint | undrain-endpoint)
+        if [[ $current != -* ]]; then
+            COMPREPLY=($(compgen -W "$(sluicectl --timeout 1s clusters 2>/dev/null | awk 'NR > 1 { print $1 }')" \
+                -- "$current"))
+            return
+        fi ;
+    ;
+    esac local i word skip = for ((i = 1; i < COMP_CWORD; i++));
+    do word = $ {
+        COMP_WORDS[i]
+      }
+    if
+      [[$skip]];
+    then skip = ;
+    continue;
+    fi if [[$values == *" $word " * ]];
+    then skip = 1;
+    continue;
+    fi if [[$word != -*]];
+    then commands = ;
+    break;
+    fi done COMPREPLY = ($(compgen - W "$commands $flags" --"$current"))
+  }
+complete -F _sluicectl sluicectl
