@@ -3,11 +3,30 @@
 #include <algorithm>
 
 namespace sluice::base {
+namespace {
+
+constexpr size_t kCrumb = 64;
+// Capacity of slices_ that a drained chain keeps: 1.5 KiB.
+constexpr size_t kSlicesKept = 64;
+
+}  // namespace
+
+void BufferChain::Swap(BufferChain& other) noexcept {
+  std::swap(slices_, other.slices_);
+  std::swap(head_, other.head_);
+  std::swap(tail_, other.tail_);
+  std::swap(tail_used_, other.tail_used_);
+  std::swap(size_, other.size_);
+}
 
 void BufferChain::NewTail(size_t bytes) {
-  if (tail_ != nullptr) tail_->Unref();
-  tail_ = Block::New(std::max(bytes, kTailBytes - sizeof(Block)));
   tail_used_ = 0;
+  if (tail_ != nullptr) {
+    // Nobody holds a slice of it any more, neither we nor those who took some: write it from the start again.
+    if (tail_->Unique() && tail_->capacity() >= bytes) return;
+    tail_->Unref();
+  }
+  tail_ = Block::New(std::max(bytes, kTailBytes));
 }
 
 void BufferChain::Push(Slice slice) {
@@ -20,13 +39,14 @@ void BufferChain::Push(Slice slice) {
 
 void BufferChain::Commit(size_t bytes) {
   if (bytes == 0) return;
+  SLUICE_DCHECK(bytes <= TailRoom());
   const uint8_t* start = tail_->data() + tail_used_;
   tail_used_ += bytes;
   size_ += bytes;
   if (head_ < slices_.size()) {
     Slice& last = slices_.back();
-    // Bytes that follow the last slice in the same block make it longer. The address alone decides: blocks do not touch,
-    // because each starts with its header.
+    // Bytes that follow the last slice in the same block make it longer. The address alone decides: blocks do
+    // not touch, because each starts with its header.
     if (last.data() + last.size() == start) {
       last.Extend(bytes);
       return;
@@ -38,7 +58,9 @@ void BufferChain::Commit(size_t bytes) {
 void BufferChain::Append(const void* data, size_t bytes) {
   const uint8_t* from = static_cast<const uint8_t*>(data);
   while (bytes > 0) {
-    size_t chunk = std::min(bytes, kTailBytes / 2);
+    // Fills the tail up, unless that would leave a crumb there that costs an iovec of its own.
+    size_t room = TailRoom() >= kCrumb ? TailRoom() : kTailBytes;
+    size_t chunk = std::min(bytes, room);
     std::memcpy(Reserve(chunk), from, chunk);
     Commit(chunk);
     from += chunk;
@@ -79,9 +101,13 @@ void BufferChain::Consume(size_t bytes) {
   }
   if (head_ == slices_.size()) {
     slices_.clear();
+    if (slices_.capacity() > kSlicesKept) slices_.shrink_to_fit();
     head_ = 0;
-    // Everything was written: start the tail over when nobody else holds it.
-    if (tail_ != nullptr && tail_->Unique()) tail_used_ = 0;
+    // Everything was written. The tail goes back to the free list; keeping it would cost every idle
+    // connection a block.
+    if (tail_ != nullptr) tail_->Unref();
+    tail_ = nullptr;
+    tail_used_ = 0;
   } else if (head_ > 64 && head_ * 2 > slices_.size()) {
     slices_.erase(slices_.begin(), slices_.begin() + static_cast<ptrdiff_t>(head_));
     head_ = 0;
@@ -89,6 +115,7 @@ void BufferChain::Consume(size_t bytes) {
 }
 
 void BufferChain::Splice(BufferChain& other) {
+  SLUICE_CHECK(&other != this);
   for (size_t i = other.head_; i < other.slices_.size(); ++i) Append(std::move(other.slices_[i]));
   other.Clear();
 }

@@ -1,6 +1,8 @@
 // BufferChain: bytes on their way to a socket, written in order, gathered in one writev.
 //
-// Small writes are copied into a tail block; large Slices are linked in by reference. Not thread-safe.
+// Small writes are copied into a tail block; large Slices are linked in by reference. A chain that was
+// drained holds no block, so an idle connection pays for none: the next write takes one from the thread's
+// free list. Not thread-safe.
 #pragma once
 
 #include <sys/uio.h>
@@ -17,23 +19,28 @@ namespace sluice::base {
 
 class BufferChain {
  public:
-  // Below this many bytes a Slice is copied rather than linked: an iovec and a count cost about as much as the copy,
-  // and the copy lets the read block go.
+  // Below this many bytes a Slice is copied rather than linked: an iovec and a count cost about as much as
+  // the copy, and the copy lets the read block go.
   static constexpr size_t kCopyBelow = 1024;
   static constexpr size_t kTailBytes = 16 * 1024;
 
   BufferChain() = default;
-  BufferChain(BufferChain&&) = default;
-  BufferChain& operator=(BufferChain&&) = default;
+  BufferChain(BufferChain&& other) noexcept { Swap(other); }
+  BufferChain& operator=(BufferChain&& other) noexcept {
+    if (this == &other) return *this;
+    Clear();
+    Swap(other);
+    return *this;
+  }
   ~BufferChain() { Clear(); }
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
 
-  // Room for `bytes` contiguous bytes at the end (at most kTailBytes); write there, then Commit what was written.
-  // Nothing else may be called in between.
+  // Room for `bytes` contiguous bytes at the end (at most kTailBytes); write there, then Commit what was
+  // written. Nothing else may be called in between.
   uint8_t* Reserve(size_t bytes) {
-    if (tail_ == nullptr || tail_->capacity() - tail_used_ < bytes) NewTail(bytes);
+    if (tail_ == nullptr || TailRoom() < bytes) NewTail(bytes);
     return tail_->data() + tail_used_;
   }
   void Commit(size_t bytes);
@@ -42,11 +49,12 @@ class BufferChain {
   // Copies below kCopyBelow, else links.
   void Append(Slice slice);
 
-  // Fills `iov` with up to `count` entries from the front, at most `max_bytes` in all. Returns the entries filled.
+  // Fills `iov` with up to `count` entries from the front, at most `max_bytes` in all. Returns the entries
+  // filled.
   size_t Gather(iovec* iov, size_t count, size_t max_bytes = SIZE_MAX) const;
   // Drops `bytes` from the front.
   void Consume(size_t bytes);
-  // Moves everything from `other` to the end of this.
+  // Moves everything from `other`, which is not this one, to the end of this.
   void Splice(BufferChain& other);
   // The front as one Slice of at most max_bytes, consumed. Empty when the chain is.
   Slice TakeFront(size_t max_bytes);
@@ -55,6 +63,8 @@ class BufferChain {
   std::string ToString() const;
 
  private:
+  void Swap(BufferChain& other) noexcept;
+  size_t TailRoom() const { return tail_ == nullptr ? 0 : tail_->capacity() - tail_used_; }
   void NewTail(size_t bytes);
   void Push(Slice slice);
 

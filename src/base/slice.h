@@ -1,11 +1,12 @@
 // Block and Slice: counted memory that is cut, passed on and forgotten without copying a byte.
 //
-// A Block is one allocation with a reference count in front of its bytes. A Slice is a range of a Block that keeps it
-// alive. The read buffer of a connection is a Block; a DATA payload that is spliced to another connection is a Slice
-// of it. Costs: a Slice of ten bytes keeps its whole Block; so small payloads are copied (BufferChain::kCopyBelow).
+// A Block is one allocation with a reference count in front of its bytes. A Slice is a range of a Block that
+// keeps it alive. The read buffer of a connection is a Block; a DATA payload that is spliced to another
+// connection is a Slice of it. Costs: a Slice of ten bytes keeps its whole Block; so small payloads are
+// copied (BufferChain::kCopyBelow).
 //
-// Thread safety: the count is atomic, so Slices of one Block may live on different threads; one Slice object is for
-// one thread at a time. Bytes are immutable once a Slice of them has been handed out.
+// Thread safety: the count is atomic, so Slices of one Block may live on different threads; one Slice object
+// is for one thread at a time. Bytes are immutable once a Slice of them has been handed out.
 #pragma once
 
 #include <atomic>
@@ -21,22 +22,27 @@ namespace sluice::base {
 
 class Block {
  public:
-  // A block of at least `capacity` bytes with one reference, from this thread's free list where it has one of the size.
+  // A block of at least `capacity` bytes with one reference, from this thread's free list where it has one of
+  // the size: 4, 16, 64 and 256 KiB are kept; a capacity just below or equal to one of these wastes least.
   static Block* New(size_t capacity);
 
   uint8_t* data() { return reinterpret_cast<uint8_t*>(this + 1); }
   size_t capacity() const { return capacity_; }
 
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
-  // Drops one reference. The release half orders this holder's reads before the reuse of the memory; the acquire half
-  // pairs with it in whoever drops the last one.
+  // Drops one reference. The release half orders this holder's reads before the reuse of the memory; the
+  // acquire half pairs with it in whoever drops the last one.
   void Unref() {
-    if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Free(this);
+    if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      Free(this);
   }
-  // True when the caller's reference is the only one, so the bytes may be written again. Pairs with Unref's release.
+  // True when the caller's reference is the only one, so the bytes may be written again. Pairs with Unref's
+  // release.
   bool Unique() const { return refs_.load(std::memory_order_acquire) == 1; }
 
-  // Bytes of all blocks alive in the process, free lists excluded. For metrics and leak tests.
+  // Bytes of all blocks alive in the process with their headers, free lists excluded. Adds up over all
+  // threads under a lock: for metrics, limits looked at now and then, and leak tests. Exact while no other
+  // thread allocates.
   static size_t LiveBytes();
 
  private:
@@ -67,7 +73,9 @@ class Slice {
 
   Slice(const Slice& other) : Slice(other.block_, other.data_, other.size_) {}
   Slice(Slice&& other) noexcept
-      : block_(std::exchange(other.block_, nullptr)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+      : block_(std::exchange(other.block_, nullptr)),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)) {}
   Slice& operator=(Slice other) noexcept {
     std::swap(block_, other.block_);
     std::swap(data_, other.data_);
