@@ -31,7 +31,9 @@ void CheckCharacters(std::string_view yaml) {
     if ((c < 0x20 && c != '\t' && c != '\r') || c == 0x7f) {
       throw Stop{line, column, "a control character; only UTF-8 text is allowed"};
     }
-    ++column;
+    if (static_cast<size_t>(++column) > kLineBytesMax + 1) {
+      throw Stop{line, 1, "the line is longer than 1MiB"};
+    }
   }
 }
 
@@ -177,6 +179,7 @@ bool YamlTree::Build(std::string_view yaml, const std::string& file, std::vector
     Builder builder(this);
     while (parser.HandleNextDocument(builder)) {
     }
+    if (root_->kind == Node::Kind::kNull) root_ = &nodes_[0];  // placed nowhere: the file as a whole is empty
     return true;
   } catch (const Stop& stop) {
     return fail(stop.line, stop.column, stop.message);

@@ -18,6 +18,10 @@
 namespace sluice::config {
 
 inline constexpr size_t kFileBytesMax = 16 * 1024 * 1024;
+// Of one line. The parser below holds back the tokens of a line as long as it may still turn out to be a key:
+// 16 MiB of
+// "[" would cost gigabytes.
+inline constexpr size_t kLineBytesMax = 1024 * 1024;
 // Containers inside containers, aliases written out. The deepest legal key is at depth 5.
 inline constexpr size_t kDepthMax = 32;
 // Nodes, aliases written out: far above 100 clusters of 1000 endpoints.

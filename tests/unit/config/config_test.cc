@@ -317,6 +317,12 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{WithRoute("{cluster: users}\n  - {cluster: users, service: a}"),
                 "never takes a call: routes[0]"}));
 
+TEST(Config, AnEmptyFileLacksItsListsAsAWhole) {
+  for (std::string_view yaml : {"", "# nothing\n\n", "~"}) {
+    EXPECT_THAT(ErrorsOf(yaml), ElementsAre("f: listeners: is missing", "f: clusters: is missing")) << yaml;
+  }
+}
+
 TEST(Config, SectionsWithAllKeysCommentedOutAreDefaults) {
   EXPECT_THAT(ErrorsOf(With("log:\n#  level: debug\nadmin:\n")), ElementsAre());
 }

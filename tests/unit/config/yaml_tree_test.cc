@@ -90,12 +90,18 @@ TEST(YamlTree, NestingIsBoundedAlsoThroughAliases) {
 
 TEST(YamlTree, TheNumberOfValuesIsBounded) {
   std::string yaml = "[";
-  for (int i = 0; i < 1000001; ++i) yaml += "1,";
+  for (int i = 0; i < 1000001; ++i) yaml += "1,\n ";
   EXPECT_THAT(ErrorOf(yaml + "]"), HasSubstr("more than 1000000 values"));
 }
 
 TEST(YamlTree, FilesAboveTheLimitAreRefusedUnread) {
   EXPECT_EQ(ErrorOf(std::string(kFileBytesMax + 1, '[')), "f: 16777217 bytes; at most 16MiB are allowed");
+}
+
+TEST(YamlTree, LinesAreBounded) {
+  EXPECT_EQ(ErrorOf("a: 1\nb: " + std::string(kLineBytesMax - 3, 'x') + "\n"), "no error");
+  EXPECT_EQ(ErrorOf("a: 1\nb: " + std::string(kLineBytesMax - 2, 'x') + "\n"),
+            "f:2:1: the line is longer than 1MiB");
 }
 
 // The parser below us takes 0x04 for the end of the file: the rest would be dropped in silence.
