@@ -2,10 +2,9 @@
 #include "args.h"
 
 namespace sluice::ctl {
+namespace {
 
-std::string_view CompletionScript(std::string_view shell) {
-  if (shell == "bash") {
-    return R"script(# bash completion for sluicectl
+constexpr std::string_view kBash = R"script(# bash completion for sluicectl
 _sluicectl() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
     local commands="status clusters endpoints add remove reweight replace drain-endpoint undrain-endpoint
@@ -18,35 +17,28 @@ _sluicectl() {
     completion) COMPREPLY=($(compgen -W "bash zsh" -- "$current")); return ;;
     clusters | endpoints | add | remove | reweight | replace | drain-endpoint | undrain-endpoint)
         if [[ $current != -* ]]; then
-            COMPREPLY=($(compgen -W "$(sluicectl --timeout 1s clusters 2>/dev/null | awk 'NR > 1 { print $1 }')" \
-                -- "$current"))
+            local clusters=$(sluicectl --timeout 1s clusters 2>/dev/null | awk 'NR > 1 { print $1 }')
+            COMPREPLY=($(compgen -W "$clusters" -- "$current"))
             return
-        fi ;
-    ;
-    esac local i word skip = for ((i = 1; i < COMP_CWORD; i++));
-    do word = $ {
-        COMP_WORDS[i]
-      }
-    if
-      [[$skip]];
-    then skip = ;
-    continue;
-    fi if [[$values == *" $word " * ]];
-    then skip = 1;
-    continue;
-    fi if [[$word != -*]];
-    then commands = ;
-    break;
-    fi done COMPREPLY = ($(compgen - W "$commands $flags" --"$current"))
-  }
+        fi ;;
+    esac
+    local i word skip=
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        if [[ $skip ]]; then skip=; continue; fi
+        if [[ $values == *" $word "* ]]; then skip=1; continue; fi
+        if [[ $word != -* ]]; then commands=; break; fi
+    done
+    COMPREPLY=($(compgen -W "$commands $flags" -- "$current"))
+}
 complete -F _sluicectl sluicectl
 )script";
-}
-if (shell == "zsh") {
-  return R"script(#compdef sluicectl
+
+constexpr std::string_view kZsh = R"script(#compdef sluicectl
 # zsh completion for sluicectl
 _sluicectl() {
     local -a commands
+    local state context line
     commands=(
         'status:the process'
         'clusters:clusters and the versions of their lists'
@@ -79,8 +71,13 @@ _sluicectl() {
 }
 if [[ $funcstack[1] == _sluicectl ]]; then _sluicectl "$@"; else compdef _sluicectl sluicectl; fi
 )script";
-}
-return {};
+
+}  // namespace
+
+std::string_view CompletionScript(std::string_view shell) {
+  if (shell == "bash") return kBash;
+  if (shell == "zsh") return kZsh;
+  return {};
 }
 
 }  // namespace sluice::ctl

@@ -11,25 +11,18 @@ _sluicectl() {
     completion) COMPREPLY=($(compgen -W "bash zsh" -- "$current")); return ;;
     clusters | endpoints | add | remove | reweight | replace | drain-endpoint | undrain-endpoint)
         if [[ $current != -* ]]; then
-            COMPREPLY=($(compgen -W "$(sluicectl --timeout 1s clusters 2>/dev/null | awk 'NR > 1 { print $1 }')" \
-                -- "$current"))
+            local clusters=$(sluicectl --timeout 1s clusters 2>/dev/null | awk 'NR > 1 { print $1 }')
+            COMPREPLY=($(compgen -W "$clusters" -- "$current"))
             return
-        fi ;
-    ;
-    esac local i word skip = for ((i = 1; i < COMP_CWORD; i++));
-    do word = $ {
-        COMP_WORDS[i]
-      }
-    if
-      [[$skip]];
-    then skip = ;
-    continue;
-    fi if [[$values == *" $word " * ]];
-    then skip = 1;
-    continue;
-    fi if [[$word != -*]];
-    then commands = ;
-    break;
-    fi done COMPREPLY = ($(compgen - W "$commands $flags" --"$current"))
-  }
+        fi ;;
+    esac
+    local i word skip=
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        if [[ $skip ]]; then skip=; continue; fi
+        if [[ $values == *" $word "* ]]; then skip=1; continue; fi
+        if [[ $word != -* ]]; then commands=; break; fi
+    done
+    COMPREPLY=($(compgen -W "$commands $flags" -- "$current"))
+}
 complete -F _sluicectl sluicectl

@@ -1,0 +1,116 @@
+// The command line of sluicectl: what it accepts, and what it says of what it does not.
+#include "sluicectl/args.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace sluice::ctl {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+Args Good(const std::vector<std::string_view>& words, std::string_view env = "") {
+  base::Result<Args> args = ParseArgs(words, env);
+  EXPECT_TRUE(args.ok()) << (args.ok() ? "" : args.error().detail);
+  return args.ok() ? *args : Args{};
+}
+
+std::string Error(const std::vector<std::string_view>& words) {
+  base::Result<Args> args = ParseArgs(words, "");
+  return args.ok() ? "(accepted)" : args.error().detail;
+}
+
+TEST(Args, TakesTheAddressFromTheFlagThenTheEnvironmentThenTheDefault) {
+  EXPECT_EQ(Good({"status"}).address, kDefaultAddress);
+  EXPECT_EQ(Good({"status"}, "unix:/e").address, "unix:/e");
+  EXPECT_EQ(Good({"status", "--address", "h:1"}, "unix:/e").address, "h:1");
+  EXPECT_EQ(Good({"--address=h:1", "status"}).address, "h:1");
+}
+
+TEST(Args, FlagsMayStandAnywhere) {
+  const Args args =
+      Good({"--json", "add", "users", "--if-version=7", "c=h:1", "--preview", "--timeout", "2m"});
+  EXPECT_EQ(args.command, Command::kAdd);
+  EXPECT_TRUE(args.json && args.preview);
+  EXPECT_EQ(args.if_version, 7u);
+  EXPECT_EQ(args.timeout, std::chrono::minutes(2));
+}
+
+TEST(Args, TimeoutAfterDrainIsTheDrains) {
+  const Args args = Good({"--timeout", "1s", "drain", "--timeout", "30s"});
+  EXPECT_EQ(args.timeout, milliseconds(1'000));
+  EXPECT_EQ(args.drain_timeout, milliseconds(30'000));
+  EXPECT_EQ(Good({"drain"}).drain_timeout, std::nullopt);
+  EXPECT_EQ(Good({"drain", "--timeout=0s"}).drain_timeout, milliseconds(0));
+}
+
+TEST(Args, ReadsEndpoints) {
+  const Args args = Good({"add", "users", "c=10.0.0.7:1@2.5", "[::1]:2", "d=unix:/x", "--weight", "4"});
+  EXPECT_EQ(args.cluster, "users");
+  EXPECT_EQ(args.endpoints, (std::vector<EndpointArg>{
+                                {"c", "10.0.0.7:1", 2.5}, {"", "[::1]:2", 4.0}, {"d", "unix:/x", 4.0}}));
+  EXPECT_EQ(*ParseEndpoint("unix:/a=b@c"), (EndpointArg{"", "unix:/a=b@c", std::nullopt}));
+  EXPECT_EQ(*ParseEndpoint("n=unix:/a=b@3"), (EndpointArg{"n", "unix:/a=b", 3.0}));
+}
+
+TEST(Args, ReadsNamesWithAndWithoutWeights) {
+  EXPECT_EQ(Good({"reweight", "u", "a@3", "10.0.0.7:1", "--weight=2"}).endpoints,
+            (std::vector<EndpointArg>{{"a", "", 3.0}, {"10.0.0.7:1", "", 2.0}}));
+  // remove takes names as they are: one may hold an @.
+  EXPECT_EQ(Good({"remove", "u", "a@3", "--", "--odd"}).endpoints,
+            (std::vector<EndpointArg>{{"a@3", "", std::nullopt}, {"--odd", "", std::nullopt}}));
+}
+
+TEST(Args, KnowsHelpAndVersionBesideAnything) {
+  EXPECT_EQ(Good({"--help"}).command, Command::kHelp);
+  EXPECT_EQ(Good({"add", "-h"}).command, Command::kHelp);
+  EXPECT_EQ(Good({"--version"}).command, Command::kVersion);
+}
+
+TEST(Args, SaysWhatIsWrong) {
+  EXPECT_EQ(Error({}), "a command is needed");
+  EXPECT_EQ(Error({"--json"}), "a command is needed");
+  EXPECT_EQ(Error({"stauts"}), "no command \"stauts\"");
+  EXPECT_EQ(Error({"status", "--jsn"}), "no flag \"--jsn\"");
+  EXPECT_EQ(Error({"status", "--json=1"}), "--json takes no value");
+  EXPECT_EQ(Error({"status", "--address"}), "--address needs a value");
+  EXPECT_THAT(Error({"status", "--address", "nowhere"}), HasSubstr("must be unix:/path or host:port"));
+  EXPECT_EQ(Error({"status", "x"}), "status takes nothing");
+  EXPECT_EQ(Error({"endpoints"}), "endpoints takes CLUSTER");
+  EXPECT_EQ(Error({"add", "users"}), "add takes CLUSTER [NAME=]ADDRESS[@WEIGHT]...");
+  EXPECT_THAT(Error({"add", "users", "c"}), HasSubstr("must be [NAME=]ADDRESS[@WEIGHT]"));
+  EXPECT_THAT(Error({"add", "users", "=h:1"}), HasSubstr("nothing before ="));
+  EXPECT_THAT(Error({"add", "users", "c=h:1@0"}), HasSubstr("must be a number above 0"));
+  EXPECT_THAT(Error({"add", "users", "c=h:1", "--weight", "-1"}), HasSubstr("must be a number above 0"));
+  EXPECT_THAT(Error({"add", "users", "c=h:1", "--weight", "nan"}), HasSubstr("must be a number above 0"));
+  EXPECT_THAT(Error({"reweight", "users", "c"}), HasSubstr("write c@2"));
+  EXPECT_EQ(Error({"remove", "users", "c", "--weight", "2"}), "remove takes no --weight");
+  EXPECT_THAT(Error({"reload", "--preview"}), HasSubstr("changes no endpoints"));
+  EXPECT_THAT(Error({"remove", "u", "c", "--if-version", "-1"}), HasSubstr("must be a version"));
+  EXPECT_EQ(Error({"--timeout", "0s", "status"}), "--timeout must be more than 0");
+  EXPECT_EQ(Error({"completion", "fish"}), "completion takes bash or zsh");
+}
+
+TEST(Args, DurationsHaveUnits) {
+  EXPECT_EQ(*ParseDuration("500ms"), milliseconds(500));
+  EXPECT_EQ(*ParseDuration("24h"), std::chrono::hours(24));
+  for (const char* bad : {"", "s", "30", "-1s", "1.5s", "25h", "99999999999999s", "1 s"}) {
+    EXPECT_FALSE(ParseDuration(bad).ok()) << bad;
+  }
+}
+
+TEST(Completion, InstalledScriptsAreTheOnesTheProgramPrints) {
+  for (auto [shell, file] : {std::pair{"bash", "sluicectl.bash"}, {"zsh", "_sluicectl"}}) {
+    std::ifstream stream(std::string(SLUICE_SOURCE_DIR "/deploy/completion/") + file);
+    std::stringstream text;
+    text << stream.rdbuf();
+    EXPECT_EQ(text.str(), CompletionScript(shell)) << "write it anew: sluicectl completion " << shell;
+  }
+}
+
+}  // namespace
+}  // namespace sluice::ctl

@@ -1,0 +1,120 @@
+// FakeBackend: two clusters in memory, and a record of what was asked.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "admin/backend.h"
+
+namespace sluice::admin {
+
+class FakeBackend final : public Backend {
+ public:
+  FakeBackend() {
+    ClusterView users{"users", "ring_hash", 7, 0xabcdef, false, {}};
+    users.endpoints.push_back({"a", "10.0.0.1:50051", 1, 0.25, "active", "connected", 3, 100, 2, 4});
+    users.endpoints.push_back({"b", "10.0.0.2:50051", 3, 0.75, "active", "idle", 0, 50, 0, 0});
+    users.endpoints.push_back({"old", "10.0.0.3:50051", 1, 0, "removed", "connected", 1, 9, 0, 1});
+    ClusterView odd{"<b>&\"odd'", "round_robin", 1, 1, true, {}};
+    odd.endpoints.push_back({"x\x1b[31m", "unix:/x", 1, 0, "draining", "backoff", 0, 0, 0, 0});
+    clusters_ = {users, odd};
+  }
+
+  ServerView DescribeServer() override {
+    return {"1.2.3", "/etc/sluice.yaml", 4242, 3'725, 2, ready_, drains_ > 0, 5, 6};
+  }
+
+  base::Result<std::vector<ClusterView>> ListClusters(std::string_view name) override {
+    std::lock_guard lock(mutex_);
+    if (name.empty()) return clusters_;
+    for (const ClusterView& cluster : clusters_) {
+      if (cluster.name == name) return std::vector<ClusterView>{cluster};
+    }
+    return base::MakeError(base::ErrorKind::kNotFound, "no cluster " + std::string(name));
+  }
+
+  base::Result<ChangeResult> ChangeEndpoints(const EndpointChange& change) override {
+    std::lock_guard lock(mutex_);
+    changes_.push_back(change);
+    if (change.cluster == "broken")
+      return base::MakeError(base::ErrorKind::kIo, "cannot write the state file");
+    if (change.cluster != "users")
+      return base::MakeError(base::ErrorKind::kNotFound, "no cluster " + change.cluster);
+    if (change.expected_version && *change.expected_version != version_) {
+      return base::MakeError(base::ErrorKind::kConflict,
+                             "the list is at version " + std::to_string(version_));
+    }
+    if (!change.preview) ++version_;
+    return ChangeResult{change.preview ? version_ + 1 : version_, 0x1234, 0.125};
+  }
+
+  ReloadResult Reload() override {
+    std::lock_guard lock(mutex_);
+    return reload_;
+  }
+
+  base::Status SetLogLevel(std::string_view level) override {
+    std::lock_guard lock(mutex_);
+    if (level != "debug" && level != "info") {
+      return base::MakeError(base::ErrorKind::kInvalidArgument, "level must be debug or info");
+    }
+    level_ = level;
+    return base::Ok();
+  }
+
+  std::string LogLevel() override {
+    std::lock_guard lock(mutex_);
+    return level_;
+  }
+
+  void Drain(std::optional<std::chrono::milliseconds> timeout) override {
+    std::lock_guard lock(mutex_);
+    drain_timeout_ = timeout;
+    ++drains_;
+    ready_ = false;
+  }
+
+  void Stop() override { ++stops_; }
+  std::string RenderMetrics() override { return "# HELP x X.\n# TYPE x counter\nx 1\n"; }
+  bool Ready() override { return ready_; }
+
+  EndpointChange last_change() {
+    std::lock_guard lock(mutex_);
+    return changes_.empty() ? EndpointChange{} : changes_.back();
+  }
+  size_t change_count() {
+    std::lock_guard lock(mutex_);
+    return changes_.size();
+  }
+
+  std::mutex mutex_;
+  std::atomic<bool> ready_{true};
+  std::atomic<int> drains_{0}, stops_{0};
+  std::optional<std::chrono::milliseconds> drain_timeout_;
+  ReloadResult reload_;
+  std::string level_ = "info";
+  uint64_t version_ = 7;
+  std::vector<ClusterView> clusters_;
+  std::vector<EndpointChange> changes_;
+};
+
+// A directory that goes with its contents.
+class TempDir {
+ public:
+  TempDir() {
+    char name[] = "/tmp/sluice-admin-test-XXXXXX";
+    path_ = mkdtemp(name);
+  }
+  ~TempDir() {
+    for (const char* file : {"/s", "/file", "/out", "/err"}) unlink((path_ + file).c_str());
+    rmdir(path_.c_str());
+  }
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace sluice::admin

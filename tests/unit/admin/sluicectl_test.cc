@@ -1,0 +1,158 @@
+// sluicectl from outside: the real program against a real admin server with a fake backend behind it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "admin/admin_server.h"
+#include "program.h"
+
+namespace sluice::admin {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+using Kind = EndpointChange::Kind;
+
+class Sluicectl : public testing::Test {
+ protected:
+  void SetUp() override {
+    base::Result<std::unique_ptr<AdminServer>> server = AdminServer::Start("unix:" + (dir_ / "s"), backend_);
+    ASSERT_TRUE(server.ok()) << server.error().detail;
+    server_ = std::move(*server);
+  }
+
+  ProgramResult Ctl(std::vector<std::string> words) {
+    words.insert(words.begin(), SLUICECTL_PATH);
+    return RunProgram(words, {"SLUICE_ADMIN=" + server_->address(), "http_proxy=http://127.0.0.1:1"});
+  }
+
+  TempDir dir_;
+  FakeBackend backend_;
+  std::unique_ptr<AdminServer> server_;
+};
+
+TEST_F(Sluicectl, StatusIsAnAlignedList) {
+  const ProgramResult result = Ctl({"status"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out,
+            "Version          1.2.3\n"
+            "State            ready\n"
+            "Configuration    /etc/sluice.yaml\n"
+            "Process          4242\n"
+            "Uptime           1h 2m\n"
+            "Workers          2\n"
+            "Connections      5\n"
+            "Calls in flight  6\n");
+}
+
+TEST_F(Sluicectl, ClustersAndEndpointsAreTables) {
+  EXPECT_EQ(Ctl({"clusters", "users"}).out,
+            "CLUSTER  POLICY     VERSION  DIGEST            ENDPOINTS  ACTIVE  SOURCE\n"
+            "users    ring_hash        7  0000000000abcdef          2       2  file\n");
+  EXPECT_EQ(
+      Ctl({"endpoints", "users"}).out,
+      "NAME  ADDRESS         STATE    CONNECTION  WEIGHT  SHARE  IN-FLIGHT  CALLS  FAILURES  CONNECTIONS\n"
+      "a     10.0.0.1:50051  active   connected        1  25.0%          3    100         2            4\n"
+      "b     10.0.0.2:50051  active   idle             3  75.0%          0     50         0            0\n"
+      "old   10.0.0.3:50051  removed  connected        1   0.0%          1      9         0            1\n");
+  // A name cannot move the reader's cursor.
+  EXPECT_THAT(Ctl({"endpoints", "<b>&\"odd'"}).out, HasSubstr("x?[31m"));
+}
+
+TEST_F(Sluicectl, PrintsJsonWithTheNamesOfTheProto) {
+  const ProgramResult result = Ctl({"--json", "endpoints", "users"});
+  EXPECT_EQ(result.code, 0);
+  for (const char* part : {"\"version\": \"7\"", "\"overridden\": false", "\"in_flight\": \"3\"",
+                           "\"state\": \"STATE_ACTIVE\"", "\"share\": 0.25"}) {
+    EXPECT_THAT(result.out, HasSubstr(part));
+  }
+}
+
+TEST_F(Sluicectl, ChangesEndpoints) {
+  ProgramResult result = Ctl({"add", "users", "c=10.0.0.7:50051@2", "10.0.0.8:50051", "--if-version", "7"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, "users is at version 8, digest 0000000000001234; 12.5% of keys moved\n");
+  EndpointChange change = backend_.last_change();
+  EXPECT_EQ(change.kind, Kind::kAdd);
+  EXPECT_EQ(change.expected_version, 7u);
+  ASSERT_EQ(change.endpoints.size(), 2u);
+  EXPECT_EQ(change.endpoints[0].name + " " + change.endpoints[0].address, "c 10.0.0.7:50051");
+  EXPECT_EQ(change.endpoints[0].weight, 2);
+  EXPECT_EQ(change.endpoints[1].name + " " + change.endpoints[1].address, " 10.0.0.8:50051");
+  EXPECT_EQ(change.endpoints[1].weight, 1);
+
+  EXPECT_THAT(Ctl({"replace", "users", "c=h:1", "--preview"}).out, HasSubstr("would be at version 9"));
+  EXPECT_TRUE(backend_.last_change().preview);
+  const std::pair<std::vector<std::string>, Kind> others[] = {
+      {{"replace", "users", "c=h:1"}, Kind::kReplace},      {{"remove", "users", "c"}, Kind::kRemove},
+      {{"reweight", "users", "c@5"}, Kind::kReweight},      {{"drain-endpoint", "users", "c"}, Kind::kDrain},
+      {{"undrain-endpoint", "users", "c"}, Kind::kUndrain},
+  };
+  for (const auto& [words, kind] : others) {
+    EXPECT_EQ(Ctl(words).code, 0) << words[0];
+    EXPECT_EQ(backend_.last_change().kind, kind) << words[0];
+    EXPECT_EQ(backend_.last_change().endpoints.at(0).name, "c");
+  }
+}
+
+TEST_F(Sluicectl, ARefusalIsOneWithAReasonAndAHint) {
+  ProgramResult result = Ctl({"remove", "users", "a", "--if-version", "3"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, StartsWith("sluicectl: the list is at version 7\n"));
+  EXPECT_THAT(result.err, HasSubstr("sluicectl clusters users"));
+  result = Ctl({"clusters", "nobody"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, StartsWith("sluicectl: no cluster nobody\n"));
+  EXPECT_EQ(Ctl({"remove", "broken", "a"}).code, 1);
+}
+
+TEST_F(Sluicectl, AWrongCommandLineIsTwo) {
+  const ProgramResult result = Ctl({"frobnicate"});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_EQ(result.err, "sluicectl: no command \"frobnicate\"\n  `sluicectl --help` shows all commands\n");
+}
+
+TEST_F(Sluicectl, NoDaemonIsThree) {
+  ProgramResult result = Ctl({"--address", "unix:" + (dir_ / "nobody"), "status"});
+  EXPECT_EQ(result.code, 3);
+  EXPECT_THAT(result.err, HasSubstr("no daemon answers at unix:"));
+  EXPECT_THAT(result.err, HasSubstr("--address or SLUICE_ADMIN"));
+  server_->Shutdown(base::Nanos::zero());
+  EXPECT_EQ(Ctl({"status"}).code, 3);
+}
+
+TEST_F(Sluicectl, ReloadTellsErrorsAndWarnings) {
+  EXPECT_EQ(Ctl({"reload"}).out, "reloaded\n");
+  backend_.reload_ = {{}, {"workers: needs a restart"}};
+  ProgramResult result = Ctl({"reload"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.err, "warning: workers: needs a restart\n");
+  backend_.reload_ = {{"sluice.yaml:3:1: listeners: is needed"}, {}};
+  result = Ctl({"reload"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, StartsWith("error: sluice.yaml:3:1: listeners: is needed\n"));
+  result = Ctl({"reload", "--json"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.out, HasSubstr("\"errors\": ["));
+}
+
+TEST_F(Sluicectl, TheRest) {
+  EXPECT_EQ(Ctl({"metrics"}).out, backend_.RenderMetrics());
+  EXPECT_EQ(Ctl({"log-level"}).out, "info\n");
+  EXPECT_EQ(Ctl({"log-level", "debug"}).out, "debug\n");
+  EXPECT_EQ(backend_.LogLevel(), "debug");
+  EXPECT_EQ(Ctl({"log-level", "loud"}).code, 1);
+  EXPECT_EQ(Ctl({"drain", "--timeout", "30s"}).code, 0);
+  EXPECT_EQ(backend_.drain_timeout_, std::chrono::seconds(30));
+  EXPECT_EQ(Ctl({"drain"}).code, 0);
+  EXPECT_EQ(backend_.drain_timeout_, std::nullopt);
+  EXPECT_EQ(backend_.drains_, 2);
+  EXPECT_EQ(Ctl({"stop"}).code, 0);
+  EXPECT_EQ(backend_.stops_, 1);
+  EXPECT_THAT(Ctl({"--version"}).out, StartsWith("sluicectl "));
+  EXPECT_THAT(Ctl({"--help"}).out, HasSubstr("Exit codes"));
+}
+
+}  // namespace
+}  // namespace sluice::admin
