@@ -21,5 +21,8 @@ find_library(GRPCPP_REFLECTION grpc++_reflection REQUIRED)
 find_path(BOOST_INCLUDE_DIR boost/asio/io_context.hpp REQUIRED)
 add_library(sluice_boost INTERFACE)
 target_include_directories(sluice_boost SYSTEM INTERFACE ${BOOST_INCLUDE_DIR})
-target_compile_definitions(sluice_boost INTERFACE BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_VISIBILITY)
+# No fenced blocks: each io_context belongs to one thread, so two full fences a handler order nothing (and TSan does not
+# model fences).
+target_compile_definitions(sluice_boost INTERFACE BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_DISABLE_VISIBILITY
+                           BOOST_ASIO_DISABLE_FENCED_BLOCK)
 target_link_libraries(sluice_boost INTERFACE Threads::Threads)
