@@ -1,0 +1,179 @@
+// The HTTP port: its paths, what it answers to nonsense, and that slow or many clients cost it only a slot.
+#include "admin/http_server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "admin/http_routes.h"
+#include "fake_backend.h"
+#include "http_client.h"
+
+namespace sluice::admin {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class HttpServerTest : public testing::Test {
+ protected:
+  void SetUp() override { StartWith({}); }
+
+  void StartWith(HttpOptions options) {
+    server_.reset();
+    base::Result<std::unique_ptr<HttpServer>> server = HttpServer::Start("127.0.0.1:0", backend_, options);
+    ASSERT_TRUE(server.ok()) << server.error().detail;
+    server_ = std::move(*server);
+  }
+
+  // The whole answer to `request`, up to the server's closing.
+  std::string Ask(const std::string& request) {
+    HttpClient client(server_->port());
+    EXPECT_TRUE(client.Send(request));
+    return client.ReadAll();
+  }
+  std::string Get(const std::string& path) {
+    return Ask("GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  }
+
+  FakeBackend backend_;
+  std::unique_ptr<HttpServer> server_;
+};
+
+TEST_F(HttpServerTest, ServesMetrics) {
+  EXPECT_THAT(Get("/metrics"), AllOf(StartsWith("HTTP/1.1 200 OK\r\n"),
+                                     HasSubstr("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"),
+                                     EndsWith("\r\n\r\n" + backend_.RenderMetrics())));
+}
+
+TEST_F(HttpServerTest, ReadinessFollowsTheBackendAndLifeDoesNot) {
+  EXPECT_THAT(Get("/readyz"), StartsWith("HTTP/1.1 200 "));
+  backend_.ready_ = false;
+  EXPECT_THAT(Get("/readyz"), AllOf(StartsWith("HTTP/1.1 503 "), EndsWith("not ready\n")));
+  EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(HttpServerTest, StatusPageEscapesWhatItShows) {
+  const std::string page = Get("/");
+  EXPECT_THAT(page, HasSubstr("Content-Type: text/html; charset=utf-8\r\n"));
+  EXPECT_THAT(page, HasSubstr("<h2>users</h2>"));
+  EXPECT_THAT(page, HasSubstr("10.0.0.1:50051"));
+  EXPECT_THAT(page, HasSubstr("&lt;b&gt;&amp;&quot;odd&#39;"));
+  EXPECT_THAT(page, Not(HasSubstr("<b>")));
+  EXPECT_THAT(page, HasSubstr("Content-Security-Policy: default-src 'none'"));
+}
+
+TEST_F(HttpServerTest, OtherPathsAndMethodsAreRefused) {
+  EXPECT_THAT(Get("/nothing"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(Get("/metrics/"), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(Get("/healthz?verbose=1"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(Ask("DELETE /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("Allow: GET, HEAD\r\n")));
+}
+
+TEST_F(HttpServerTest, HeadHasTheHeaderOfGetAndNoBody) {
+  HttpClient client(server_->port());
+  ASSERT_TRUE(client.Send("HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n"));
+  const std::string length = std::to_string(backend_.RenderMetrics().size());
+  EXPECT_THAT(client.ReadResponse(true),
+              AllOf(HasSubstr("Content-Length: " + length + "\r\n"), EndsWith("\r\n\r\n")));
+  ASSERT_TRUE(client.Send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"));  // nothing of a body lies between
+  EXPECT_THAT(client.ReadResponse(), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(HttpServerTest, KeepsAConnectionAndAnswersPipelinedRequestsInOrder) {
+  HttpClient client(server_->port());
+  ASSERT_TRUE(
+      client.Send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /nothing HTTP/1.1\r\nHost: x\r\n\r\n"
+                  "GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+  EXPECT_THAT(client.ReadResponse(), EndsWith("alive\n"));
+  EXPECT_THAT(client.ReadResponse(), StartsWith("HTTP/1.1 404 "));
+  EXPECT_THAT(client.ReadAll(), EndsWith("ready\n"));
+}
+
+TEST_F(HttpServerTest, Http10ClosesAfterTheAnswer) {
+  EXPECT_THAT(Ask("GET /healthz HTTP/1.0\r\n\r\n"), AllOf(StartsWith("HTTP/1.0 200 "), EndsWith("alive\n")));
+}
+
+TEST_F(HttpServerTest, NonsenseIsABadRequest) {
+  for (const char* nonsense :
+       {"\r\n\r\n\r\nx\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
+        "GET / HTTP/1.1\r\nno colon\r\n\r\n", "GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+        "\x16\x03\x01\x02\x00\x01 TLS\r\n\r\n"}) {
+    EXPECT_THAT(Ask(nonsense), StartsWith("HTTP/1.1 400 ")) << nonsense;
+  }
+  EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(HttpServerTest, ABodyAndAHugeHeaderAreRefusedWithAnAnswer) {
+  EXPECT_THAT(Ask("GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello"), StartsWith("HTTP/1.1 413 "));
+  // More than fits: the answer must survive the bytes that are never parsed.
+  bool reset = true;
+  HttpClient client(server_->port());
+  ASSERT_TRUE(client.Send("GET / HTTP/1.1\r\nX: " + std::string(20'000, 'x')));
+  EXPECT_THAT(client.ReadAll(&reset), StartsWith("HTTP/1.1 431 "));
+  EXPECT_FALSE(reset);
+}
+
+TEST_F(HttpServerTest, ASlowClientIsClosedHoweverItDripsAndHoldsNobodyUp) {
+  HttpOptions options;
+  options.request_timeout = milliseconds(300);
+  StartWith(options);
+  HttpClient slow(server_->port()), silent(server_->port());
+  ASSERT_TRUE(slow.Send("GET / HTTP/1.1\r\nX: "));
+  EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200 "));  // meanwhile
+  // One byte whenever nothing is heard for 20 ms: if each byte renewed the deadline, this would go on to the
+  // end.
+  int bytes = 0;
+  while (!slow.Readable(20) && bytes < 500) {
+    slow.Send("x");
+    ++bytes;
+  }
+  EXPECT_LT(bytes, 500);
+  EXPECT_EQ(slow.ReadAll(), "");
+  EXPECT_EQ(silent.ReadAll(), "");
+}
+
+TEST_F(HttpServerTest, ConnectionsAreCounted) {
+  HttpOptions options;
+  options.connections_max = 2;
+  StartWith(options);
+  auto first = std::make_unique<HttpClient>(server_->port());
+  HttpClient second(server_->port());
+  for (HttpClient* client : {first.get(), &second}) {
+    ASSERT_TRUE(client->Send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"));
+    EXPECT_THAT(client->ReadResponse(), StartsWith("HTTP/1.1 200 "));
+  }
+  EXPECT_EQ(HttpClient(server_->port()).ReadAll(), "");
+  first.reset();
+  // The place is free as soon as the server has seen the end.
+  std::string answer;
+  while (answer.empty()) {
+    HttpClient client(server_->port());
+    client.Send("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    answer = client.ReadAll();
+  }
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 "));
+}
+
+TEST_F(HttpServerTest, EndsWithOpenConnections) {
+  HttpClient client(server_->port());
+  ASSERT_TRUE(client.Send("GET / HT"));
+  server_.reset();
+  EXPECT_EQ(client.ReadAll(), "");
+}
+
+TEST_F(HttpServerTest, TellsWhenThePortIsInUse) {
+  base::Result<std::unique_ptr<HttpServer>> second = HttpServer::Start(server_->address(), backend_);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().kind, base::ErrorKind::kConflict);
+  EXPECT_THAT(second.error().detail, HasSubstr(server_->address()));
+  EXPECT_FALSE(HttpServer::Start("unix:/tmp/x", backend_).ok());
+  EXPECT_FALSE(HttpServer::Start("nowhere", backend_).ok());
+}
+
+}  // namespace
+}  // namespace sluice::admin
