@@ -5,9 +5,8 @@
 
 #include <chrono>
 #include <cstdio>
+#include <iterator>
 
-#include "absl/strings/escaping.h"
-#include "absl/strings/str_cat.h"
 #include "base/reopenable_sink.h"
 
 namespace sluice::proxy {
@@ -37,17 +36,16 @@ std::string Millis(base::Nanos duration) {
 
 std::string_view OrDash(std::string_view text) { return text.empty() ? "-" : text; }
 
-// A JSON string literal: RFC 8259 section 7; bytes that are no UTF-8 are shown as Latin-1 escapes.
-std::string JsonString(std::string_view text) {
+// A string literal of JSON (RFC 8259 section 7): ASCII only, so bytes that are no UTF-8 do not spoil the file. The text
+// format quotes what a client chooses in the same way.
+std::string Quoted(std::string_view text) {
   std::string out = "\"";
   for (unsigned char c : text) {
     if (c == '"' || c == '\\') {
       out += '\\';
       out += static_cast<char>(c);
     } else if (c < 0x20 || c >= 0x7f) {
-      char escape[8];
-      std::snprintf(escape, sizeof(escape), "\\u%04x", c);
-      out += escape;
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", c);
     } else {
       out += static_cast<char>(c);
     }
@@ -58,22 +56,22 @@ std::string JsonString(std::string_view text) {
 }  // namespace
 
 std::string FormatText(const CallRecord& r, std::string_view time) {
-  return absl::StrCat(time, " ", OrDash(r.peer), " ", OrDash(absl::CHexEscape(r.path)), " ", ToString(r.status), " route=",
-                      OrDash(r.route), " cluster=", OrDash(r.cluster), " endpoint=", OrDash(r.endpoint), " attempts=", r.attempts,
-                      " in=", r.request_bytes, " out=", r.response_bytes, " upstream_ms=", Millis(r.to_upstream),
-                      " response_ms=", Millis(r.to_response), " total_ms=", Millis(r.total), " cause=", OrDash(r.cause),
-                      r.detail.empty() ? "" : absl::StrCat(" detail=\"", absl::CHexEscape(r.detail), "\""));
+  return fmt::format(
+      "{} {} {} {} route={} cluster={} endpoint={} attempts={} in={} out={} upstream_ms={} response_ms={} total_ms={} "
+      "cause={} detail={}",
+      time, OrDash(r.peer), Quoted(r.path), ToString(r.status), OrDash(r.route), OrDash(r.cluster), OrDash(r.endpoint), r.attempts,
+      r.request_bytes, r.response_bytes, Millis(r.to_upstream), Millis(r.to_response), Millis(r.total), OrDash(r.cause),
+      Quoted(r.detail));
 }
 
 std::string FormatJson(const CallRecord& r, std::string_view time) {
   auto millis = [](base::Nanos d) { return d.count() < 0 ? std::string("null") : Millis(d); };
-  return absl::StrCat("{\"time\":", JsonString(time), ",\"peer\":", JsonString(r.peer), ",\"authority\":", JsonString(r.authority),
-                      ",\"path\":", JsonString(r.path), ",\"status\":", JsonString(ToString(r.status)), ",\"route\":",
-                      JsonString(r.route), ",\"cluster\":", JsonString(r.cluster), ",\"endpoint\":", JsonString(r.endpoint),
-                      ",\"attempts\":", r.attempts, ",\"request_bytes\":", r.request_bytes, ",\"response_bytes\":",
-                      r.response_bytes, ",\"upstream_ms\":", millis(r.to_upstream), ",\"response_ms\":", millis(r.to_response),
-                      ",\"total_ms\":", millis(r.total), ",\"cause\":", JsonString(r.cause), ",\"detail\":",
-                      JsonString(r.detail), "}");
+  return fmt::format(
+      R"({{"time":{},"peer":{},"authority":{},"path":{},"status":{},"route":{},"cluster":{},"endpoint":{},"attempts":{},)"
+      R"("request_bytes":{},"response_bytes":{},"upstream_ms":{},"response_ms":{},"total_ms":{},"cause":{},"detail":{}}})",
+      Quoted(time), Quoted(r.peer), Quoted(r.authority), Quoted(r.path), Quoted(ToString(r.status)), Quoted(r.route),
+      Quoted(r.cluster), Quoted(r.endpoint), r.attempts, r.request_bytes, r.response_bytes, millis(r.to_upstream),
+      millis(r.to_response), millis(r.total), Quoted(r.cause), Quoted(r.detail));
 }
 
 base::Result<std::shared_ptr<AccessLog>> AccessLog::Open(const AccessLogOptions& options) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
 #include "base/hash.h"
 #include "proxy/access_log.h"
 #include "proxy/grpc_timeout.h"
@@ -36,7 +35,7 @@ Call::Call(WorkerContext& context, http2::StreamIo& downstream, std::string_view
   context_.metrics.calls_in_flight->Add(context_.index(), 1);
   if (snapshot_->access_log->enabled() || snapshot_->forwarding.x_forwarded) peer_ = peer_name;
   const http2::Field* type = request_.Find(Token::kContentType);
-  is_grpc_ = type != nullptr && absl::StartsWith(type->value(), "application/grpc");
+  is_grpc_ = type != nullptr && type->value().starts_with("application/grpc");
   ReadTimeout();
 }
 
@@ -366,7 +365,7 @@ void Call::FromUpstream::OnHeaders(http2::HeaderList fields, bool end_stream) {
   if (!call.response_begun_) {
     // 1xx says nothing to a gRPC client (RFC 9113 8.1): the final response follows.
     const http2::Field* status = fields.Find(Token::kStatus);
-    if (status != nullptr && absl::StartsWith(status->value(), "1")) return;
+    if (status != nullptr && status->value().starts_with('1')) return;
     call.response_ = std::move(fields);
     call.response_begun_ = true;
   } else {

@@ -1,6 +1,6 @@
 #include "proxy/grpc_status.h"
 
-#include "absl/strings/numbers.h"
+#include <charconv>
 
 namespace sluice::proxy {
 
@@ -64,7 +64,8 @@ std::string PercentEncode(std::string_view text) {
 
 GrpcCode ParseGrpcStatus(std::string_view value) {
   uint32_t code = 0;
-  if (!absl::SimpleAtoi(value, &code) || code >= kGrpcCodes) return GrpcCode::kUnknown;
+  auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), code);
+  if (error != std::errc() || end != value.data() + value.size() || code >= kGrpcCodes) return GrpcCode::kUnknown;
   return static_cast<GrpcCode>(code);
 }
 

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
+#include "base/ascii.h"
 
 namespace sluice::proxy {
 namespace {
@@ -18,7 +17,7 @@ bool MetadataMatches(const MetadataMatch& wanted, const http2::HeaderList& reque
         if (field->value() == wanted.value) return true;
         break;
       case MetadataMatch::Kind::kPrefix:
-        if (absl::StartsWith(field->value(), wanted.value)) return true;
+        if (field->value().starts_with(wanted.value)) return true;
         break;
     }
   }
@@ -44,8 +43,8 @@ RouteTable::RouteTable(std::vector<Route> routes) : routes_(std::move(routes)) {
     } else {
       matcher.path = options.prefix;
     }
-    matcher.authority = absl::AsciiStrToLower(options.authority);
-    if (absl::StartsWith(matcher.authority, "*.")) {
+    matcher.authority = base::ToLower(options.authority);
+    if (matcher.authority.starts_with("*.")) {
       matcher.authority.erase(0, 1);
       matcher.any_subdomain = true;
     }
@@ -56,8 +55,8 @@ RouteTable::RouteTable(std::vector<Route> routes) : routes_(std::move(routes)) {
 bool RouteTable::AuthorityMatches(const Matcher& matcher, std::string_view authority) {
   if (matcher.authority.empty()) return true;
   std::string_view host = WithoutPort(authority);
-  if (matcher.any_subdomain) return host.size() > matcher.authority.size() && absl::EndsWithIgnoreCase(host, matcher.authority);
-  return absl::EqualsIgnoreCase(authority, matcher.authority) || absl::EqualsIgnoreCase(host, matcher.authority);
+  if (matcher.any_subdomain) return host.size() > matcher.authority.size() && base::EndsWithIgnoreCase(host, matcher.authority);
+  return base::EqualsIgnoreCase(authority, matcher.authority) || base::EqualsIgnoreCase(host, matcher.authority);
 }
 
 const Route* RouteTable::Match(const http2::HeaderList& request) const {
@@ -65,7 +64,7 @@ const Route* RouteTable::Match(const http2::HeaderList& request) const {
   std::string_view path = path_field != nullptr ? path_field->value() : std::string_view();
   for (size_t i = 0; i < routes_.size(); ++i) {
     const Matcher& matcher = matchers_[i];
-    if (matcher.exact ? path != matcher.path : !absl::StartsWith(path, matcher.path)) continue;
+    if (matcher.exact ? path != matcher.path : !path.starts_with(matcher.path)) continue;
     if (!matcher.authority.empty()) {
       const http2::Field* authority = request.Find(http2::Token::kAuthority);
       if (authority == nullptr) authority = request.Find(http2::Token::kHost);

@@ -15,6 +15,9 @@ ProxyMetrics::ProxyMetrics(metrics::Registry& registry) {
   }
 }
 
+WorkerContext::WorkerContext(runtime::Worker& worker, const SnapshotData& s, ProxyMetrics& m)
+    : connection{worker, {}, {}}, pools(connection), snapshots(s), metrics(m) {}
+
 WorkerContext::~WorkerContext() { SLUICE_CHECK(downstream.empty()); }
 
 void WorkerContext::DrainDownstream() {

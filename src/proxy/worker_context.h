@@ -32,8 +32,7 @@ struct ProxyMetrics {
 };
 
 struct WorkerContext {
-  WorkerContext(runtime::Worker& w, const SnapshotData& s, ProxyMetrics& m)
-      : connection{w, {}, {}}, pools(connection), snapshots(s), metrics(m) {}
+  WorkerContext(runtime::Worker& worker, const SnapshotData& snapshots, ProxyMetrics& metrics);
   ~WorkerContext();
 
   runtime::Worker& worker() const { return connection.worker; }

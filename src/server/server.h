@@ -21,6 +21,7 @@
 #include "admin/backend.h"
 #include "base/error.h"
 #include "config/config.h"
+#include "net/acceptor.h"
 #include "server/clusters.h"
 
 namespace sluice::admin {

@@ -100,8 +100,9 @@ void EndpointPool::OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
   endpoint_->metrics().connects->Add(w);
   endpoint_->metrics().connections->Add(w, 1);
   http2::ConnectionOptions connection_options{options.http2, options.keepalive, options.idle_timeout};
+  http2::ConnectionEvents& events = *this;  // the base is private: convert here
   connections_.push_back(std::make_unique<http2::Connection>(context_, std::move(*result), http2::Role::kClient,
-                                                             connection_options, *this));
+                                                             connection_options, events));
   http2::Connection& connection = *connections_.back();
   connection.Start();
   UpdateLink();
