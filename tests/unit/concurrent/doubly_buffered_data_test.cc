@@ -377,6 +377,32 @@ TEST(DoublyBufferedData, WriterWaitsForAParkedReaderAndOtherReadersDoNot) {
   EXPECT_TRUE(returned.load());
 }
 
+// Two readers relieve each other, so that one of them is inside at every moment. A writer that waited for a
+// moment without readers would wait for ever.
+TEST(DoublyBufferedData, ReadersWithoutEndDoNotHoldAWriter) {
+  DoublyBufferedData<int> data(1, 0);
+  std::atomic<uint64_t> entered[2] = {0, 0};
+  std::atomic<bool> stop{false};
+  std::thread readers[2];
+  for (size_t r = 0; r < 2; ++r) {
+    readers[r] = std::thread([&, r] {
+      for (uint64_t round = 1; !stop.load(); ++round) {
+        data.Read(data.shared_slot(), [&](const int&) {
+          entered[r].store(round);
+          // Stays until the other has entered after us: the first one in round n, the second one in round n
+          // + 1.
+          while (entered[1 - r].load() < round + r && !stop.load()) std::this_thread::yield();
+        });
+      }
+    });
+  }
+  while (entered[1].load() == 0) std::this_thread::yield();
+  for (int i = 1; i <= 20; ++i) data.Publish(i);
+  stop.store(true);
+  for (std::thread& reader : readers) reader.join();
+  EXPECT_EQ(Get(data), 20);
+}
+
 TEST(DoublyBufferedData, ThreadsComeAndGoDuringWrites) {
   DoublyBufferedData<Pair> data(1);
   std::atomic<bool> stop{false};
