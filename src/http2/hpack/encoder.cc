@@ -63,8 +63,8 @@ size_t HpackEncoder::Encode(const HeaderList& fields, uint8_t* out) {
   uint8_t* p = out;
   if (update_due_) p = WriteSizeUpdates(p);
   for (const Field* field : fields) {
-    if (field->indexing ==
-        Indexing::kNever) {  // before all else: no index may tell its value (RFC 7541 7.1.3)
+    // Before all else: no index may tell its value (RFC 7541 7.1.3)
+    if (field->indexing == Indexing::kNever) {
       p = WriteLiteral(field, kNeverIndexedFlag, p);
     } else if (field->static_index != 0) {
       *p++ = static_cast<uint8_t>(kIndexedFlag | field->static_index);
