@@ -121,7 +121,8 @@ void Session::CloseStream(Stream& stream) {
   table_.Erase(stream.id_);
   stream.closed_ = stream.send_done_ = true;
   if (data_stream_ == &stream) data_stream_ = nullptr;
-  if (role_ == Role::kClient) signals_ |= kSignalCapacity;
+  signals_ |= kSignalCapacity;
+  if (stream.released_) PutAside(stream);  // its consumer left before its response was sent
 }
 
 // Closes a stream that has not ended both ways: nothing more is sent, what its consumer held is credited.
@@ -173,14 +174,24 @@ void Session::ResetByConsumer(Stream& stream, ErrorCode code) {
 void Session::ReleaseByConsumer(Stream& stream) {
   Scope scope(*this);
   SLUICE_CHECK(!stream.released_);
-  stream.released_ = true;
   stream.events_ = nullptr;
+  CreditConnection(std::exchange(stream.unconsumed_, 0));
   if (!stream.closed_) {
+    bool answered = role_ == Role::kServer && stream.send_done_;
+    if (answered && !stream.sent_end_) {
+      // The rest of the response is queued: the stream drains by itself, and SentEnd lets it go.
+      stream.released_ = true;
+      return;
+    }
     // RFC 9113 8.1: a server that needs no more of the request says so after its complete response.
-    bool answered = role_ == Role::kServer && stream.sent_end_;
     ResetByConsumer(stream, answered ? ErrorCode::kNoError : ErrorCode::kCancel);
   }
-  CreditConnection(std::exchange(stream.unconsumed_, 0));
+  stream.released_ = true;
+  PutAside(stream);
+}
+
+// A released and closed stream; freed when nothing on the stack can hold it (Leave).
+void Session::PutAside(Stream& stream) {
   stream.OwnedNode::Unlink();
   stream.next_free_ = released_;
   released_ = &stream;

@@ -135,6 +135,7 @@ class Session {
   void ResetStream(Stream& stream);
   void StreamError(Stream& stream, ErrorCode code);
   void CloseAll(ErrorCode code);
+  void PutAside(Stream& stream);
   void FreeReleased();
   void Leave();
   void Fail(ErrorCode code, std::string text);

@@ -230,8 +230,12 @@ const uint8_t* Session::TakeData(const base::Slice& bytes, const uint8_t* p, con
 void Session::DeliverData(base::Slice bytes) {
   Stream& stream = *data_stream_;
   bool end_stream = data_end_ && data_left_ == 0;
-  stream.unconsumed_ += static_cast<uint32_t>(bytes.size());
   stats_.data_bytes_received += bytes.size();
+  if (stream.events_ == nullptr) {
+    CreditConnection(static_cast<uint32_t>(bytes.size()));  // nobody will consume it
+  } else {
+    stream.unconsumed_ += static_cast<uint32_t>(bytes.size());
+  }
   if (end_stream) ReceivedEnd(stream);
   if (stream.events_ != nullptr) stream.events_->OnData(std::move(bytes), end_stream);
 }

@@ -184,7 +184,11 @@ void Session::MarkReady(Stream& stream) {
 
 void Session::SentEnd(Stream& stream) {
   stream.sent_end_ = true;
-  if (!stream.received_end_) return;
+  if (!stream.received_end_) {
+    if (!stream.released_) return;
+    WriteReset(stream.id_, ErrorCode::kNoError);  // RFC 9113 8.1, as in ReleaseByConsumer
+    return ResetStream(stream);
+  }
   RememberEnded(stream.id_, false);
   CloseStream(stream);
 }

@@ -35,7 +35,8 @@ class StreamIo {
   // RST_STREAM, unless the stream is closed already. Nothing more is sent; queued DATA is dropped; no more
   // events come.
   virtual void Reset(ErrorCode code) = 0;
-  // The consumer is done: no more events. If the stream is not closed, it is reset: kNoError on a server
+  // The consumer is done: no more events. A server stream whose END_STREAM has been given, but waits behind DATA for the
+  // peer's window, goes on by itself until all is sent. If the stream is not closed, it is reset: kNoError on a server
   // stream whose response is complete (RFC 9113 8.1), else kCancel. The stream is freed; the pointer is dead
   // after this.
   virtual void Release() = 0;
