@@ -3,32 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
-
 #include "base/random.h"
 #include "support/h2_harness.h"
-
-namespace {
-// Allocations of this thread, for the steady-state test. Sanitizers bring their own operators.
-thread_local size_t allocations = 0;
-}  // namespace
-
-#ifndef SLUICE_SANITIZED
-// In pairs with free(): the compiler cannot see that the replaced operators match.
-#pragma GCC diagnostic push
-#if !defined(__clang__)
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-#endif
-void* operator new(size_t bytes) {
-  ++allocations;
-  if (void* memory = std::malloc(bytes)) return memory;
-  throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
-#pragma GCC diagnostic pop
-#endif
+#include "unit/http2/allocation_counter.h"
 
 namespace sluice::http2 {
 namespace {
@@ -303,9 +280,9 @@ TEST(Memory, SteadyUnaryCallsThroughAServerAllocateNothing) {
         base::Slice::Copy(h2::Headers(id, kRequest) + h2::Data(id, std::string(100, 'm'), h2::kEndStream)));
   }
   for (size_t i = 0; i < 1000; ++i) ASSERT_TRUE(server.Feed(calls[i]));
-  size_t before = allocations;
+  uint64_t before = AllocationsForTest();
   for (size_t i = 1000; i < 2000; ++i) ASSERT_TRUE(server.Feed(calls[i]));
-  EXPECT_EQ(allocations - before, 0u);
+  EXPECT_EQ(AllocationsForTest() - before, 0u);
   EXPECT_EQ(server.answered, 2000);
 }
 

@@ -1,25 +1,12 @@
 // A repeated call's headers cost no heap allocation: counted through the global operator new.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
+#include <cstdio>
 
+#include "unit/http2/allocation_counter.h"
 #include "unit/http2/hpack/support.h"
 
 #ifndef SLUICE_SANITIZED  // sanitizers bring their own operator new
-
-namespace {
-std::atomic<uint64_t> allocations{0};
-}  // namespace
-
-void* operator new(size_t bytes) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(bytes)) return memory;
-  std::abort();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace sluice::http2 {
 namespace {
@@ -31,7 +18,7 @@ TEST(HpackAllocation, ASteadyCallAllocatesNothing) {
   uint8_t block[2048], forwarded[2048];
   uint64_t before = 0;
   for (int call = 0; call < 1000; ++call) {
-    if (call == 300) before = allocations.load(std::memory_order_relaxed);
+    if (call == 300) before = AllocationsForTest();
     // New each time: a field to be indexed, which goes through the intern table, and literals.
     char id[32], timeout[32];
     std::snprintf(id, sizeof(id), "%026d", call);
@@ -52,7 +39,7 @@ TEST(HpackAllocation, ASteadyCallAllocatesNothing) {
     HeaderList moved = std::move(received);
     upstream.Encode(moved, forwarded);
   }
-  EXPECT_EQ(allocations.load(std::memory_order_relaxed) - before, 0u);
+  EXPECT_EQ(AllocationsForTest() - before, 0u);
 }
 
 }  // namespace
