@@ -181,7 +181,7 @@ TEST_F(AdminServerTest, RefusesImpossibleChangesBeforeTheBackendSeesThem) {
 }
 
 TEST_F(AdminServerTest, ReloadsAndReportsErrorsInTheAnswer) {
-  backend_.reload_ = {{"e1", "e2"}, {"w"}};
+  backend_.set_reload({{"e1", "e2"}, {"w"}});
   const v1::ReloadResponse response = Call(&v1::Admin::Stub::Reload, v1::ReloadRequest());
   EXPECT_THAT(response.errors(), testing::ElementsAre("e1", "e2"));
   EXPECT_THAT(response.warnings(), testing::ElementsAre("w"));
@@ -201,10 +201,10 @@ TEST_F(AdminServerTest, RendersMetricsAndSetsTheLogLevel) {
 TEST_F(AdminServerTest, DrainsAndStops) {
   v1::DrainRequest request;
   Call(&v1::Admin::Stub::Drain, request);
-  EXPECT_EQ(backend_.drain_timeout_, std::nullopt);
+  EXPECT_EQ(backend_.drain_timeout(), std::nullopt);
   request.set_timeout_ms(0);
   Call(&v1::Admin::Stub::Drain, request);
-  EXPECT_EQ(backend_.drain_timeout_, std::chrono::milliseconds(0));
+  EXPECT_EQ(backend_.drain_timeout(), std::chrono::milliseconds(0));
   request.set_timeout_ms(UINT64_MAX);
   Call(&v1::Admin::Stub::Drain, request, grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(backend_.drains_, 2);

@@ -80,6 +80,14 @@ class FakeBackend final : public Backend {
   std::string RenderMetrics() override { return "# HELP x X.\n# TYPE x counter\nx 1\n"; }
   bool Ready() override { return ready_; }
 
+  void set_reload(ReloadResult result) {
+    std::lock_guard lock(mutex_);
+    reload_ = std::move(result);
+  }
+  std::optional<std::chrono::milliseconds> drain_timeout() {
+    std::lock_guard lock(mutex_);
+    return drain_timeout_;
+  }
   EndpointChange last_change() {
     std::lock_guard lock(mutex_);
     return changes_.empty() ? EndpointChange{} : changes_.back();

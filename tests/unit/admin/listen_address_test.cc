@@ -1,3 +1,4 @@
+// The forms of an address the control plane listens on, and what is refused.
 #include "admin/listen_address.h"
 
 #include <gtest/gtest.h>

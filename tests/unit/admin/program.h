@@ -6,6 +6,7 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -26,6 +27,10 @@ inline std::string ReadFile(const std::string& path) {
 }
 
 inline ProgramResult RunProgram(std::vector<std::string> words, std::vector<std::string> environment = {}) {
+  // A sanitized program needs the sanitizer's options (suppressions) that the test runs with.
+  for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"}) {
+    if (const char* value = std::getenv(name)) environment.push_back(std::string(name) + "=" + value);
+  }
   TempDir dir;
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);

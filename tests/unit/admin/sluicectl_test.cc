@@ -123,11 +123,11 @@ TEST_F(Sluicectl, NoDaemonIsThree) {
 
 TEST_F(Sluicectl, ReloadTellsErrorsAndWarnings) {
   EXPECT_EQ(Ctl({"reload"}).out, "reloaded\n");
-  backend_.reload_ = {{}, {"workers: needs a restart"}};
+  backend_.set_reload({{}, {"workers: needs a restart"}});
   ProgramResult result = Ctl({"reload"});
   EXPECT_EQ(result.code, 0);
   EXPECT_EQ(result.err, "warning: workers: needs a restart\n");
-  backend_.reload_ = {{"sluice.yaml:3:1: listeners: is needed"}, {}};
+  backend_.set_reload({{"sluice.yaml:3:1: listeners: is needed"}, {}});
   result = Ctl({"reload"});
   EXPECT_EQ(result.code, 1);
   EXPECT_EQ(result.out, "");
@@ -144,9 +144,9 @@ TEST_F(Sluicectl, TheRest) {
   EXPECT_EQ(backend_.LogLevel(), "debug");
   EXPECT_EQ(Ctl({"log-level", "loud"}).code, 1);
   EXPECT_EQ(Ctl({"drain", "--timeout", "30s"}).code, 0);
-  EXPECT_EQ(backend_.drain_timeout_, std::chrono::seconds(30));
+  EXPECT_EQ(backend_.drain_timeout(), std::chrono::seconds(30));
   EXPECT_EQ(Ctl({"drain"}).code, 0);
-  EXPECT_EQ(backend_.drain_timeout_, std::nullopt);
+  EXPECT_EQ(backend_.drain_timeout(), std::nullopt);
   EXPECT_EQ(backend_.drains_, 2);
   EXPECT_EQ(Ctl({"stop"}).code, 0);
   EXPECT_EQ(backend_.stops_, 1);
