@@ -53,8 +53,8 @@ std::string Describe(const grpc::Status& status) {
   return "code " + std::to_string(status.error_code()) + " (" + status.error_message() + ")";
 }
 
-Reply Run(echo::v1::Echo::Stub* stub, Kind kind, grpc::ClientContext* context, const EchoRequest& request,
-          int messages) {
+Reply Call(echo::v1::Echo::Stub* stub, Kind kind, grpc::ClientContext* context, const EchoRequest& request,
+           int messages) {
   Reply result;
   EchoReply reply;
   switch (kind) {

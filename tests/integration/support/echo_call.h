@@ -1,9 +1,10 @@
-// Run: one echo call of any of the four kinds, with all that came back, so that a test can be written once
+// Call: one echo call of any of the four kinds, with all that came back, so that a test can be written once
 // for four.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,8 +33,8 @@ struct Reply {
 // Sends `messages` copies of the request (one for the kinds that take one) and reads to the end. BidiStream
 // reads a reply after each message. The context may carry metadata and a deadline and be cancelled from
 // another thread.
-Reply Run(echo::v1::Echo::Stub* stub, Kind kind, grpc::ClientContext* context,
-          const echo::v1::EchoRequest& request, int messages = 1);
+Reply Call(echo::v1::Echo::Stub* stub, Kind kind, grpc::ClientContext* context,
+           const echo::v1::EchoRequest& request, int messages = 1);
 
 // "code 5 (text)" for messages of assertions.
 std::string Describe(const grpc::Status& status);
