@@ -28,6 +28,10 @@ class BlockingPool {
   // Waits for the functions that run; those queued are dropped, their `done` is destroyed on its worker.
   // Idempotent.
   void Close();
+  bool closed() const {
+    std::lock_guard lock(mutex_);
+    return closed_;
+  }
 
  private:
   struct Job {
@@ -38,7 +42,7 @@ class BlockingPool {
   void RunHelper();
 
   const uint32_t threads_max_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable work_;
   // Under mutex_:
   std::deque<Job> queue_;

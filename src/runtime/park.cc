@@ -63,7 +63,7 @@ void Worker::Impl::WakeIfParked() {
     return;
   if (shared_) self_.runtime_.impl_->idle.Unpark();
   remote_wakes_.fetch_add(1, std::memory_order_relaxed);
-  reactor_->Wake();
+  reactor_.Wake();
 }
 
 void Runtime::Impl::WakeSearcher(uint32_t first_to_try) {
@@ -76,7 +76,7 @@ void Runtime::Impl::WakeSearcher(uint32_t first_to_try) {
           worker.park_.compare_exchange_strong(parked, Worker::Impl::kWokenToSearch,
                                                std::memory_order_acq_rel, std::memory_order_relaxed)) {
         worker.remote_wakes_.fetch_add(1, std::memory_order_relaxed);
-        worker.reactor_->Wake();
+        worker.reactor_.Wake();
         return;
       }
     }

@@ -109,6 +109,7 @@ void Worker::Impl::DeliverTask(TaskHeader& task) {
   if (task.kind_ == TaskKind::kFree) {  // finished elsewhere; comes home to leave the registry
     task.Unlink();
     task.Unref();
+    task.Unref();               // the message's
   } else if (!task.started_) {  // SpawnOn from another thread
     PushFifo(task);
   } else {

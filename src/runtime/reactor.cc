@@ -67,25 +67,31 @@ TurnReactor* Install(asio::io_context& io, const base::Clock& clock) {
 }  // namespace
 
 struct Reactor::Impl {
-  explicit Impl(const base::Clock& clock)
+  Impl(const base::Clock& clock, int wake_fd)
       : io(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE),
         reactor(Install(io, clock)),
         work(io.get_executor()),
-        wake_fd(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
         // Only registers the descriptor: an event without an operation waiting for it still ends epoll_wait.
-        wake_descriptor(io, wake_fd) {
-    SLUICE_CHECK(wake_fd >= 0);
-  }
+        wake_descriptor(io, wake_fd) {}
+  ~Impl() { wake_descriptor.release(); }
 
   asio::io_context io;
   TurnReactor* reactor;
   asio::executor_work_guard<asio::io_context::executor_type> work;
-  const int wake_fd;  // owned by wake_descriptor
   asio::posix::stream_descriptor wake_descriptor;
 };
 
-Reactor::Reactor(const base::Clock& clock) : impl_(std::make_unique<Impl>(clock)) {}
-Reactor::~Reactor() = default;
+Reactor::Reactor(const base::Clock& clock) : wake_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  SLUICE_CHECK(wake_fd_ >= 0);
+  impl_ = std::make_unique<Impl>(clock, wake_fd_);
+}
+
+Reactor::~Reactor() {
+  Close();
+  ::close(wake_fd_);
+}
+
+void Reactor::Close() { impl_.reset(); }
 
 asio::io_context& Reactor::io() { return impl_->io; }
 
@@ -99,7 +105,7 @@ size_t Reactor::Turn(base::Nanos timeout, base::TimePoint& now) {
 void Reactor::Wake() {
   const uint64_t one = 1;
   // The counter cannot overflow in a process's life, so the write cannot fail but by a bug.
-  SLUICE_CHECK(::write(impl_->wake_fd, &one, sizeof one) == sizeof one);
+  SLUICE_CHECK(::write(wake_fd_, &one, sizeof one) == sizeof one);
 }
 
 }  // namespace sluice::runtime

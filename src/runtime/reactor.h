@@ -32,14 +32,19 @@ class Reactor {
   // ready. `now` becomes the time after the wait. Returns how many ran.
   size_t Turn(base::Nanos timeout, base::TimePoint& now);
 
-  // Any thread: makes a waiting Turn return. Costs a system call.
+  // Any thread, until the destructor, also after Close: makes a waiting Turn return. Costs a system call.
   void Wake();
+
+  // Destroys the context and the handlers that wait in it. Owner. The eventfd stays: somebody who decided to
+  // wake this worker before it woke by itself may be about to write.
+  void Close();
 
   // epoll_wait's argument is an int of ms; a longer sleep is simply repeated.
   static constexpr base::Nanos kWaitMax = std::chrono::minutes(1);
 
  private:
   struct Impl;
+  const int wake_fd_;
   std::unique_ptr<Impl> impl_;
 };
 

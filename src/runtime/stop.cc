@@ -57,12 +57,11 @@ void Worker::Impl::CloseInbox() {
     TaskHeader& task = static_cast<TaskHeader&>(message);
     if (task.kind_ != TaskKind::kFree && !task.started_) {
       DestroyTask(task);
-    } else if (task.kind_ != TaskKind::kFree) {
-      task.Unref();  // a wake
+    } else {
+      task.Unref();  // the message's: a wake, or a free task that finished elsewhere
     }
-    // A free task that finished elsewhere was in our registry: DestroyTasks has dropped its only reference.
   }
-  reactor_.reset();
+  reactor_.Close();
 }
 
 void Runtime::Impl::DrainGlobal(Worker::Impl& worker, bool close) {

@@ -19,7 +19,7 @@ bool Worker::Impl::Turn(bool may_wait) {
   const bool had_work = HasOwnWork();
   if (!had_work && may_wait) timeout = PrepareToWait();
 
-  size_t done = reactor_->Turn(timeout, self_.now_);
+  size_t done = reactor_.Turn(timeout, self_.now_);
   if (park_.load(std::memory_order_relaxed) != kAwake) EndWait();
   if (searching_) Search();
   done += DrainInbox();
@@ -105,9 +105,11 @@ void Worker::Impl::Finish(TaskHeader& task) {
   if (task.home_ == &self_) {
     task.Unlink();
     task.Unref();
-  } else if (!task.home_->impl_->Send(task, /*wake=*/false)) {  // there is no hurry
-    SLUICE_CHECK(false);                                        // inboxes close after the last task has run
+    return;
   }
+  task.Ref();  // the message's
+  // There is no hurry. Inboxes close after the last task has run.
+  SLUICE_CHECK(task.home_->impl_->Send(task, /*wake=*/false));
 }
 
 void Worker::Impl::RunHooks() {

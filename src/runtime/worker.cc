@@ -6,7 +6,7 @@
 namespace sluice::runtime {
 
 Worker::Impl::Impl(Worker& worker, const base::Clock& clock, bool shared)
-    : self_(worker), clock_(clock), shared_(shared), reactor_(std::in_place, clock), run_queue_(shared) {}
+    : self_(worker), clock_(clock), shared_(shared), reactor_(clock), run_queue_(shared) {}
 
 Worker::Worker(Runtime& runtime, uint32_t index, const base::Clock& clock, bool shared)
     : runtime_(runtime),
@@ -20,7 +20,7 @@ Worker::~Worker() = default;
 
 Worker* Worker::Current() { return Context().worker; }
 
-boost::asio::io_context& Worker::io() { return impl_->reactor_->io(); }
+boost::asio::io_context& Worker::io() { return impl_->reactor_.io(); }
 
 void Worker::AtTurnEnd(TurnHook& hook) {
   if (!hook.linked() && !impl_->draining_) impl_->hooks_.PushBack(hook);

@@ -105,7 +105,7 @@ struct Worker::Impl {
   const base::Clock& clock_;
   const bool shared_;                 // there are other workers
   ThreadContext* context_ = nullptr;  // of the thread that runs this worker
-  std::optional<Reactor> reactor_;
+  Reactor reactor_;
 
   // Owner only.
   TaskHeader* fifo_first_ = nullptr;
