@@ -35,9 +35,10 @@ std::vector<std::string> Walk(const Points& points, uint64_t key) {
   auto start = std::lower_bound(points.begin(), points.end(), std::make_pair(key, std::string()));
   size_t at = static_cast<size_t>(start - points.begin());
   std::vector<std::string> order;
+  std::set<std::string_view> met;
   for (size_t i = 0; i < points.size(); ++i) {
     const std::string& name = points[(at + i) % points.size()].second;
-    if (std::find(order.begin(), order.end(), name) == order.end()) order.push_back(name);
+    if (met.insert(name).second) order.push_back(name);
   }
   return order;
 }
