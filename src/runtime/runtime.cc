@@ -115,9 +115,9 @@ bool Runtime::Impl::Admit(TaskHeader& task, Worker* target) {
   if (admitted) return true;
   std::exchange(task.root_, nullptr).destroy();
   if (here != nullptr) {
-    Worker::Impl::Bump(here->impl_->finished_);
+    here->impl_->CountFinished();
   } else {
-    external_finished.fetch_add(1, std::memory_order_relaxed);
+    external_finished.fetch_add(1, std::memory_order_release);
   }
   task.Unref();
   return false;
@@ -142,8 +142,10 @@ bool Runtime::Block(Worker& worker, std::function<void()> fn, std::function<void
 }
 
 size_t Runtime::LiveTasks() const {
-  uint64_t finished = impl_->external_finished.load(std::memory_order_relaxed);
-  for (auto& worker : workers_) finished += worker->impl_->finished_.load(std::memory_order_relaxed);
+  // Acquire pairs with CountFinished: who sees 0 sees all that the tasks did. Finished first: it cannot
+  // exceed spawned.
+  uint64_t finished = impl_->external_finished.load(std::memory_order_acquire);
+  for (auto& worker : workers_) finished += worker->impl_->finished_.load(std::memory_order_acquire);
   uint64_t spawned = impl_->external_spawned.load(std::memory_order_relaxed);
   for (auto& worker : workers_) spawned += worker->impl_->spawned_.load(std::memory_order_relaxed);
   return spawned > finished ? spawned - finished : 0;

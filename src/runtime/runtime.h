@@ -41,7 +41,8 @@ class Runtime {
   // (BlockingPool::kQueuedMax). See also block.h.
   bool Block(Worker& worker, std::function<void()> fn, std::function<void()> done);
 
-  // Tasks alive (spawned, neither finished nor destroyed). For tests and metrics.
+  // Tasks alive (spawned, neither finished nor destroyed). Who sees 0 sees all that they did. For tests and
+  // metrics.
   size_t LiveTasks() const;
 
  private:

@@ -36,7 +36,7 @@ void Worker::Impl::DestroyTask(TaskHeader& task) {
   task.state_.exchange(TaskHeader::kDone, std::memory_order_acq_rel);
   if (task.root_) {
     std::exchange(task.root_, nullptr).destroy();
-    Bump(finished_);
+    CountFinished();
   }
   task.Unref();
 }

@@ -101,7 +101,7 @@ void Worker::Impl::RunTask(TaskHeader& task) {
 void Worker::Impl::Finish(TaskHeader& task) {
   task.state_.exchange(TaskHeader::kDone, std::memory_order_acq_rel);
   std::exchange(task.root_, nullptr).destroy();
-  Bump(finished_);
+  CountFinished();
   if (task.home_ == &self_) {
     task.Unlink();
     task.Unref();

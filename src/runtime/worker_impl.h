@@ -100,6 +100,10 @@ struct Worker::Impl {
   static void Bump(std::atomic<uint64_t>& counter, uint64_t by = 1) {  // single writer: no RMW
     counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
+  // Release: pairs with LiveTasks.
+  void CountFinished() {
+    finished_.store(finished_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  }
 
   Worker& self_;
   const base::Clock& clock_;

@@ -233,11 +233,12 @@ TEST(Shutdown, TheHelpersFinishTheFunctionThatRunsAndDropTheOthers) {
       },
       [&done, citizen = std::make_shared<Citizen>(census)] { ++done; }));
   running.wait();
-  ASSERT_TRUE(
-      pool.Submit(worker, [&] { ++ran; }, [&done, citizen = std::make_shared<Citizen>(census)] { ++done; }));
+  ASSERT_TRUE(pool.Submit(
+      worker, [&] { ++ran; }, [&done, citizen = std::make_shared<Citizen>(census)] { ++done; }));
   std::thread closer([&] { pool.Close(); });
   while (!pool.closed()) std::this_thread::yield();
-  EXPECT_FALSE(pool.Submit(worker, [] {}, [] {}));
+  EXPECT_FALSE(pool.Submit(
+      worker, [] {}, [] {}));
   release.count_down();
   closer.join();
   worker.RunUntilIdleForTest();
@@ -252,11 +253,13 @@ TEST(Shutdown, ATaskThatWaitsForABlockingFunctionIsDestroyedAndTheFunctionEndsBy
   auto state = std::make_shared<std::atomic<bool>>(false);
   std::latch running(1);
   auto call = [](std::shared_ptr<std::atomic<bool>> s, std::latch& l, Citizen) -> Task<> {
-    co_await BlockingCall([s, &l] {
+    auto fn = [s, &l] {
       l.count_down();
       *s = true;
       return 1;
-    });
+    };
+    BlockingCall blocking(std::move(fn));
+    co_await blocking;
   };
   Runtime runtime(Workers(1));
   runtime.Start();
