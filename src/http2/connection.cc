@@ -184,7 +184,7 @@ void Connection::Finish(std::string_view why) {
   context_.worker.timers().Disarm(*this);
   runtime::TurnHook::Unlink();
   transport_->Close();
-  session_.TransportClosed(reason);
+  session_.TransportClosed(reason, /*output_lost=*/true);
   events_.OnClosed(*this, reason);
 }
 

@@ -46,13 +46,13 @@ void Session::Start() {
     WriteWindowUpdate(0, extra);  // RFC 9113 6.9.2: only WINDOW_UPDATE changes the connection's window
 }
 
-void Session::TransportClosed(std::string_view why) {
+void Session::TransportClosed(std::string_view why, bool output_lost) {
   Scope scope(*this);
   if (!failed_) {
     failed_ = true;
     failure_ = why;
   }
-  CloseAll(failure_code_);
+  CloseAll(failure_code_, output_lost);
 }
 
 Stream* Session::Open(const HeaderList& fields, bool end_stream, StreamEvents& events) {
@@ -63,6 +63,7 @@ Stream* Session::Open(const HeaderList& fields, bool end_stream, StreamEvents& e
   const Field* method = fields.Find(Token::kMethod);
   stream.head_request_ = method != nullptr && method->value() == "HEAD";
   SendHeaders(stream, fields, end_stream);
+  stream.headers_end_ = appended_;
   return &stream;
 }
 
@@ -143,15 +144,17 @@ void Session::StreamError(Stream& stream, ErrorCode code) {
     events->OnReset(code, ResetCause::kProtocolError);
 }
 
-void Session::CloseAll(ErrorCode code) {
+void Session::CloseAll(ErrorCode code, bool output_lost) {
   // All are closed before the first handler runs, so that none sends on another. What handlers release is
   // only put aside (Scope): the pointers stay good.
   std::vector<Stream*> open;
   table_.ForEach([&](Stream& stream) { open.push_back(&stream); });
   for (Stream* stream : open) ResetStream(*stream);
+  const uint64_t written = appended_ - output_.size();
   for (Stream* stream : open) {
+    bool never_sent = output_lost && role_ == Role::kClient && stream->headers_end_ > written;
     if (StreamEvents* events = std::exchange(stream->events_, nullptr))
-      events->OnReset(code, ResetCause::kConnectionLost);
+      events->OnReset(code, never_sent ? ResetCause::kRefused : ResetCause::kConnectionLost);
   }
 }
 

@@ -83,7 +83,9 @@ class Session {
   // detail says what and where.
   base::Status Feed(base::Slice bytes);
   // The transport ended: every open stream gets OnReset(kConnectionLost). Feed may not be called again.
-  void TransportClosed(std::string_view why);
+  // `output_lost`: what is in output() will not be written either; client streams whose headers are still in
+  // it get kRefused, because the peer cannot have seen them.
+  void TransportClosed(std::string_view why, bool output_lost = false);
 
   // Client. Opens a stream and sends its headers. Null if CanOpen() is false.
   Stream* Open(const HeaderList& fields, bool end_stream, StreamEvents& events);
@@ -134,7 +136,7 @@ class Session {
   void CloseStream(Stream& stream);
   void ResetStream(Stream& stream);
   void StreamError(Stream& stream, ErrorCode code);
-  void CloseAll(ErrorCode code);
+  void CloseAll(ErrorCode code, bool output_lost);
   void PutAside(Stream& stream);
   void FreeReleased();
   void Leave();

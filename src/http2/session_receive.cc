@@ -29,7 +29,7 @@ base::Status Session::Feed(base::Slice bytes) {
     }
   }
   if (!failed_) return base::Ok();
-  CloseAll(failure_code_);
+  CloseAll(failure_code_, false);
   return Failure();
 }
 

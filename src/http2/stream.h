@@ -76,6 +76,7 @@ class Stream final : public StreamIo, public ReadyNode, public OwnedNode {
   bool head_request_ = false;   // client: HEAD, so content-length counts nothing (RFC 9110 9.3.2)
   bool released_ = false;
 
+  uint64_t headers_end_ = 0;   // client: where the request's headers end in the session's output, as appended_
   int64_t send_window_ = 0;    // below zero after the peer lowered INITIAL_WINDOW_SIZE (RFC 9113 6.9.2)
   int64_t content_left_ = -1;  // DATA bytes still promised by content-length; -1: none was given
   ReceiveWindow receive_;

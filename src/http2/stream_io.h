@@ -17,7 +17,8 @@ namespace sluice::http2 {
 // Why a stream ended without END_STREAM from the peer.
 enum class ResetCause : uint8_t {
   kPeerReset,  // RST_STREAM with the code given
-  kRefused,    // never processed: REFUSED_STREAM, or above the last stream id of a GOAWAY (RFC 9113 6.8, 8.7)
+  kRefused,    // never processed: REFUSED_STREAM, or above the last stream id of a GOAWAY (RFC 9113 6.8, 8.7),
+               // or its headers were never written
   kConnectionLost,  // the transport ended or the connection broke; the code is what we know of it
   kProtocolError,   // the peer broke a rule on this stream; we reset it with the code given
 };

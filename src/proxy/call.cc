@@ -44,6 +44,7 @@ Call::~Call() {
   EndAttempt();
   ReleaseDownstream();
   context_.worker().timers().Disarm(*this);
+  context_.metrics.calls_in_flight->Add(context_.index(), -1);
 }
 
 runtime::Task<void> Call::Run(std::unique_ptr<Call> self) {

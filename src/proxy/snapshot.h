@@ -30,8 +30,8 @@ class SnapshotPointers {
   SnapshotPointers(std::shared_ptr<const Snapshot> snapshot, size_t workers) : main_(std::move(snapshot)) {
     for (size_t i = 0; i < workers; ++i) {
       // A shared_ptr whose control block holds a reference to the common one.
-      auto own = std::make_shared<std::shared_ptr<const Snapshot>>(main_);
-      const Snapshot* raw = own->get();
+      auto own = std::make_shared<OwnLine>(OwnLine{main_});
+      const Snapshot* raw = own->snapshot.get();
       workers_.emplace_back(std::move(own), raw);
     }
   }
@@ -39,6 +39,11 @@ class SnapshotPointers {
   const std::shared_ptr<const Snapshot>& main() const { return main_; }
 
  private:
+  // As large as two cache lines, so that no two workers' counts share one.
+  struct OwnLine {
+    std::shared_ptr<const Snapshot> snapshot;
+    char rest[128 - sizeof(std::shared_ptr<const Snapshot>)] = {};
+  };
   std::shared_ptr<const Snapshot> main_;
   std::vector<std::shared_ptr<const Snapshot>> workers_;
 };
