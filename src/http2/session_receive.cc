@@ -37,7 +37,7 @@ base::Status Session::Feed(base::Slice bytes) {
 const uint8_t* Session::TakePreface(const uint8_t* p, const uint8_t* end) {
   size_t n = std::min<size_t>(preface_left_, static_cast<size_t>(end - p));
   const char* expected = kClientPreface.data() + kClientPreface.size() - preface_left_;
-  if (std::memcmp(p, expected, n) != 0) {
+  if (n > 0 && std::memcmp(p, expected, n) != 0) {
     Fail(ErrorCode::kProtocolError, "not the client preface of HTTP/2");
     return end;
   }
