@@ -34,7 +34,8 @@ base::Error IoError(const std::string& what, const Address& address) {
 bool IsStale(const SocketAddress& address, const std::string& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0 || !S_ISSOCK(info.st_mode)) return false;
-  int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  // Not blocking: a live listener whose queue is full would hold us here (EAGAIN says that it lives).
+  int probe = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (probe < 0) return false;
   bool refused = ::connect(probe, address.get(), address.length) != 0 && errno == ECONNREFUSED;
   ::close(probe);
@@ -122,7 +123,10 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
     Wait();
   }
 
-  void OnTimer(base::TimePoint) override { Accept(); }
+  void OnTimer(base::TimePoint) override {
+    auto self = shared_from_this();  // a callback may destroy the Acceptor
+    Accept();
+  }
 
   void Close() {
     closed = true;

@@ -33,13 +33,16 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
       return;
     }
     auto found = std::make_shared<std::optional<base::Result<std::vector<SocketAddress>>>>();
-    worker.runtime().Block(
+    bool queued = worker.runtime().Block(
         worker, [found, a = address] { found->emplace(ResolveBlocking(a)); },
         [found, self = shared_from_this()] {
           if ((*found)->ok()) self->targets = ***found;
           else self->error = (*found)->error();
           self->TryNext();
         });
+    if (queued) return;
+    error = MakeError(ErrorKind::kConnectFailed, "cannot resolve " + address.host() + ": too many names wait");
+    worker.Post([self = shared_from_this()] { self->TryNext(); });
   }
 
   // Tries the addresses in turn until one connects; the last failure is reported.
