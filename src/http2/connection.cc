@@ -74,6 +74,8 @@ void Connection::LastWord(std::string_view why) {
   last_word_ = true;
   why_ = why;
   session_.TransportClosed(why);
+  // From here on there is a bound, also for a peer that does not take what is in output().
+  context_.worker.timers().Arm(*this, context_.worker.now() + kLinger);
   OnOutput();
 }
 
@@ -161,14 +163,16 @@ void Connection::Flush() {
     }
     break;
   }
+  if (!last_word_) WaitToRead();  // reading may have stopped for too much output
   if (last_word_ ? !session_.output().empty() : session_.HasOutput()) {
     // The socket is full, or the turn's share is used up: go on when it can be written.
     write_waiting_ = true;
     transport_->WaitWritable(*this);
     return;
   }
-  if (!last_word_) WaitToRead();
-  if (!last_word_ && draining_ && session_.closing() && session_.open_streams() == 0) LastWord("drained");
+  if (!last_word_ && draining_ && session_.closing() && !session_.goaway_announced() && session_.open_streams() == 0) {
+    LastWord("drained");
+  }
   if (last_word_ && state_ == State::kOpen && session_.output().empty()) {
     state_ = State::kLingering;
     transport_->ShutdownWrite();

@@ -94,6 +94,9 @@ class Session {
   // GOAWAY in either direction, failed, or out of ids: no stream will ever be opened again.
   bool closing() const { return failed_ || goaway_received_ || goaway_sent_ || next_id_ > kStreamIdMax; }
 
+  // Server: of the two GOAWAYs only the first is out. Requests may be on their way, and will be taken.
+  bool goaway_announced() const { return graceful_ping_sent_ && !goaway_received_; }
+
   // Moves DATA of streams into output() within the windows and output_bytes_max, streams in turn. Call before
   // writing.
   void FrameOutput();
