@@ -59,14 +59,20 @@ void EndpointPool::EndCall() {
   FinishDrainIfIdle();
 }
 
+size_t EndpointPool::UsableConnections() const {
+  return static_cast<size_t>(
+      std::count_if(connections_.begin(), connections_.end(), [](const auto& c) { return !c->session().closing(); }));
+}
+
 // One attempt at a time: enough, as a connection carries many calls and the next attempt follows while calls wait.
 void EndpointPool::DialIfNeeded() {
   if (closing_ || draining_ || dialer_ != nullptr || waiters_.empty()) return;
-  size_t usable = 0;
-  for (const auto& connection : connections_) usable += !connection->session().closing();
+  const size_t usable = UsableConnections();
   if (usable >= endpoint_->options().connections_max) return;
   if (context_.worker.now() < retry_at_) {
+    // Calls wait for the connections there are, and for the next attempt.
     if (usable == 0) FailWaiters(MakeError(ErrorKind::kConnectFailed, "endpoint " + endpoint_->name() + " is in back-off"));
+    else context_.worker.timers().Arm(*this, retry_at_);
     return;
   }
   dialer_ = std::make_unique<net::Dialer>(
@@ -94,7 +100,8 @@ void EndpointPool::OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
     BackOff();
     SLUICE_LOG_DEBUG("cluster {} endpoint {}: {}", endpoint_->cluster(), endpoint_->name(), result.error().detail);
     UpdateLink();
-    if (connections_.empty()) FailWaiters(result.error());
+    if (UsableConnections() == 0) FailWaiters(result.error());
+    else DialIfNeeded();
     return;
   }
   endpoint_->metrics().connects->Add(w);
@@ -181,6 +188,7 @@ void EndpointPool::StartDrain() {
 }
 
 void EndpointPool::OnTimer(base::TimePoint) {
+  if (!draining_) return DialIfNeeded();  // the back-off is over
   // drain_timeout: what still runs is cut off.
   std::vector<http2::Connection*> all;
   for (const auto& connection : connections_) all.push_back(connection.get());
@@ -209,7 +217,7 @@ PoolSet::~PoolSet() { CloseAll(); }
 
 EndpointPool* PoolSet::Get(const std::shared_ptr<Endpoint>& endpoint) {
   EndpointPool* pool = endpoint->pool(context_.worker.index());
-  if (pool != nullptr || endpoint->removed()) return pool;
+  if (pool != nullptr) return pool;
   pools_.push_back(std::make_unique<EndpointPool>(*this, endpoint, context_));
   return pools_.back().get();
 }

@@ -77,6 +77,7 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   void FailWaiters(const base::Error& error);
   void BackOff();
   http2::Connection* FindRoom() const;
+  size_t UsableConnections() const;  // those that may take streams, now or later
   void UpdateLink();
   void FinishDrainIfIdle();
 
@@ -101,7 +102,8 @@ class PoolSet {
   explicit PoolSet(http2::ConnectionContext& context) : context_(context) {}
   ~PoolSet();
 
-  // This worker's pool for the endpoint; made on first use. Null once the endpoint is removed and the pool is gone.
+  // This worker's pool for the endpoint; made on first use. The caller has seen this turn that the endpoint is not removed:
+  // should it be removed meanwhile, the message to drain the pool is still to come.
   EndpointPool* Get(const std::shared_ptr<Endpoint>& endpoint);
   // This worker's part of removing the endpoint.
   void Drain(Endpoint& endpoint);
