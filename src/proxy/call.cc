@@ -161,7 +161,7 @@ void Call::PrepareRequest() {
   if (deadline_ != base::kNever) {
     request_.Set(Token::kGrpcTimeout, "grpc-timeout", FormatGrpcTimeout(deadline_ - context_.worker().now()).view());
   }
-  if (attempts_ > 1) return;
+  if (std::exchange(forwarded_, true)) return;  // not by attempts: the first may not have come to here
   const ForwardingOptions& forwarding = snapshot_->forwarding;
   if (forwarding.x_forwarded) {
     // The peer without its port, behind what proxies before us have written.

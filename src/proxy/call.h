@@ -100,6 +100,7 @@ class Call final : private upstream::EndpointPool::Waiter, private runtime::Time
   bool request_ended_;
   bool upstream_end_sent_ = false;
   bool is_grpc_ = false;
+  bool forwarded_ = false;  // the request has the fields that forwarding adds
   std::string peer_;  // only where forwarding or the access log wants it
   const uint64_t peer_hash_;
 
