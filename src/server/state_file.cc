@@ -67,10 +67,11 @@ base::Status SaveState(const std::string& path, const SavedLists& lists) {
     if (!WriteAll(file.fd, std::string_view(out.c_str(), out.size())) || !WriteAll(file.fd, "\n")) return IoError("write", temporary);
     if (::fsync(file.fd) != 0) return IoError("fsync", temporary);
   }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return IoError("rename to", path);
   std::string folder = std::filesystem::path(path).parent_path().string();
   File directory(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.fd < 0 || ::fsync(directory.fd) != 0) return IoError("fsync the folder of", path);
+  if (directory.fd < 0) return IoError("open the folder of", path);
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return IoError("rename to", path);
+  if (::fsync(directory.fd) != 0) return IoError("fsync the folder of", path);
   return base::Ok();
 }
 
@@ -82,7 +83,11 @@ base::Result<SavedLists> LoadState(const std::string& path) {
     for (const auto& cluster : root["clusters"]) {
       SavedList list;
       list.configured = cluster.second["configured"].as<uint64_t>();
-      for (const YAML::Node& node : cluster.second["endpoints"]) {
+      const YAML::Node endpoints = cluster.second["endpoints"];
+      if (!endpoints.IsSequence()) {  // a list that was lost is not an empty list
+        return MakeError(ErrorKind::kIo, "state file " + path + ":" + std::to_string(cluster.first.Mark().line + 1) + ": no endpoints");
+      }
+      for (const YAML::Node& node : endpoints) {
         auto address = net::Address::Parse(node["address"].as<std::string>());
         if (!address) {
           return MakeError(ErrorKind::kIo, "state file " + path + ":" + std::to_string(node.Mark().line + 1) + ": " + address.error().detail);
