@@ -102,6 +102,10 @@ int main(int argc, char** argv) {
   for (const auto& error : parsed.errors) std::fprintf(stderr, "%s\n", error.ToString().c_str());
   if (!parsed.ok()) return 1;
   if (flags.check) {
+    if (auto status = sluice::server::Server::Check(parsed.config); !status) {
+      std::fprintf(stderr, "%s: %s\n", flags.config.c_str(), status.error().detail.c_str());
+      return 1;
+    }
     std::puts("OK");
     return 0;
   }

@@ -26,6 +26,12 @@ base::Result<std::unique_ptr<Server>> Server::Start(config::Config config, Serve
   return server;
 }
 
+base::Status Server::Check(const config::Config& config) {
+  metrics::Registry registry(1);
+  Clusters clusters(registry, 1);
+  return clusters.Init(config);
+}
+
 Server::Server(config::Config config, ServerOptions options) : options_(std::move(options)), config_(std::move(config)) {}
 
 base::Status Server::Init() {

@@ -13,6 +13,8 @@
 #include "upstream/shares.h"
 
 namespace sluice::upstream {
+
+static_assert(HashRing::kRingPointsMax == kRingPointsMax, "the configuration's bound is the ring's");
 namespace {
 
 class RingBalancer final : public LoadBalancer {
