@@ -140,6 +140,31 @@ TEST(ReceiveFlow, StreamReleasedInTheMiddleOfAFrameIsCreditedInFull) {
   EXPECT_GE(credited, 100u * 16384 - 65536);
 }
 
+TEST(ReceiveFlow, EndedStreamReleasedUnreadIsCreditedInFull) {
+  SessionHarness server(Role::kServer, SmallWindows());
+  server.Handshake();
+  uint64_t credited = 0;
+  for (uint32_t id = 1; id < 200; id += 2) {
+    server.Request(id).SendHeaders(h2::List(server.interns, h2::GrpcResponse()), true);
+    ASSERT_TRUE(server.Feed(h2::Data(id, std::string(16384, 'x'), h2::kEndStream)));
+    server.Release(id);  // closed already: no reset
+    credited += Increment(server.Frames(), 0);
+  }
+  EXPECT_GE(credited, 100u * 16384 - 65536);
+}
+
+TEST(ReceiveFlow, RestOfAFrameDoesNotReachAStreamMadeOfAReleasedOne) {
+  SessionHarness client(Role::kClient);
+  client.Handshake();
+  client.Open();
+  std::string frame = h2::Headers(1, Block(h2::GrpcResponse())) + h2::Data(1, "half and half");
+  client.Feed(frame.substr(0, frame.size() - 4));
+  client.Release(1);
+  Stream& second = client.Open();
+  client.Feed(frame.substr(frame.size() - 4));
+  EXPECT_EQ(client.Heard(second.id()).data, "");
+}
+
 TEST(SendFlow, DataWaitsForTheStreamWindow) {
   SessionHarness server(Role::kServer);
   server.Handshake({{4, 10}});

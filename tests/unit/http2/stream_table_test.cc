@@ -1,0 +1,97 @@
+#include "http2/stream_table.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+
+#include "base/random.h"
+#include "http2/flow_control.h"
+#include "http2/slice_queue.h"
+
+namespace sluice::http2 {
+namespace {
+
+Stream* Tag(uint32_t id) { return reinterpret_cast<Stream*>(uintptr_t{id} * 16); }  // never looked into
+
+TEST(StreamTable, AgreesWithAMap) {
+  uint64_t seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  base::Random random(seed);
+  StreamTable table;
+  std::map<uint32_t, Stream*> model;
+  uint32_t next = 1;
+  for (int step = 0; step < 200000; ++step) {
+    // Ids in sequence with gaps, some that collide on purpose, ended in any order; grows and shrinks in
+    // waves.
+    bool grow = random.Below(100) < (step / 20000 % 2 ? 30u : 60u);
+    if (grow || model.empty()) {
+      next += 2 * static_cast<uint32_t>(random.Below(8) == 0 ? 1 + random.Below(512) : 1);
+      table.Insert(next, Tag(next));
+      model[next] = Tag(next);
+    } else {
+      auto it = model.lower_bound(static_cast<uint32_t>(random.Below(next)));
+      if (it == model.end()) it = model.begin();
+      table.Erase(it->first);
+      model.erase(it);
+    }
+    ASSERT_EQ(table.size(), model.size());
+    uint32_t probe = static_cast<uint32_t>(random.Below(next + 4)) | 1;
+    ASSERT_EQ(table.Find(probe), model.count(probe) ? Tag(probe) : nullptr);
+  }
+  for (auto [id, stream] : model) ASSERT_EQ(table.Find(id), stream);
+}
+
+TEST(StreamTable, FindsAmongIdsThatAllCollide) {
+  StreamTable table;
+  for (uint32_t i = 0; i < 100; ++i) table.Insert(1 + i * 4096, Tag(1 + i * 4096));
+  for (uint32_t i = 0; i < 100; i += 2) table.Erase(1 + i * 4096);
+  for (uint32_t i = 0; i < 100; ++i) EXPECT_EQ(table.Find(1 + i * 4096), i % 2 ? Tag(1 + i * 4096) : nullptr);
+}
+
+TEST(SliceQueue, KeepsBytesInOrderThroughPushesAndPops) {
+  uint64_t seed = std::random_device()();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  base::Random random(seed);
+  size_t live = base::Block::LiveBytes();
+  {
+    SliceQueue queue;
+    base::BufferChain out;
+    std::string expected;
+    for (int step = 0; step < 20000; ++step) {
+      if (random.Below(2)) {
+        std::string piece(random.Below(random.Below(3) ? 40 : 3000), static_cast<char>(random.Next()));
+        expected += piece;
+        queue.Push(base::Slice::Copy(piece));
+      } else {
+        size_t n = random.Below(queue.bytes() + 1);
+        queue.MoveTo(out, n);
+        ASSERT_EQ(out.ToString(), expected.substr(0, n));
+        out.Consume(n);
+        expected.erase(0, n);
+      }
+      ASSERT_EQ(queue.bytes(), expected.size());
+    }
+  }
+  EXPECT_EQ(base::Block::LiveBytes(), live);
+}
+
+TEST(SliceQueue, TinyPiecesDoNotPinTheBlocksTheyCameIn) {
+  size_t live = base::Block::LiveBytes();
+  SliceQueue queue;
+  for (int i = 0; i < 1000; ++i) queue.Push(base::Slice::Copy(std::string(100000, 'x')).Sub(7, 1));
+  EXPECT_LT(base::Block::LiveBytes() - live, 8192u);
+}
+
+TEST(ReceiveWindow, CreditsAreGatheredUntilHalfIsOwed) {
+  ReceiveWindow window;
+  window.Reset(100);
+  EXPECT_TRUE(window.Take(100));
+  EXPECT_FALSE(window.Take(1));
+  EXPECT_EQ(window.Credit(49), 0u);
+  EXPECT_EQ(window.Credit(1), 50u);
+  EXPECT_EQ(window.available(), 50u);
+}
+
+}  // namespace
+}  // namespace sluice::http2
