@@ -10,6 +10,7 @@
 
 #include "base/slice.h"
 #include "http2/session.h"
+#include "net/dialer.h"
 #include "net/stream.h"
 #include "runtime/timer_wheel.h"
 #include "runtime/worker.h"
@@ -45,6 +46,7 @@ struct ConnectionContext {
   runtime::Worker& worker;
   InternTable interns;
   ReadBuffer reads;
+  net::DialFunction dial = net::Dial;
 };
 
 struct ConnectionOptions {

@@ -122,4 +122,8 @@ Dialer::Dialer(runtime::Worker& worker, const Address& address, base::TimePoint 
 
 Dialer::~Dialer() { impl_->Cancel(); }
 
+std::unique_ptr<Attempt> Dial(runtime::Worker& worker, const Address& address, base::TimePoint deadline, Dialer::OnDone on_done) {
+  return std::make_unique<Dialer>(worker, address, deadline, std::move(on_done));
+}
+
 }  // namespace sluice::net

@@ -16,7 +16,7 @@ ProxyMetrics::ProxyMetrics(metrics::Registry& registry) {
 }
 
 WorkerContext::WorkerContext(runtime::Worker& worker, const SnapshotData& s, ProxyMetrics& m)
-    : connection{worker, {}, {}}, pools(connection), snapshots(s), metrics(m) {}
+    : connection{worker, {}, {}, net::Dial}, pools(connection), snapshots(s), metrics(m) {}
 
 WorkerContext::~WorkerContext() { SLUICE_CHECK(downstream.empty()); }
 

@@ -75,7 +75,7 @@ void EndpointPool::DialIfNeeded() {
     else context_.worker.timers().Arm(*this, retry_at_);
     return;
   }
-  dialer_ = std::make_unique<net::Dialer>(
+  dialer_ = context_.dial(
       context_.worker, endpoint_->address(), base::DeadlineAfter(context_.worker.now(), endpoint_->options().connect_timeout),
       [this](base::Result<std::unique_ptr<net::Stream>> result) { OnDialed(std::move(result)); });
   UpdateLink();

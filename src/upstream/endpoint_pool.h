@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "base/intrusive_list.h"
 #include "http2/connection.h"
-#include "net/dialer.h"
 #include "upstream/endpoint.h"
 
 namespace sluice::upstream {
@@ -85,7 +84,7 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   const std::shared_ptr<Endpoint> endpoint_;
   http2::ConnectionContext& context_;
   std::vector<std::unique_ptr<http2::Connection>> connections_;
-  std::unique_ptr<net::Dialer> dialer_;
+  std::unique_ptr<net::Attempt> dialer_;
   base::IntrusiveList<Waiter, Waiter> waiters_;
   uint32_t waiting_ = 0;
   uint32_t in_flight_ = 0;
