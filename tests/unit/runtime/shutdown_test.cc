@@ -208,6 +208,7 @@ TEST(Shutdown, HandlersThatWaitInTheReactorAreDestroyedAfterTheTasksOnTheirWorke
   struct Last {
     Census& tasks;
     Citizen citizen;
+    Last(Census& t, Citizen c) : tasks(t), citizen(std::move(c)) {}
     ~Last() { EXPECT_EQ(tasks.alive, 0); }
   };
   boost::asio::post(runtime.worker(0).io(),

@@ -247,6 +247,31 @@ TEST(SchedulerStress, TheQueueBehindALongPollIsDrainedByOthers) {
   }
 }
 
+// Three polls that end only together. A push wakes one searcher; it is that one's business to wake the next.
+TEST(SchedulerStress, TheLastSearcherThatFindsWorkWakesAnother) {
+  RuntimeOptions options = Workers(3);
+  options.blocking_threshold = std::chrono::milliseconds(0);  // no monitor to help
+  Runtime runtime(options);
+  runtime.Start();
+  for (uint32_t i : {1u, 2u}) {
+    while (runtime.worker(i).stats().parks == 0) std::this_thread::yield();
+  }
+  std::atomic<int> running{0};
+  auto meet = [](std::atomic<int>& n) -> Task<> {
+    ++n;
+    while (n < 2) std::this_thread::yield();
+    co_return;
+  };
+  auto hog = [meet](Runtime& r, std::atomic<int>& n) -> Task<> {
+    for (int i = 0; i < 8; ++i) r.SpawnPinOnStart(meet(n));
+    while (n < 2) std::this_thread::yield();
+    co_return;
+  };
+  runtime.SpawnOn(runtime.worker(0), hog(runtime, running));
+  while (runtime.LiveTasks() != 0) std::this_thread::yield();
+  EXPECT_EQ(running, 8);
+}
+
 TEST(SchedulerStress, ATaskInTheSlotBehindALongPollIsStolen) {
   Runtime runtime(Workers(2));
   runtime.Start();
