@@ -18,7 +18,7 @@ using base::TimePoint;
 
 const TimePoint kStart{1h};
 
-struct Recorder : Timer {
+struct Recorder final : Timer {
   int fired = 0;
   TimePoint at;
   std::function<void(TimePoint)> then;
