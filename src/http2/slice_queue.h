@@ -42,7 +42,7 @@ class SliceQueue {
       base::Slice& front = slices_[head_];
       if (front.size() > bytes) {
         out.Append(front.TakeFront(bytes));
-        return;
+        break;
       }
       bytes -= front.size();
       out.Append(std::move(front));

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -64,7 +65,8 @@ TEST(SliceQueue, KeepsBytesInOrderThroughPushesAndPops) {
         expected += piece;
         queue.Push(base::Slice::Copy(piece));
       } else {
-        size_t n = random.Below(queue.bytes() + 1);
+        size_t n =
+            random.Below(std::min<size_t>(queue.bytes(), step % 4000 < 3900 ? 1100 : SIZE_MAX - 1) + 1);
         queue.MoveTo(out, n);
         ASSERT_EQ(out.ToString(), expected.substr(0, n));
         out.Consume(n);
