@@ -91,7 +91,8 @@ struct MemoryStream::Wire : std::enable_shared_from_this<Wire> {
   uint64_t posts = 0;
 };
 
-MemoryStream::Pair MemoryStream::Make(runtime::Worker& worker, std::string near_name, std::string far_name, size_t buffer_bytes) {
+MemoryStream::Pair MemoryStream::Make(runtime::Worker& worker, std::string near_name, std::string far_name,
+                                      size_t buffer_bytes) {
   auto wire = std::make_shared<Wire>(worker, buffer_bytes);
   Pair pair;
   pair.near.reset(new MemoryStream(wire, 0, std::move(far_name)));
@@ -115,7 +116,8 @@ IoResult MemoryStream::Read(uint8_t* into, size_t capacity) {
 }
 
 IoResult MemoryStream::Write(const iovec* parts, size_t count) {
-  if (closed() || wire_->ways[side_].ended || wire_->ends[1 - side_].closed) return {IoResult::Kind::kError, 0, EPIPE};
+  if (closed() || wire_->ways[side_].ended || wire_->ends[1 - side_].closed)
+    return {IoResult::Kind::kError, 0, EPIPE};
   if (wire_->error != 0) return {IoResult::Kind::kError, 0, wire_->error};
   Wire::Way& way = wire_->ways[side_];
   size_t done = 0;

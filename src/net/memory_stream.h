@@ -1,7 +1,9 @@
-// MemoryStream: two connected ends of a byte stream in memory, for tests: full, cut and slow sockets without a socket.
+// MemoryStream: two connected ends of a byte stream in memory, for tests: full, cut and slow sockets without
+// a socket.
 //
-// Each direction has a bounded buffer. Readiness is told from the worker's inbox, so in the next turn, as a reactor would.
-// An end may also be driven by hand: Read and Write work at once. All on one worker (or by the thread that turns it).
+// Each direction has a bounded buffer. Readiness is told from the worker's inbox, so in the next turn, as a
+// reactor would. An end may also be driven by hand: Read and Write work at once. All on one worker (or by the
+// thread that turns it).
 #pragma once
 
 #include <cstddef>
@@ -21,7 +23,8 @@ class MemoryStream final : public Stream {
   };
   static constexpr size_t kBufferBytes = 64 * 1024;
   // `far_name` is what near.PeerName() says.
-  static Pair Make(runtime::Worker& worker, std::string near_name, std::string far_name, size_t buffer_bytes = kBufferBytes);
+  static Pair Make(runtime::Worker& worker, std::string near_name, std::string far_name,
+                   size_t buffer_bytes = kBufferBytes);
   ~MemoryStream() override;
 
   IoResult Read(uint8_t* into, size_t capacity) override;
@@ -32,7 +35,8 @@ class MemoryStream final : public Stream {
   void Close() override;
   std::string PeerName() const override { return peer_name_; }
 
-  // Cuts the connection: what is in flight is lost, and both ends get `error` (ECONNRESET) from reads and writes.
+  // Cuts the connection: what is in flight is lost, and both ends get `error` (ECONNRESET) from reads and
+  // writes.
   void Break(int error);
   // Room for what this end writes. Less than what is in the buffer: nothing is lost, and nothing more fits.
   void SetBufferBytes(size_t bytes);

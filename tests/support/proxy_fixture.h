@@ -1,0 +1,160 @@
+// ProxyFixture: a whole proxy of one worker in one thread: clients and backends are FramePeers, time is by
+// hand.
+//
+//   Start({"10.0.0.1:1"});
+//   FramePeer& client = Client();
+//   client.Send(h2::Headers(1, h2::Block(h2::GrpcRequest()), h2::kEndHeaders | h2::kEndStream));
+//   Run();
+//   Respond(Up(), 1, "hello");
+//   Run();
+//   EXPECT_EQ(client.streams[1].data, "hello");
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "metrics/registry.h"
+#include "proxy/listener.h"
+#include "proxy/worker_context.h"
+#include "support/fake_net.h"
+#include "support/manual_worker.h"
+
+namespace sluice::test {
+
+inline constexpr uint8_t kLast =
+    h2::kEndHeaders | h2::kEndStream;  // flags of a header block that ends the stream
+
+class ProxyFixture : public ::testing::Test {
+ public:
+  // Change these before Start.
+  upstream::ClusterOptions cluster;
+  std::vector<proxy::RouteOptions> routes{1};
+  proxy::ForwardingOptions forwarding;
+  proxy::AccessLogOptions access_log;
+  proxy::ListenerOptions listener;
+
+  ProxyFixture() {
+    cluster.name = "c";
+    cluster.policy = upstream::Policy::kRoundRobin;
+    routes[0].name = "r";
+    routes[0].cluster = "c";
+  }
+
+  void Start(const std::vector<std::string>& addresses) {
+    context.emplace(time.worker, snapshots, metrics);
+    context->connection.dial = net.Dial();
+    auto log = proxy::AccessLog::Open(access_log);
+    ASSERT_TRUE(log.ok());
+    log_ = *log;
+    SetEndpoints(addresses);
+  }
+  // Publishes a new list, as the server does: what has left is drained.
+  void SetEndpoints(const std::vector<std::string>& addresses) {
+    std::vector<upstream::WantedEndpoint> wanted;
+    for (const std::string& address : addresses)
+      wanted.push_back({address, *net::Address::Parse(address), 1, false});
+    if (!options_) options_ = std::make_shared<upstream::ClusterOptions>(cluster);
+    auto built = upstream::BuildClusterState(options_, wanted, state_.get(), false, 1, registry);
+    ASSERT_TRUE(built.ok()) << built.error().detail;
+    auto snapshot = std::make_shared<proxy::Snapshot>();
+    std::vector<proxy::Route> table;
+    for (const proxy::RouteOptions& route : routes) table.push_back({route, 0, RouteMetrics(route.name)});
+    snapshot->routes = std::make_shared<proxy::RouteTable>(std::move(table));
+    snapshot->clusters = {*built};
+    snapshot->forwarding = forwarding;
+    snapshot->access_log = log_;
+    snapshots.Publish(proxy::SnapshotPointers(std::move(snapshot), 1));
+    if (state_ != nullptr) {
+      for (const auto& endpoint : upstream::Removed(*state_, built->get())) {
+        endpoint->MarkRemoved();
+        time.worker.Post([this, endpoint] { context->pools.Drain(*endpoint); });
+      }
+    }
+    state_ = *built;
+  }
+
+  // A client whose connection has been set up.
+  FramePeer& Client(const std::vector<std::pair<uint16_t, uint32_t>>& settings = {}) {
+    auto pair = net::MemoryStream::Make(time.worker, "proxy", "192.0.2.7:40000");
+    clients_.push_back(std::make_unique<FramePeer>(FramePeer::Role::kClient, std::move(pair.far)));
+    ++*open_;
+    context->connections.fetch_add(1, std::memory_order_relaxed);
+    auto* connection = new proxy::DownstreamConnection(*context, std::move(pair.near), listener, open_);
+    context->downstream.PushBack(*connection);
+    connection->Start();
+    clients_.back()->Send(h2::Preface() + h2::Settings(settings));
+    Run();
+    return *clients_.back();
+  }
+  // Turns everything until nothing moves.
+  void Run() {
+    do {
+      time.Run();
+      bool moved = net.Pump();
+      for (auto& client : clients_) moved |= client->Pump();
+      if (!moved) break;
+    } while (true);
+  }
+  void Advance(base::Nanos by) {
+    time.clock.Advance(by);
+    Run();
+  }
+  // The newest connection to a host.
+  FramePeer& Up(const std::string& address = "10.0.0.1:1") { return net.host(address).last(); }
+  bool Connected(const std::string& address) { return !net.host(address).connections.empty(); }
+  // Addresses whose newest connection has heard of that stream's headers.
+  std::vector<std::string> Holders(const std::vector<std::string>& addresses, uint32_t id = 1) {
+    std::vector<std::string> out;
+    for (const std::string& address : addresses) {
+      if (Connected(address) && !Up(address).streams[id].headers.empty()) out.push_back(address);
+    }
+    return out;
+  }
+  static void Respond(FramePeer& up, uint32_t id, const std::string& body) {
+    up.Send(h2::Headers(id, h2::Block(h2::GrpcResponse())) + h2::Data(id, body) +
+            h2::Headers(id, h2::Block(h2::GrpcTrailers()), kLast));
+  }
+
+  void TearDown() override {
+    if (!context) return;
+    context->CloseAll();
+    time.Run();
+    EXPECT_EQ(context->pools.size(), 0u);
+    EXPECT_EQ(time.runtime.LiveTasks(), 0u);
+    EXPECT_EQ(metrics.calls_in_flight->Value(), 0);
+    EXPECT_EQ(metrics.downstream_connections->Value(), 0);
+    EXPECT_EQ(*open_, 0);
+    time.runtime.Shutdown();
+    context.reset();
+  }
+
+  ManualWorker time;
+  metrics::Registry registry{1};
+  proxy::ProxyMetrics metrics{registry};
+  proxy::SnapshotData snapshots{1};
+  FakeNet net{time.worker};
+  std::optional<proxy::WorkerContext> context;
+
+ private:
+  proxy::RouteMetrics RouteMetrics(const std::string& name) {
+    proxy::RouteMetrics out;
+    for (size_t code = 0; code < proxy::kGrpcCodes; ++code) {
+      out.calls[code] =
+          registry.AddCounter("calls_total", "Calls.", {{"route", name}, {"code", std::to_string(code)}});
+    }
+    out.duration = registry.AddHistogram("duration_seconds", "Duration.", 1e-9, {{"route", name}});
+    return out;
+  }
+
+  std::shared_ptr<proxy::AccessLog> log_;
+  std::shared_ptr<const upstream::ClusterOptions> options_;
+  std::shared_ptr<const upstream::ClusterState> state_;
+  std::shared_ptr<std::atomic<int64_t>> open_ = std::make_shared<std::atomic<int64_t>>(0);
+  std::vector<std::unique_ptr<FramePeer>> clients_;
+};
+
+}  // namespace sluice::test
