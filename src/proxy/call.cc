@@ -130,6 +130,8 @@ void Call::Pick() {
     index = cluster_->balancer->Pick(pick);
   }
   if (index == upstream::LoadBalancer::kNone) {
+    // Why the last attempt failed says more than that nothing is left.
+    if (last_failure_) return Fail(last_failure_->kind, last_failure_->detail, last_failure_->source);
     return Fail(ErrorKind::kNoEndpoint, "no endpoint of cluster " + cluster_->name() + " can take the call: " +
                                             (cluster_->endpoints.empty() ? "the list is empty" : "all are in back-off or draining"));
   }
@@ -222,7 +224,7 @@ bool Call::MayRetry() {
   body_.Rewind();
   attempt_sent_ = 0;
   upstream_end_sent_ = false;
-  attempt_error_.reset();
+  last_failure_ = std::exchange(attempt_error_, std::nullopt);
   return true;
 }
 
