@@ -15,7 +15,7 @@ namespace sluice::test {
 
 struct FakeHost {
   enum class Mode { kAccept, kRefuse, kHang } mode = Mode::kAccept;
-  bool speaks = true;  // sends SETTINGS when a connection is made
+  bool speaks = true;  // false: accepts, and never says a word
   std::vector<std::pair<uint16_t, uint32_t>> settings;
   int dials = 0;
   std::vector<std::unique_ptr<FramePeer>> connections;
@@ -60,6 +60,7 @@ class FakeNet {
         return Finish(base::MakeError(base::ErrorKind::kConnectFailed, "refused"));
       auto pair = net::MemoryStream::Make(net.worker_, "proxy", address);
       host.connections.push_back(std::make_unique<FramePeer>(FramePeer::Role::kServer, std::move(pair.far)));
+      host.last().acknowledge = host.speaks;
       if (host.speaks) host.last().Send(h2::Settings(host.settings));
       Finish(std::unique_ptr<net::Stream>(std::move(pair.near)));
     }

@@ -1,0 +1,391 @@
+#include "http2/connection.h"
+
+#include <gtest/gtest.h>
+
+#include "support/frame_peer.h"
+#include "support/h2_harness.h"
+#include "support/manual_worker.h"
+
+namespace sluice::http2 {
+namespace {
+
+using h2::Block;
+using h2::Data;
+using h2::GrpcRequest;
+using h2::Headers;
+using std::chrono::milliseconds;
+using test::FramePeer;
+
+// A connection between a FramePeer and handlers that write down what they hear.
+class ConnectionTest : public ::testing::Test, public ConnectionEvents {
+ public:
+  void Start(Role role, bool handshake = true) {
+    auto pair = net::MemoryStream::Make(time.worker, "us", "peer", buffer_bytes);
+    near = pair.near.get();
+    peer = std::make_unique<FramePeer>(
+        role == Role::kServer ? FramePeer::Role::kClient : FramePeer::Role::kServer, std::move(pair.far));
+    connection = std::make_unique<Connection>(context, std::move(pair.near), role, options, *this);
+    connection->Start();
+    if (!handshake) return;
+    peer->Send((role == Role::kServer ? h2::Preface() : "") + h2::Settings());
+    Run();
+    log.clear();
+  }
+  StreamEvents* OnRequest(Connection&, Stream& stream, HeaderList fields, bool end_stream) override {
+    log.push_back("request " + std::to_string(stream.id()));
+    streams[stream.id()] = &stream;
+    recorders.push_back(std::make_unique<h2::Recorder>(stream.id(), log));
+    if (on_request) on_request(stream);
+    return recorders.back().get();
+  }
+  void OnCapacity(Connection&) override {}
+  void OnGoaway(Connection&) override { log.push_back("goaway"); }
+  void OnClosed(Connection& c, std::string_view why) override {
+    EXPECT_TRUE(c.closed());
+    log.push_back("closed " + std::string(why));
+  }
+  // Opens a stream of ours (client).
+  Stream& Open() {
+    recorders.push_back(std::make_unique<h2::Recorder>(0, log));
+    Stream* stream = connection->Open(h2::List(context.interns, GrpcRequest()), false, *recorders.back());
+    SLUICE_CHECK(stream != nullptr);
+    streams[stream->id()] = stream;
+    return *stream;
+  }
+  void Release(uint32_t id) { streams.extract(id).mapped()->Release(); }
+  void Run() {
+    do time.Run();
+    while (peer->Pump());
+  }
+  void Advance(base::Nanos by) {
+    time.clock.Advance(by);
+    Run();
+  }
+  void TearDown() override {
+    for (auto& [id, stream] : streams) stream->Release();
+    connection.reset();
+    time.runtime.Shutdown();
+  }
+
+  using Strings = std::vector<std::string>;
+  size_t buffer_bytes = net::MemoryStream::kBufferBytes;
+  ConnectionOptions options;
+  test::ManualWorker time;
+  ConnectionContext context{time.worker, {}, {}, net::Dial};
+  net::MemoryStream* near = nullptr;
+  std::unique_ptr<FramePeer> peer;
+  std::vector<std::string> log;
+  std::map<uint32_t, Stream*> streams;
+  std::vector<std::unique_ptr<h2::Recorder>> recorders;
+  std::function<void(Stream&)> on_request;
+  std::unique_ptr<Connection> connection;
+};
+
+TEST_F(ConnectionTest, WhatIsReadIsFedAlsoInSmallPieces) {
+  Start(Role::kServer);
+  near->SetCallBytesMax(7);
+  peer->Send(Headers(1, Block(GrpcRequest())) + Data(1, "hello", h2::kEndStream));
+  Run();
+  EXPECT_EQ(log, (Strings{"request 1", "1: data 5 END"}));
+}
+
+TEST_F(ConnectionTest, AllThatIsToBeSaidInATurnIsOneWrite) {
+  Start(Role::kServer);
+  on_request = [this](Stream& stream) {
+    stream.SendHeaders(h2::List(context.interns, h2::GrpcResponse()), true);
+  };
+  std::string calls;
+  for (uint32_t id = 1; id < 41; id += 2)
+    calls += Headers(id, Block(GrpcRequest()), h2::kEndHeaders | h2::kEndStream);
+  const uint64_t before = near->writes();
+  peer->Send(calls + h2::Ping(5));
+  time.Run();
+  EXPECT_EQ(near->writes() - before, 1u);
+  Run();
+  for (uint32_t id = 1; id < 41; id += 2) EXPECT_TRUE(peer->streams[id].end);
+}
+
+TEST_F(ConnectionTest, PartialWritesGoOnWhenThereIsRoom) {
+  buffer_bytes = 1000;
+  Start(Role::kServer);
+  near->SetCallBytesMax(333);
+  peer->Send(Headers(1, Block(GrpcRequest()), h2::kEndHeaders | h2::kEndStream));
+  Run();
+  std::string body;
+  for (int i = 0; i < 50'000; ++i) body.push_back(static_cast<char>(i * 7 + i / 256));
+  streams[1]->SendHeaders(h2::List(context.interns, h2::GrpcResponse()), false);
+  streams[1]->SendData(base::Slice::Copy(body), true);
+  time.Run();
+  EXPECT_LE(peer->streams[1].data.size(), 1000u);
+  Run();
+  EXPECT_EQ(peer->streams[1].data, body);
+  EXPECT_TRUE(peer->streams[1].end);
+}
+
+TEST_F(ConnectionTest, AFullSocketHoldsBackFramingOfData) {
+  options.session.output_bytes_max = 16384;
+  buffer_bytes = 4096;
+  Start(Role::kServer);
+  peer->reading = false;
+  peer->Send(Headers(1, Block(GrpcRequest()), h2::kEndHeaders | h2::kEndStream) +
+             h2::WindowUpdate(1, 1 << 20) + h2::WindowUpdate(0, 1 << 20));
+  Run();
+  streams[1]->SendHeaders(h2::List(context.interns, h2::GrpcResponse()), false);
+  for (int i = 0; i < 20; ++i) streams[1]->SendData(base::Slice::Copy(std::string(16384, 'x')), false);
+  Run();
+  EXPECT_LE(recorders[0]->sent, 4096u + 2 * 16384 + 16384);
+  EXPECT_GT(recorders[0]->sent, 0u);
+  peer->reading = true;
+  Run();
+  EXPECT_EQ(peer->streams[1].data.size(), 20u * 16384);
+}
+
+TEST_F(ConnectionTest, APeerThatSendsAndDoesNotReadIsNotReadEither) {
+  options.session.output_bytes_max = 16384;
+  buffer_bytes = 4096;
+  Start(Role::kServer);
+  peer->reading = false;
+  std::string pings;
+  for (int i = 0; i < 9000; ++i) pings += h2::Ping(i);  // 153 KB of answers
+  peer->Send(pings);
+  Run();
+  EXPECT_EQ(peer->wire().unread(), 4096u);  // what we do not take stays in its buffer
+  EXPECT_LE(connection->session().buffered_bytes(), 3u * 16384 + 4096);
+  EXPECT_FALSE(connection->closed());
+  peer->reading = true;
+  Run();
+  EXPECT_EQ(peer->Count(h2::kPing), 9000u);
+}
+
+TEST_F(ConnectionTest, APeerThatClosesEndsTheStreams) {
+  Start(Role::kServer);
+  peer->Send(Headers(1, Block(GrpcRequest())));
+  Run();
+  peer->wire().ShutdownWrite();
+  Run();
+  EXPECT_EQ(log, (Strings{"request 1", "1: reset NO_ERROR lost", "closed closed by peer"}));
+  EXPECT_TRUE(peer->end);
+}
+
+TEST_F(ConnectionTest, AResetSocketEndsTheStreams) {
+  Start(Role::kClient);
+  Open();
+  Run();
+  peer->wire().Break(ECONNRESET);
+  Run();
+  EXPECT_EQ(log, (Strings{"0: reset NO_ERROR lost", "closed Connection reset by peer"}));
+}
+
+TEST_F(ConnectionTest, ARequestThatNeverLeftIsRefusedNotLost) {
+  buffer_bytes = 4096;
+  Start(Role::kClient);
+  Open();
+  Run();
+  near->SetBufferBytes(0);
+  Open();
+  Run();
+  peer->wire().Break(ECONNRESET);
+  Run();
+  EXPECT_EQ(log, (Strings{"0: reset NO_ERROR lost", "0: reset NO_ERROR refused",
+                          "closed Connection reset by peer"}));
+}
+
+TEST_F(ConnectionTest, AProtocolErrorIsSaidBeforeTheEndAndWhatStillComesIsIgnored) {
+  Start(Role::kServer);
+  peer->Send(h2::WindowUpdate(0, 0));
+  Run();
+  ASSERT_NE(peer->Last(h2::kGoaway), nullptr);
+  EXPECT_EQ(peer->Last(h2::kGoaway)->Word(4), 1u);
+  EXPECT_TRUE(peer->end);  // our side is shut, and the peer may say what it likes for a while
+  peer->Send(Headers(1, Block(GrpcRequest())) + h2::Ping(1));
+  Run();
+  EXPECT_FALSE(connection->closed());
+  EXPECT_EQ(log, Strings{});
+  peer->wire().Close();
+  Run();
+  ASSERT_EQ(log.size(), 1u);
+  EXPECT_TRUE(log[0].starts_with("closed ") && log[0] != "closed closed by peer") << log[0];
+}
+
+TEST_F(ConnectionTest, APeerThatLingersIsCutOffAfterASecond) {
+  Start(Role::kServer);
+  peer->Send(h2::WindowUpdate(0, 0));
+  Run();
+  Advance(milliseconds(999));
+  EXPECT_FALSE(connection->closed());
+  Advance(milliseconds(2));
+  EXPECT_TRUE(connection->closed());
+}
+
+TEST_F(ConnectionTest, APeerThatDoesNotTakeOurLastWordIsCutOffAfterASecond) {
+  Start(Role::kServer);
+  near->SetBufferBytes(0);
+  peer->Send(h2::WindowUpdate(0, 0));
+  Run();
+  Advance(milliseconds(999));
+  EXPECT_FALSE(connection->closed());
+  Advance(milliseconds(2));
+  EXPECT_TRUE(connection->closed());
+}
+
+TEST_F(ConnectionTest, KeepalivePingsAfterSilenceAndEndsTheConnectionWithoutAnAnswer) {
+  options.keepalive = {milliseconds(1000), milliseconds(300)};
+  Start(Role::kServer);
+  Advance(milliseconds(999));
+  EXPECT_EQ(peer->Count(h2::kPing), 0u);
+  Advance(milliseconds(1));
+  EXPECT_EQ(peer->Count(h2::kPing), 1u);  // answered: a second of silence again
+  Advance(milliseconds(999));
+  EXPECT_EQ(peer->Count(h2::kPing), 1u);
+  peer->acknowledge = false;
+  Advance(milliseconds(1000));
+  EXPECT_EQ(peer->Count(h2::kPing), 2u);
+  Advance(milliseconds(299));
+  EXPECT_EQ(peer->Count(h2::kGoaway), 0u);
+  Advance(milliseconds(1));
+  EXPECT_EQ(peer->Count(h2::kGoaway), 1u);
+  Advance(milliseconds(1001));
+  EXPECT_EQ(log, (Strings{"closed keepalive timeout"}));
+}
+
+TEST_F(ConnectionTest, AnythingThePeerSaysIsASignOfLife) {
+  options.keepalive = {milliseconds(1000), milliseconds(300)};
+  Start(Role::kServer);
+  peer->acknowledge = false;
+  Advance(milliseconds(1000));
+  EXPECT_EQ(peer->Count(h2::kPing), 1u);
+  for (int i = 0; i < 20; ++i) {
+    Advance(milliseconds(200));
+    peer->Send(h2::WindowUpdate(0, 1));
+    Run();
+  }
+  EXPECT_EQ(peer->Count(h2::kGoaway), 0u);
+}
+
+TEST_F(ConnectionTest, AClientPingsOnlyWhileItWaitsForSomething) {
+  options.keepalive = {milliseconds(1000), milliseconds(300)};
+  Start(Role::kClient);
+  Advance(milliseconds(1000));
+  Advance(milliseconds(5000));
+  EXPECT_EQ(peer->Count(h2::kPing), 0u);
+  Open();
+  Advance(milliseconds(1000));
+  EXPECT_EQ(peer->Count(h2::kPing), 1u);
+}
+
+TEST_F(ConnectionTest, AConnectionWithoutStreamsClosesAfterIdleTimeout) {
+  options.idle_timeout = milliseconds(1000);
+  Start(Role::kClient);
+  Open();
+  Advance(milliseconds(5000));
+  EXPECT_EQ(peer->Count(h2::kGoaway), 0u);
+  Release(1);  // the clock starts here
+  Advance(milliseconds(999));
+  EXPECT_EQ(peer->Count(h2::kGoaway), 0u);
+  Advance(milliseconds(1));
+  EXPECT_EQ(peer->Count(h2::kGoaway), 1u);
+  EXPECT_FALSE(connection->CanOpen());
+  peer->wire().Close();
+  Run();
+  EXPECT_EQ(log, (Strings{"closed idle"}));
+}
+
+TEST_F(ConnectionTest, AServersDrainTakesRequestsThatWereOnTheirWayAndClosesAfterTheLast) {
+  Start(Role::kServer);
+  peer->Send(Headers(1, Block(GrpcRequest()), h2::kEndHeaders | h2::kEndStream));
+  Run();
+  connection->Drain();
+  peer->Send(Headers(3, Block(GrpcRequest()), h2::kEndHeaders | h2::kEndStream));
+  Run();
+  ASSERT_EQ(peer->Count(h2::kGoaway), 2u);
+  EXPECT_EQ(peer->Last(h2::kGoaway)->Word(), 3u);
+  EXPECT_EQ(log, (Strings{"request 1", "request 3"}));
+  peer->Send(Headers(5, Block(GrpcRequest()), h2::kEndHeaders | h2::kEndStream));
+  Run();
+  EXPECT_EQ(log.size(), 2u);  // after the second GOAWAY
+  for (uint32_t id : {1, 3}) {
+    EXPECT_FALSE(peer->end);
+    streams[id]->SendHeaders(h2::List(context.interns, h2::GrpcResponse()), true);
+    Release(id);
+    Run();
+  }
+  EXPECT_TRUE(peer->streams[3].end);
+  EXPECT_TRUE(peer->end);
+}
+
+TEST_F(ConnectionTest, AnIdleServersDrainWaitsUntilTheClientHasSeenIt) {
+  Start(Role::kServer);
+  peer->acknowledge = false;
+  connection->Drain();
+  Run();
+  EXPECT_EQ(peer->Count(h2::kGoaway), 1u);
+  EXPECT_FALSE(peer->end);
+  // This request had left before the client read the GOAWAY.
+  peer->Send(Headers(1, Block(GrpcRequest())));
+  peer->Send(h2::RawFrame(h2::kPing, h2::kAck, 0, peer->Last(h2::kPing)->payload));
+  Run();
+  EXPECT_EQ(log, (Strings{"request 1"}));
+  EXPECT_EQ(peer->Last(h2::kGoaway)->Word(), 1u);
+  EXPECT_FALSE(peer->end);
+  streams[1]->SendHeaders(h2::List(context.interns, h2::GrpcResponse()), true);
+  Release(1);
+  Run();
+  EXPECT_TRUE(peer->end);
+}
+
+TEST_F(ConnectionTest, AClientsDrainClosesWhenItsStreamsHaveEnded) {
+  Start(Role::kClient);
+  Open();
+  connection->Drain();
+  Run();
+  EXPECT_FALSE(connection->CanOpen());
+  EXPECT_FALSE(peer->end);
+  peer->Send(Headers(1, Block(h2::GrpcResponse())) +
+             Headers(1, Block(h2::GrpcTrailers()), h2::kEndHeaders | h2::kEndStream));
+  Run();
+  Release(1);
+  Run();
+  EXPECT_TRUE(peer->end);
+  peer->wire().Close();
+  Run();
+  EXPECT_EQ(log.back(), "closed drained");
+}
+
+TEST_F(ConnectionTest, AGoawayOfThePeerClosesWhenTheStreamsItCoversHaveEnded) {
+  Start(Role::kClient);
+  Open();
+  Open();
+  Run();
+  peer->Send(h2::Goaway(1, 0));
+  Run();
+  EXPECT_EQ(log, (Strings{"0: reset REFUSED_STREAM refused", "goaway"}));
+  EXPECT_FALSE(peer->end);
+  Release(1);
+  Run();
+  EXPECT_TRUE(peer->end);
+}
+
+TEST_F(ConnectionTest, DestroyedWithStreamsOpenItTellsThemAndNothingMore) {
+  Start(Role::kServer);
+  peer->Send(Headers(1, Block(GrpcRequest())));
+  Run();
+  connection.reset();
+  EXPECT_EQ(log, (Strings{"request 1", "1: reset NO_ERROR lost"}));
+  Run();
+  EXPECT_TRUE(peer->end);
+}
+
+TEST(ReadBuffer, RoomIsUsedAgainOnceNobodyHoldsWhatWasRead) {
+  ReadBuffer buffer;
+  ReadBuffer::Room first = buffer.Acquire();
+  { base::Slice slice = buffer.Take(100'000); }
+  EXPECT_EQ(buffer.Acquire().data, first.data);
+  base::Slice held = buffer.Take(100'000);
+  ReadBuffer::Room second = buffer.Acquire();
+  EXPECT_EQ(second.data, first.data + 100'000);
+  base::Slice more = buffer.Take(second.size - ReadBuffer::kReadBytesMin + 1);
+  EXPECT_GE(buffer.Acquire().size, ReadBuffer::kReadBytesMin);
+}
+
+}  // namespace
+}  // namespace sluice::http2

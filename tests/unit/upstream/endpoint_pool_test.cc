@@ -1,0 +1,350 @@
+#include "upstream/endpoint_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "support/fake_net.h"
+#include "support/h2_harness.h"
+#include "support/manual_worker.h"
+
+namespace sluice::upstream {
+namespace {
+
+using std::chrono::milliseconds;
+using test::FakeHost;
+using test::FramePeer;
+
+// One call that waits for a connection and opens a stream on it.
+struct Caller final : EndpointPool::Waiter {
+  Caller(std::string n, std::vector<std::string>& l, http2::InternTable& i)
+      : name(std::move(n)), log(l), interns(i) {}
+  ~Caller() {
+    if (stream != nullptr) stream->Release();
+  }
+  void OnConnection(http2::Connection& connection) override {
+    log.push_back(name + " connection");
+    stream = connection.Open(h2::List(interns, h2::GrpcRequest()), false, recorder);
+  }
+  void OnNoConnection(const base::Error& error) override {
+    log.push_back(name + " " + std::string(base::Reason(error.kind)));
+  }
+  std::string name;
+  std::vector<std::string>& log;
+  http2::InternTable& interns;
+  http2::Stream* stream = nullptr;
+  h2::Recorder recorder{0, log};
+};
+
+class EndpointPoolTest : public ::testing::Test {
+ public:
+  EndpointPool& Pool() {
+    if (!context) {
+      context.reset(new http2::ConnectionContext{time.worker, {}, {}, net.Dial()});
+      set.emplace(*context);
+      endpoint = std::make_shared<Endpoint>("c", "e", *net::Address::Parse("10.0.0.1:1"),
+                                            std::make_shared<ClusterOptions>(options), 1, registry);
+    }
+    return *set->Get(endpoint);
+  }
+  // A call as proxy::Call makes it: at once if there is room, else it waits.
+  Caller& NewCall(const std::string& name) {
+    EndpointPool& pool = Pool();
+    callers.push_back(std::make_unique<Caller>(name, log, context->interns));
+    Caller& caller = *callers.back();
+    if (http2::Connection* connection = pool.Ready())
+      caller.OnConnection(*connection);
+    else if (!pool.Wait(caller))
+      log.push_back(name + " full");
+    return caller;
+  }
+  void Run() {
+    do time.Run();
+    while (net.Pump());
+  }
+  void Advance(base::Nanos by) {
+    time.clock.Advance(by);
+    Run();
+  }
+  std::vector<std::string> Log() { return std::exchange(log, {}); }
+  void TearDown() override {
+    callers.clear();
+    Run();
+    if (set) set->CloseAll();
+    Run();
+    time.runtime.Shutdown();
+    EXPECT_EQ(endpoint->metrics().connections->Value(), 0);
+    set.reset();
+  }
+
+  using Strings = std::vector<std::string>;
+  ClusterOptions options;
+  test::ManualWorker time;
+  metrics::Registry registry{1};
+  test::FakeNet net{time.worker};
+  FakeHost& host = net.host("10.0.0.1:1");
+  std::shared_ptr<Endpoint> endpoint;
+  std::unique_ptr<http2::ConnectionContext> context;
+  std::optional<PoolSet> set;
+  std::vector<std::string> log;
+  std::vector<std::unique_ptr<Caller>> callers;
+};
+
+TEST_F(EndpointPoolTest, ItDialsWhenACallWaitsAndNotBefore) {
+  EXPECT_TRUE(Pool().Usable());
+  EXPECT_EQ(Pool().Ready(), nullptr);
+  Run();
+  EXPECT_EQ(host.dials, 0);
+  EXPECT_EQ(endpoint->link(), Endpoint::Link::kIdle);
+  NewCall("a");
+  EXPECT_EQ(endpoint->link(), Endpoint::Link::kConnecting);
+  Run();
+  EXPECT_EQ(host.dials, 1);
+  EXPECT_EQ(Log(), (Strings{"a connection"}));
+  EXPECT_EQ(endpoint->link(), Endpoint::Link::kConnected);
+  EXPECT_EQ(endpoint->metrics().connections->Value(), 1);
+  NewCall("b");
+  EXPECT_EQ(Log(), (Strings{"b connection"}));
+  Run();
+  EXPECT_EQ(host.dials, 1);
+  EXPECT_EQ(host.last().streams[3].headers.size(), 1u);
+}
+
+TEST_F(EndpointPoolTest, WaitingCallsAreServedInTheirOrderAndNobodyBarges) {
+  options.connections_max = 1;
+  host.settings = {{3, 1}};  // MAX_CONCURRENT_STREAMS
+  NewCall("a");
+  Run();
+  NewCall("b");
+  NewCall("c");
+  NewCall("d");
+  EXPECT_EQ(Log(), (Strings{"a connection"}));
+  for (const char* next : {"b", "c", "d"}) {
+    Caller& now = *callers[next[0] - 'b'];
+    std::exchange(now.stream, nullptr)->Release();
+    // Between the release and the waiter's turn a new call must not take the room.
+    EXPECT_EQ(Log(), (Strings{std::string(next) + " connection"}));
+    EXPECT_EQ(Pool().Ready(), nullptr);
+    Run();
+  }
+}
+
+TEST_F(EndpointPoolTest, BeyondPendingCallsMaxNobodyWaits) {
+  options.pending_calls_max = 2;
+  host.mode = FakeHost::Mode::kHang;
+  for (const char* name : {"a", "b", "c"}) NewCall(name);
+  EXPECT_EQ(Log(), (Strings{"c full"}));
+  callers[0]->CancelWait();  // a place is free again
+  NewCall("d");
+  NewCall("e");
+  EXPECT_EQ(Log(), (Strings{"e full"}));
+}
+
+TEST_F(EndpointPoolTest, ACancelledWaiterLeavesFromAnyPlaceInTheQueue) {
+  for (const char* name : {"a", "b", "c", "d"}) NewCall(name);
+  callers[1]->CancelWait();
+  callers[1]->CancelWait();  // idempotent
+  callers.pop_back();        // the destructor does it too
+  Run();
+  EXPECT_EQ(Log(), (Strings{"a connection", "c connection"}));
+}
+
+TEST_F(EndpointPoolTest, AtThePeersStreamLimitAnotherConnectionIsOpenedUpToTheMaximum) {
+  options.connections_max = 3;
+  host.settings = {{3, 2}};
+  NewCall("a");
+  Run();
+  for (const char* name : {"b", "c", "d", "e", "f", "g"}) {
+    NewCall(name);
+    Run();
+  }
+  EXPECT_EQ(host.connections.size(), 3u);
+  EXPECT_EQ(Log(), (Strings{"a connection", "b connection", "c connection", "d connection", "e connection",
+                            "f connection"}));
+  EXPECT_EQ(endpoint->metrics().connections->Value(), 3);
+}
+
+TEST_F(EndpointPoolTest, BackOffGrowsFromBaseToMaximumWithAFifthOfJitter) {
+  options.backoff_base = milliseconds(100);
+  options.backoff_max = milliseconds(5000);
+  host.mode = FakeHost::Mode::kRefuse;
+  double expected = 100;
+  std::set<int64_t> waits;
+  for (int failure = 0; failure < 30; ++failure) {
+    ASSERT_TRUE(Pool().Usable());
+    NewCall("a");
+    Run();
+    ASSERT_EQ(Log(), (Strings{"a connect_failed"}));
+    EXPECT_EQ(endpoint->link(), Endpoint::Link::kBackoff);
+    int64_t waited = 0;
+    while (!Pool().Usable()) {
+      Advance(milliseconds(1));
+      ASSERT_LT(++waited, 7000);
+    }
+    EXPECT_GE(waited, static_cast<int64_t>(0.8 * expected)) << failure;
+    EXPECT_LE(waited, static_cast<int64_t>(1.2 * expected) + 1) << failure;
+    if (expected == 5000) waits.insert(waited);
+    expected = std::min(5000.0, expected * 2);
+  }
+  EXPECT_GT(waits.size(), 5u);  // it is jitter, not a constant
+  EXPECT_EQ(host.dials, 30);
+  EXPECT_EQ(endpoint->metrics().connect_failures->Value(), 30u);
+}
+
+TEST_F(EndpointPoolTest, AWaitInBackOffFailsAtOnce) {
+  host.mode = FakeHost::Mode::kRefuse;
+  NewCall("a");
+  Run();
+  NewCall("b");
+  EXPECT_EQ(Log(), (Strings{"a connect_failed", "b connect_failed"}));
+  EXPECT_EQ(host.dials, 1);
+}
+
+TEST_F(EndpointPoolTest, ConnectTimeoutFailsTheWaitingCalls) {
+  options.connect_timeout = milliseconds(300);
+  host.mode = FakeHost::Mode::kHang;
+  NewCall("a");
+  NewCall("b");
+  Advance(milliseconds(299));
+  EXPECT_EQ(Log(), Strings{});
+  Advance(milliseconds(1));
+  EXPECT_EQ(Log(), (Strings{"a connect_timeout", "b connect_timeout"}));
+}
+
+TEST_F(EndpointPoolTest, AConnectionThatNeverSaysAWordCountsAsAFailure) {
+  host.speaks = false;
+  NewCall("a");
+  Run();
+  host.last().wire().Close();
+  Run();
+  EXPECT_EQ(Log(), (Strings{"a connection", "0: reset NO_ERROR lost"}));
+  EXPECT_FALSE(Pool().Usable());
+  EXPECT_EQ(endpoint->metrics().connect_failures->Value(), 1u);
+}
+
+TEST_F(EndpointPoolTest, AConnectionThatSpokeAndEndedIsReplacedAtOnce) {
+  NewCall("a");
+  Run();
+  host.last().wire().Close();
+  Run();
+  Log();
+  EXPECT_TRUE(Pool().Usable());
+  EXPECT_EQ(endpoint->link(), Endpoint::Link::kIdle);
+  NewCall("b");
+  Run();
+  EXPECT_EQ(host.dials, 2);
+  EXPECT_EQ(Log(), (Strings{"b connection"}));
+}
+
+TEST_F(EndpointPoolTest, CallsThatWaitForASecondConnectionGetItAfterTheBackOff) {
+  host.settings = {{3, 1}};
+  NewCall("a");
+  Run();
+  host.mode = FakeHost::Mode::kRefuse;
+  NewCall("b");
+  Run();
+  EXPECT_EQ(host.dials, 2);
+  EXPECT_EQ(Log(), (Strings{"a connection"}));  // b waits on: the first connection may have room yet
+  host.mode = FakeHost::Mode::kAccept;
+  Advance(milliseconds(121));
+  EXPECT_EQ(host.dials, 3);
+  EXPECT_EQ(Log(), (Strings{"b connection"}));
+}
+
+TEST_F(EndpointPoolTest, WithOnlyAClosingConnectionAFailedDialFailsTheCalls) {
+  NewCall("a");
+  Run();
+  host.last().Send(h2::Goaway(1, 0));
+  host.mode = FakeHost::Mode::kRefuse;
+  Run();
+  NewCall("b");
+  Run();
+  EXPECT_EQ(Log(), (Strings{"a connection", "b connect_failed"}));
+}
+
+TEST_F(EndpointPoolTest, DrainFailsWaitingCallsAndLetsTheOthersFinish) {
+  host.settings = {{3, 1}};
+  options.connections_max = 1;
+  Pool().BeginCall();
+  Caller& running = NewCall("a");
+  Run();
+  NewCall("b");
+  endpoint->MarkRemoved();
+  set->Drain(*endpoint);
+  EXPECT_EQ(Log(), (Strings{"a connection", "b draining"}));
+  Run();
+  EXPECT_FALSE(endpoint->pool(0)->Usable());
+  EXPECT_EQ(set->size(), 1u);
+  EXPECT_FALSE(host.last().end);
+  // Its call ends: so does the connection, and with it the pool.
+  host.last().Send(h2::Headers(1, h2::Block(h2::GrpcResponse()), h2::kEndHeaders | h2::kEndStream));
+  Run();
+  EXPECT_EQ(running.recorder.headers.size(), 1u);
+  std::exchange(running.stream, nullptr)->Release();
+  endpoint->pool(0)->EndCall();
+  Run();
+  EXPECT_TRUE(host.last().end);
+  host.last().wire().Close();
+  Run();
+  EXPECT_EQ(set->size(), 0u);
+  EXPECT_EQ(endpoint->pool(0), nullptr);
+}
+
+TEST_F(EndpointPoolTest, AfterDrainTimeoutWhatRunsIsCutOff) {
+  options.drain_timeout = milliseconds(500);
+  Pool().BeginCall();
+  Caller& running = NewCall("a");
+  Run();
+  endpoint->MarkRemoved();
+  set->Drain(*endpoint);
+  Advance(milliseconds(499));
+  EXPECT_FALSE(running.recorder.reset);
+  Advance(milliseconds(2));
+  EXPECT_TRUE(running.recorder.reset);
+  std::exchange(running.stream, nullptr)->Release();
+  endpoint->pool(0)->EndCall();
+  host.last().wire().Close();
+  Run();
+  EXPECT_EQ(set->size(), 0u);
+}
+
+TEST_F(EndpointPoolTest, APeerThatKeepsADrainedConnectionOpenHoldsItForOneSecond) {
+  NewCall("a");
+  Run();
+  std::exchange(callers[0]->stream, nullptr)->Release();
+  set->Drain(*endpoint);
+  Run();
+  EXPECT_EQ(set->size(), 1u);
+  Advance(milliseconds(1001));
+  EXPECT_EQ(set->size(), 0u);
+}
+
+TEST_F(EndpointPoolTest, DrainWhileDialingEndsAtOnce) {
+  host.mode = FakeHost::Mode::kHang;
+  NewCall("a");
+  set->Drain(*endpoint);
+  EXPECT_EQ(Log(), (Strings{"a draining"}));
+  Run();
+  EXPECT_EQ(set->size(), 0u);
+}
+
+TEST_F(EndpointPoolTest, CloseNowEndsCallsAndConnections) {
+  host.settings = {{3, 1}};
+  options.connections_max = 1;
+  Pool().BeginCall();
+  NewCall("a");
+  Run();
+  NewCall("b");
+  set->CloseAll();
+  EXPECT_EQ(Log(), (Strings{"a connection", "b draining", "0: reset NO_ERROR lost"}));
+  EXPECT_EQ(set->size(), 1u);  // until its call has let go
+  std::exchange(callers[0]->stream, nullptr)->Release();
+  endpoint->pool(0)->EndCall();
+  set->CloseAll();
+  EXPECT_EQ(set->size(), 0u);
+  Run();
+  EXPECT_TRUE(host.last().end);
+}
+
+}  // namespace
+}  // namespace sluice::upstream
