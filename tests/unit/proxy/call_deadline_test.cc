@@ -1,0 +1,199 @@
+// Deadlines, forwarding fields and the access log of calls.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/proxy_fixture.h"
+
+namespace sluice::proxy {
+namespace {
+
+using h2::Block;
+using h2::Data;
+using h2::Fields;
+using h2::GrpcRequest;
+using h2::Headers;
+using h2::With;
+using std::chrono::milliseconds;
+using test::FakeHost;
+using test::FramePeer;
+using test::kLast;
+
+class CallDeadlineTest : public test::ProxyFixture {};
+
+TEST_F(CallDeadlineTest, TheUpstreamGetsTheTimeThatRemains) {
+  Start({"10.0.0.1:1"});
+  net.host("10.0.0.1:1").settings = {{3, 1}};
+  FramePeer& client = Client();
+  const Fields request = With(GrpcRequest(), {{"grpc-timeout", "5S"}, {"after", "1"}});
+  client.Send(Headers(1, Block(request), kLast));
+  Run();
+  EXPECT_EQ(Up().streams[1].headers[0], With(GrpcRequest(), {{"grpc-timeout", "5000000u"}, {"after", "1"}}));
+  net.host("10.0.0.1:1").mode = FakeHost::Mode::kHang;
+  client.Send(Headers(3, Block(request), kLast));  // waits for room, 1.5 s
+  Run();
+  Advance(milliseconds(1500));
+  Respond(Up(), 1, "");
+  Run();
+  EXPECT_EQ(Up().streams[3].Value("grpc-timeout"), "3500000u");
+}
+
+TEST_F(CallDeadlineTest, WithoutADeadlineNoneIsMadeUp) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(GrpcRequest()), kLast));
+  Run();
+  EXPECT_EQ(Up().streams[1].headers[0], GrpcRequest());
+}
+
+TEST_F(CallDeadlineTest, TheRoutesTimeoutBoundsTheClients) {
+  routes[0].timeout = milliseconds(2000);
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(GrpcRequest()), kLast));
+  client.Send(Headers(3, Block(With(GrpcRequest(), {{"grpc-timeout", "1H"}})), kLast));
+  client.Send(Headers(5, Block(With(GrpcRequest(), {{"grpc-timeout", "1S"}})), kLast));
+  Run();
+  EXPECT_EQ(Up().streams[1].Value("grpc-timeout"), "2000000u");
+  EXPECT_EQ(Up().streams[3].Value("grpc-timeout"), "2000000u");
+  EXPECT_EQ(Up().streams[5].Value("grpc-timeout"), "1000000u");
+}
+
+TEST_F(CallDeadlineTest, ADeadlineThatPassesWhileWaitingForAConnectionEndsTheCall) {
+  Start({"10.0.0.1:1"});
+  net.host("10.0.0.1:1").mode = FakeHost::Mode::kHang;
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(With(GrpcRequest(), {{"grpc-timeout", "100m"}})), kLast));
+  Run();
+  Advance(milliseconds(99));
+  EXPECT_FALSE(client.streams[1].end);
+  Advance(milliseconds(1));
+  EXPECT_EQ(client.streams[1].Value("grpc-status"), "4");
+  EXPECT_EQ(client.streams[1].Value("sluice-reason"), "deadline");
+  EXPECT_EQ(metrics.calls_in_flight->Value(), 0);
+}
+
+TEST_F(CallDeadlineTest, ADeadlineThatPassesWhileWaitingForTheResponseEndsBothSides) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(With(GrpcRequest(), {{"grpc-timeout", "100m"}})), kLast));
+  client.Send(Headers(3, Block(With(GrpcRequest(), {{"grpc-timeout", "100m"}})), kLast));
+  Run();
+  Up().Send(Headers(3, Block(h2::GrpcResponse())) + Data(3, "part"));
+  Run();
+  Advance(milliseconds(100));
+  EXPECT_EQ(client.streams[1].Value("grpc-status"), "4");
+  EXPECT_EQ(client.streams[1].headers.size(), 1u);
+  EXPECT_EQ(client.streams[3].Value("grpc-status"), "4");
+  EXPECT_EQ(client.streams[3].headers.size(), 2u);
+  EXPECT_EQ(Up().streams[1].reset, 8u);
+  EXPECT_EQ(Up().streams[3].reset, 8u);
+}
+
+TEST_F(CallDeadlineTest, AResponseInTimeDisarmsTheDeadline) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(With(GrpcRequest(), {{"grpc-timeout", "100m"}})), kLast));
+  Run();
+  Respond(Up(), 1, "ok");
+  Run();
+  Advance(milliseconds(1000));
+  EXPECT_EQ(client.streams[1].headers.size(), 2u);
+  EXPECT_EQ(client.streams[1].Value("grpc-status"), "0");
+}
+
+TEST_F(CallDeadlineTest, AMalformedTimeoutIsTheClientsError) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  uint32_t id = 1;
+  for (const char* text : {"", "1", "S", "123456789S", "-1S", "1 S", "1s", "1.5S", "+1S"}) {
+    client.Send(Headers(id, Block(With(GrpcRequest(), {{"grpc-timeout", text}}))));
+    Run();
+    EXPECT_EQ(client.streams[id].Value("grpc-status"), "13") << text;
+    EXPECT_EQ(client.streams[id].Value("sluice-reason"), "malformed_request") << text;
+    id += 2;
+  }
+  EXPECT_FALSE(Connected("10.0.0.1:1"));
+}
+
+TEST_F(CallDeadlineTest, ATimeoutOfZeroHasPassedOnArrival) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(With(GrpcRequest(), {{"grpc-timeout", "0n"}})), kLast));
+  Run();
+  EXPECT_EQ(client.streams[1].Value("grpc-status"), "4");
+  EXPECT_FALSE(Connected("10.0.0.1:1"));
+}
+
+TEST_F(CallDeadlineTest, ForwardingFieldsSayWhoAskedAndLeaveWhatIsThere) {
+  forwarding.x_forwarded = true;
+  forwarding.via = true;
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(GrpcRequest()), kLast));
+  const Fields before = {{"x-forwarded-proto", "https"}, {"x-forwarded-host", "outer"}, {"via", "1.1 a"}};
+  client.Send(Headers(3, Block(With(GrpcRequest(), before)), kLast));
+  Run();
+  EXPECT_EQ(Up().streams[1].headers[0], With(GrpcRequest(), {{"x-forwarded-for", "192.0.2.7"},
+                                                             {"x-forwarded-proto", "http"},
+                                                             {"x-forwarded-host", "test"},
+                                                             {"via", "2 sluice"}}));
+  EXPECT_EQ(Up().streams[3].headers[0],
+            With(With(GrpcRequest(), before), {{"x-forwarded-for", "192.0.2.7"}, {"via", "2 sluice"}}));
+  Respond(Up(), 1, "");
+  Run();
+  EXPECT_EQ(client.streams[1].headers[0], With(h2::GrpcResponse(), {{"via", "2 sluice"}}));
+}
+
+// The log's thread writes into a FIFO: reading it waits for the line, however long that takes.
+TEST_F(CallDeadlineTest, TheAccessLogTellsACallInOneLine) {
+  const std::string path = ::testing::TempDir() + "sluice_access_" + std::to_string(::getpid());
+  ::unlink(path.c_str());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  FILE* lines = ::fdopen(::open(path.c_str(), O_RDWR), "r+");
+  ASSERT_NE(lines, nullptr);
+  access_log = {AccessLogOptions::Format::kText, path};
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(GrpcRequest("/pkg.Service/Get"))) + Data(1, "12345", h2::kEndStream));
+  Run();
+  time.clock.Advance(milliseconds(3));
+  Up().Send(Headers(1, Block(h2::GrpcResponse())) + Data(1, "123"));
+  Run();
+  time.clock.Advance(milliseconds(4));
+  Up().Send(Headers(1, Block(h2::GrpcTrailers("5")), kLast));
+  Run();
+  client.Send(Headers(3, Block(With(GrpcRequest(), {{"grpc-timeout", "x"}})), kLast));
+  Run();
+  char text[1000];
+  ASSERT_NE(std::fgets(text, sizeof(text), lines), nullptr);
+  EXPECT_THAT(
+      std::string(text),
+      ::testing::EndsWith(" 192.0.2.7:40000 \"/pkg.Service/Get\" NOT_FOUND route=r cluster=c "
+                          "endpoint=10.0.0.1:1 attempts=1 in=5 out=3 "
+                          "upstream_ms=0.000 response_ms=3.000 total_ms=7.000 cause=- detail=\"\"\n"));
+  ASSERT_NE(std::fgets(text, sizeof(text), lines), nullptr);
+  EXPECT_THAT(std::string(text),
+              ::testing::EndsWith(" 192.0.2.7:40000 \"/pkg.Service/Method\" INTERNAL route=- cluster=- "
+                                  "endpoint=- attempts=0 in=0 out=0 "
+                                  "upstream_ms=- response_ms=- total_ms=0.000 cause=malformed_request "
+                                  "detail=\"malformed grpc-timeout\"\n"));
+  std::fclose(lines);
+  ::unlink(path.c_str());
+}
+
+TEST_F(CallDeadlineTest, MetricsCountTheCallByItsStatus) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(GrpcRequest()), kLast));
+  Run();
+  EXPECT_EQ(metrics.calls_in_flight->Value(), 1);
+  Respond(Up(), 1, "");
+  Run();
+  EXPECT_EQ(metrics.calls_in_flight->Value(), 0);
+  EXPECT_EQ(registry.AddCounter("calls_total", "Calls.", {{"route", "r"}, {"code", "0"}})->Value(), 1u);
+}
+
+}  // namespace
+}  // namespace sluice::proxy

@@ -1,0 +1,132 @@
+#include "proxy/route_table.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice::proxy {
+namespace {
+
+using Fields = std::vector<std::pair<std::string, std::string>>;
+
+RouteTable Table(std::vector<RouteOptions> options) {
+  std::vector<Route> routes;
+  for (RouteOptions& o : options) routes.push_back({std::move(o), 0, {}});
+  return RouteTable(std::move(routes));
+}
+RouteOptions Any(std::string name = "any") {
+  RouteOptions options;
+  options.name = std::move(name);
+  return options;
+}
+std::string Match(const RouteTable& table, const std::string& path, const std::string& authority = "host",
+                  const Fields& more = {}) {
+  http2::HeaderList request;
+  if (!path.empty()) request.Add(":path", path);
+  if (!authority.empty()) request.Add(":authority", authority);
+  for (const auto& [name, value] : more) request.Add(name, value);
+  const Route* route = table.Match(request);
+  return route == nullptr ? "none" : route->options.name;
+}
+
+TEST(RouteTable, ARouteWithoutConditionsTakesEverything) {
+  RouteTable table = Table({Any()});
+  EXPECT_EQ(Match(table, "/a.B/C"), "any");
+  EXPECT_EQ(Match(table, ""), "any");
+  EXPECT_EQ(Match(Table({}), "/a.B/C"), "none");
+}
+
+TEST(RouteTable, TheFirstRouteThatMatchesWins) {
+  RouteOptions get = Any("get"), service = Any("service");
+  service.service = get.service = "pkg.Users";
+  get.method = "Get";
+  EXPECT_EQ(Match(Table({get, service, Any()}), "/pkg.Users/Get"), "get");
+  EXPECT_EQ(Match(Table({service, get, Any()}), "/pkg.Users/Get"), "service");
+  EXPECT_EQ(Match(Table({Any(), get}), "/pkg.Users/Get"), "any");
+  EXPECT_EQ(Match(Table({get, service}), "/pkg.Users/Put"), "service");
+  EXPECT_EQ(Match(Table({get, service}), "/pkg.Other/Get"), "none");
+}
+
+TEST(RouteTable, ServiceAndMethodAreWholeNamesAndCaseCounts) {
+  RouteOptions service = Any("service"), method = Any("method");
+  service.service = method.service = "pkg.Users";
+  method.method = "Get";
+  for (const char* path :
+       {"/pkg.UsersX/Get", "/pkg.users/Get", "/pkg.Users", "/x/pkg.Users/Get", "pkg.Users/Get"}) {
+    EXPECT_EQ(Match(Table({service}), path), "none") << path;
+  }
+  for (const char* path :
+       {"/pkg.Users/GetAll", "/pkg.Users/get", "/pkg.Users/Get/", "/pkg.Users/Get?x", "/pkg.Users/"}) {
+    EXPECT_EQ(Match(Table({method}), path), "none") << path;
+  }
+}
+
+TEST(RouteTable, APrefixIsOfTheWholePath) {
+  RouteOptions route = Any("prefix");
+  route.prefix = "/pkg.";
+  EXPECT_EQ(Match(Table({route}), "/pkg.Users/Get"), "prefix");
+  EXPECT_EQ(Match(Table({route}), "/pkg"), "none");
+  EXPECT_EQ(Match(Table({route}), "/x/pkg."), "none");
+}
+
+TEST(RouteTable, AnAuthorityMatchesWithAndWithoutItsPortInAnyCase) {
+  RouteOptions route = Any("a");
+  route.authority = "Users.Example.com";
+  for (const char* authority : {"users.example.com", "USERS.example.com:50051"})
+    EXPECT_EQ(Match(Table({route}), "/", authority), "a");
+  for (const char* authority : {"users.example.co", "x.users.example.com", "users.example.com.", ""}) {
+    EXPECT_EQ(Match(Table({route}), "/", authority), "none") << authority;
+  }
+  route.authority = "users.example.com:1";
+  EXPECT_EQ(Match(Table({route}), "/", "users.example.com:1"), "a");
+  EXPECT_EQ(Match(Table({route}), "/", "users.example.com:2"), "none");
+  route.authority = "[::1]";
+  EXPECT_EQ(Match(Table({route}), "/", "[::1]:80"), "a");
+  EXPECT_EQ(Match(Table({route}), "/", "[::1]"), "a");
+  EXPECT_EQ(Match(Table({route}), "/", "[::2]"), "none");
+}
+
+TEST(RouteTable, AStarStandsForOneOrMoreLabels) {
+  RouteOptions route = Any("a");
+  route.authority = "*.example.com";
+  for (const char* authority : {"a.example.com", "a.b.Example.com:80"})
+    EXPECT_EQ(Match(Table({route}), "/", authority), "a");
+  for (const char* authority : {"example.com", ".example.com", "aexample.com"}) {
+    EXPECT_EQ(Match(Table({route}), "/", authority), "none") << authority;
+  }
+}
+
+TEST(RouteTable, HostStandsInForAMissingAuthority) {
+  RouteOptions route = Any("a");
+  route.authority = "users";
+  EXPECT_EQ(Match(Table({route}), "/", "", {{"host", "users:1"}}), "a");
+  EXPECT_EQ(Match(Table({route}), "/", "other", {{"host", "users"}}), "none");
+}
+
+TEST(RouteTable, MetadataMustBePresentEqualOrBeginWithTheValueAndAllConditionsHold) {
+  using Kind = MetadataMatch::Kind;
+  RouteOptions route = Any("m");
+  route.metadata = {
+      {"tenant", Kind::kExact, "a"}, {"version", Kind::kPrefix, "2."}, {"canary", Kind::kPresent, ""}};
+  RouteTable table = Table({route});
+  EXPECT_EQ(Match(table, "/", "h", {{"tenant", "a"}, {"version", "2.1"}, {"canary", ""}}), "m");
+  EXPECT_EQ(Match(table, "/", "h", {{"tenant", "b"}, {"tenant", "a"}, {"version", "2."}, {"canary", "x"}}),
+            "m");
+  EXPECT_EQ(Match(table, "/", "h", {{"tenant", "A"}, {"version", "2.1"}, {"canary", ""}}), "none");
+  EXPECT_EQ(Match(table, "/", "h", {{"tenant", "a"}, {"version", "12."}, {"canary", ""}}), "none");
+  EXPECT_EQ(Match(table, "/", "h", {{"tenant", "a"}, {"version", "2.1"}}), "none");
+  EXPECT_EQ(Match(table, "/", "h", {}), "none");
+}
+
+TEST(RouteTable, ConditionsOfDifferentKindsAreAllNeeded) {
+  RouteOptions route = Any("r");
+  route.service = "s";
+  route.authority = "h";
+  route.metadata = {{"k", MetadataMatch::Kind::kPresent, ""}};
+  RouteTable table = Table({route});
+  EXPECT_EQ(Match(table, "/s/M", "h", {{"k", ""}}), "r");
+  EXPECT_EQ(Match(table, "/t/M", "h", {{"k", ""}}), "none");
+  EXPECT_EQ(Match(table, "/s/M", "i", {{"k", ""}}), "none");
+  EXPECT_EQ(Match(table, "/s/M", "h", {}), "none");
+}
+
+}  // namespace
+}  // namespace sluice::proxy
