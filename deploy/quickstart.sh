@@ -85,12 +85,13 @@ percent() { awk -v part="$1" -v whole="$keys" 'BEGIN { printf "%.1f%%", 100 * pa
 
 heading "Installing and building (nothing happens where nothing is missing)"
 deploy/install-deps.sh
-cmake --preset release >"$work/configure.log" 2>&1 || fail "cmake could not configure"
+cmake --preset release >"$work/configure.txt" 2>&1 || { cat "$work/configure.txt" >&2; fail "cmake could not configure"; }
 cmake --build --preset release --target sluiced sluicectl sluice-echo
 
 heading "Three backends, and sluiced in front of them"
 for name in echo-1 echo-2 echo-3 echo-4; do port[$name]=$(free_port "710${name#echo-}"); done
 port[sluiced]=$(free_port 7070)
+port[http]=$(free_port 7099)
 admin=unix:/tmp/sluice-quickstart.sock
 if [ -e "${admin#unix:}" ]; then admin=unix:$work/admin.sock; fi
 # The file is used as it stands unless somebody else has one of its addresses.
@@ -98,6 +99,7 @@ sed -e "s|127\.0\.0\.1:7070|127.0.0.1:${port[sluiced]}|g" \
     -e "s|127\.0\.0\.1:7101|127.0.0.1:${port[echo-1]}|g" \
     -e "s|127\.0\.0\.1:7102|127.0.0.1:${port[echo-2]}|g" \
     -e "s|127\.0\.0\.1:7103|127.0.0.1:${port[echo-3]}|g" \
+    -e "s|127\.0\.0\.1:7099|127.0.0.1:${port[http]}|g" \
     -e "s|unix:/tmp/sluice-quickstart\.sock|$admin|g" "$config" >"$work/quickstart.yaml"
 if ! cmp -s "$config" "$work/quickstart.yaml"; then
   say "some of the usual addresses are taken; using $work/quickstart.yaml"
@@ -123,7 +125,9 @@ map "$work/again"
 say "asked again, every key goes to the same backend"
 
 heading "Removing echo-2 and adding echo-4 while calls are running"
-client --duration 120s --rate 1000 --concurrency 16 --connections 4 --kind all >"$work/load.log" 2>&1 &
+# Not through client(): a function in the background is a subshell, and $! would not be the program's.
+"$bin/sluice-echo" client --target "$target" --keys "$keys" --kind all --duration 120s --rate 1000 --concurrency 16 \
+  --connections 4 >"$work/load.log" 2>&1 &
 load=$!
 children[$load]=1
 map "$work/before"
@@ -134,6 +138,7 @@ start_backend echo-4
 say "\$ sluicectl add echo echo-4=127.0.0.1:${port[echo-4]}"
 ctl add echo "echo-4=127.0.0.1:${port[echo-4]}" | sed 's/^/     /' || fail "sluicectl add failed"
 map "$work/added"
+ctl endpoints echo | sed 's/^/     /'
 kill -0 "$load" 2>/dev/null || fail "the running calls ended early: $(cat "$work/load.log")"
 stop "$load" || fail "calls failed while the list changed: $(cat "$work/load.log")"
 sed 's/^/ /' "$work/load.log"
@@ -162,6 +167,7 @@ if [ "$once" = yes ]; then
 fi
 heading "Everything stays up until Ctrl-C"
 say "calls:   $bin/sluice-echo client --target $target --kind all"
-say "list:    $bin/sluicectl --address $admin list"
+say "list:    $bin/sluicectl --address $admin endpoints echo"
+say "metrics: http://127.0.0.1:${port[http]}/metrics"
 say "remove:  $bin/sluicectl --address $admin remove echo echo-1"
 wait "$sluiced" || fail "sluiced ended by itself"
