@@ -111,9 +111,10 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
         on_accept(fd, ToString(peer));
         continue;
       }
-      if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-        SLUICE_LOG_WARN("listener {}: cannot accept: {}; trying again in {} ms", address.ToString(), std::strerror(errno),
+      const int error = errno;  // the log changes it
+      if (error == EINTR || error == ECONNABORTED) continue;
+      if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) {
+        SLUICE_LOG_WARN("listener {}: cannot accept: {}; trying again in {} ms", address.ToString(), std::strerror(error),
                         kExhaustedPause.count());
         worker.timers().Arm(*this, worker.now() + kExhaustedPause);
         return;

@@ -1,0 +1,204 @@
+#include "net/acceptor.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <optional>
+
+#include "net/socket_address.h"
+#include "support/socket_worker.h"
+
+namespace sluice::net {
+namespace {
+
+using base::ErrorKind;
+using std::chrono::milliseconds;
+
+Address Parse(const std::string& text) { return *Address::Parse(text); }
+base::Result<ListenSocket> Listen(const std::string& text, ListenSocket::Options options = {}) {
+  return ListenSocket::Open(Parse(text), options);
+}
+// A connected client socket, or -1 with errno.
+int Connect(const Address& address, int flags = 0) {
+  SocketAddress target = *ToSocketAddress(address);
+  int fd = ::socket(target.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+  if (::connect(fd, target.get(), target.length) == 0) return fd;
+  int error = errno;
+  ::close(fd);
+  errno = error;
+  return -1;
+}
+
+class UnixPath : public ::testing::Test {
+ public:
+  ~UnixPath() override { ::unlink(path.c_str()); }
+  const std::string path = test::SocketPath("acceptor");
+  const std::string address = "unix:" + path;
+};
+
+TEST(ListenSocket, PortZeroBecomesThePortInForce) {
+  auto socket = Listen("127.0.0.1:0");
+  ASSERT_TRUE(socket.ok());
+  EXPECT_NE(socket->address().port(), 0);
+  int client = Connect(socket->address());
+  EXPECT_GE(client, 0);
+  ::close(client);
+}
+
+TEST(ListenSocket, AnAddressInUseIsAnErrorThatNamesIt) {
+  auto first = Listen("127.0.0.1:0");
+  auto second = ListenSocket::Open(first->address(), {});
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().kind, ErrorKind::kIo);
+  EXPECT_NE(second.error().detail.find(first->address().ToString()), std::string::npos);
+}
+
+TEST(ListenSocket, ANameIsNotAnAddressToListenOn) {
+  EXPECT_EQ(Listen("localhost:80").error().kind, ErrorKind::kInvalidArgument);
+}
+
+TEST_F(UnixPath, HasTheModeAskedFor) {
+  const mode_t mask = ::umask(077);
+  auto socket = Listen(address, {16, 0622});
+  ::umask(mask);
+  ASSERT_TRUE(socket.ok());
+  struct stat info {};
+  ASSERT_EQ(::stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777u, 0622u);
+}
+
+TEST_F(UnixPath, AStaleSocketIsReplaced) {
+  {
+    auto dead = Listen(address);
+    ASSERT_TRUE(dead.ok());
+  }
+  auto socket = Listen(address);
+  ASSERT_TRUE(socket.ok()) << socket.error().detail;
+  int client = Connect(socket->address());
+  EXPECT_GE(client, 0);
+  ::close(client);
+}
+
+TEST_F(UnixPath, ALiveSocketIsLeftAlone) {
+  auto live = Listen(address);
+  ASSERT_TRUE(live.ok());
+  EXPECT_EQ(Listen(address).error().kind, ErrorKind::kIo);
+  int client = Connect(live->address());
+  EXPECT_GE(client, 0);
+  ::close(client);
+}
+
+TEST_F(UnixPath, ALiveSocketWhoseQueueIsFullIsLeftAloneWithoutWaitingForIt) {
+  auto live = Listen(address, {0, 0666});
+  std::vector<int> clients;
+  while (int fd = Connect(live->address(), SOCK_NONBLOCK)) {
+    if (fd < 0) break;
+    clients.push_back(fd);
+  }
+  EXPECT_EQ(errno, EAGAIN);
+  EXPECT_EQ(Listen(address).error().kind, ErrorKind::kIo);
+  EXPECT_EQ(::access(path.c_str(), F_OK), 0);
+  for (int fd : clients) ::close(fd);
+}
+
+TEST_F(UnixPath, AFileThatIsNoSocketIsLeftAlone) {
+  std::ofstream(path) << "precious";
+  EXPECT_EQ(Listen(address).error().kind, ErrorKind::kIo);
+  std::string text;
+  std::ifstream(path) >> text;
+  EXPECT_EQ(text, "precious");
+}
+
+class AcceptorTest : public ::testing::Test {
+ public:
+  void Start() {
+    auto socket = Listen("127.0.0.1:0");
+    address = socket->address();
+    acceptor.emplace(time.worker, std::move(*socket), [this](int fd, std::string peer) {
+      fds.push_back(fd);
+      peers.push_back(std::move(peer));
+      if (on_accept) on_accept();
+    });
+  }
+  int Client() {
+    clients.push_back(Connect(address));
+    return clients.back();
+  }
+  ~AcceptorTest() override {
+    acceptor.reset();
+    time.Run();
+    for (int fd : fds) ::close(fd);
+    for (int fd : clients) ::close(fd);
+  }
+  test::SocketWorker time;
+  Address address;
+  std::vector<int> fds, clients;
+  std::vector<std::string> peers;
+  std::function<void()> on_accept;
+  std::optional<Acceptor> acceptor;
+};
+
+TEST_F(AcceptorTest, HandsOnConnectedSocketsThatDoNotBlock) {
+  Start();
+  for (int i = 0; i < 100; ++i) Client();  // more than are accepted in one turn
+  time.RunUntil([&] { return fds.size() == 100; });
+  EXPECT_TRUE(::fcntl(fds[0], F_GETFL) & O_NONBLOCK);
+  EXPECT_TRUE(::fcntl(fds[0], F_GETFD) & FD_CLOEXEC);
+  SocketAddress local;
+  local.length = sizeof(local.storage);
+  ::getsockname(clients[0], reinterpret_cast<sockaddr*>(&local.storage), &local.length);
+  EXPECT_EQ(peers[0], ToString(local));
+}
+
+TEST_F(AcceptorTest, PausedItLeavesThemInTheKernelsQueue) {
+  Start();
+  time.Run();
+  acceptor->Pause();
+  Client();
+  time.Run();
+  EXPECT_EQ(fds.size(), 0u);
+  acceptor->Resume();
+  time.RunUntil([&] { return fds.size() == 1; });
+  Client();
+  time.RunUntil([&] { return fds.size() == 2; });
+}
+
+TEST_F(AcceptorTest, OutOfDescriptorsItPausesAndTriesAgain) {
+  Start();
+  Client();
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const uint64_t turns = time.worker.stats().turns;
+  for (int i = 0; i < 100; ++i) time.Run();
+  EXPECT_LT(time.worker.stats().turns - turns, 110u);  // it does not spin
+  time.clock.Advance(milliseconds(150));
+  time.Run();  // and again
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  time.Run();
+  EXPECT_EQ(fds.size(), 0u);
+  time.clock.Advance(milliseconds(150));
+  time.Run();
+  EXPECT_EQ(fds.size(), 1u);
+  Client();
+  time.RunUntil([&] { return fds.size() == 2; });
+}
+
+TEST_F(AcceptorTest, ACallbackMayDestroyIt) {
+  Start();
+  on_accept = [this] { acceptor.reset(); };
+  Client();
+  Client();
+  time.RunUntil([&] { return !fds.empty(); });
+  time.Run();
+  EXPECT_EQ(fds.size(), 1u);
+  EXPECT_EQ(Connect(address), -1);
+  EXPECT_EQ(errno, ECONNREFUSED);
+}
+
+}  // namespace
+}  // namespace sluice::net
