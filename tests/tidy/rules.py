@@ -81,7 +81,8 @@ BANNED = [
     ("rand", r"\bs?rand\(|\brandom_device\b", r"^src/(?!base/random)", "base/random.h, so that a seed can be printed and replayed"),
     ("sleep in a test", r"\b(sleep_for|sleep_until|usleep|nanosleep)\b", r"^tests/",
      "a test waits for a state it can observe, not for time to pass (tests/support)"),
-    ("disabled test", r"\bDISABLED_|\bGTEST_SKIP\b", r"^tests/", "a test that does not run shows nothing"),
+    ("disabled test", r"\bDISABLED_", r"^tests/",
+     "a test that never runs shows nothing; one that cannot run in a sanitized build may skip itself there"),
 ]
 
 # Applied to every line of every text file, comments included.

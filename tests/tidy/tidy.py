@@ -72,8 +72,9 @@ class Checker:
     def check_layout(self, path, text, lines):
         if text and not text.endswith("\n"):
             self.report(path, len(lines), "end of file", "no newline at the end", "it is noise in the next diff")
-        # x.cc beside x.h is told by x.h.
-        told = path.endswith(".cc") and os.path.exists(os.path.join(self.root, path[:-3] + ".h"))
+        # x.cc beside x.h is told by x.h, and so is x.h's unit test.
+        header = re.sub(r"(_test)?\.cc$", ".h", re.sub(r"^tests/unit/", "src/", path))
+        told = path.endswith(".cc") and os.path.exists(os.path.join(self.root, header))
         if COMMENTED.search(path) and not told:
             first = lines[1] if lines[0].startswith("#!") and len(lines) > 1 else lines[0]
             mark = "// " if re.search(r"\.(h|cc|proto)$", path) else "# "

@@ -121,6 +121,8 @@ class TidyTest(unittest.TestCase):
 
     def test_the_header_tells_what_its_source_is_for(self):
         self.assertEqual(findings({"src/base/thing.h": HEADER, "src/base/thing.cc": '#include "base/thing.h"\n'}), [])
+        self.assertEqual(findings({"src/base/thing.h": HEADER, "tests/unit/base/thing_test.cc": "int i;\n"}), [])
+        self.fails("tests/unit/base/thing_test.cc", "int i;\n", "purpose")
 
     def test_a_header_without_guard_fails(self):
         self.fails("src/base/thing.h", CODE, "guard")
