@@ -100,7 +100,7 @@ void Connection::OnGoaway(ErrorCode, uint32_t, std::string_view) {
 void Connection::OnPingAck(uint64_t) { ping_sent_ = false; }
 
 void Connection::OnOutput() {
-  if (state_ != State::kClosed) context_.worker.AtTurnEnd(*this);
+  if (state_ != State::kClosed && !flushing_) context_.worker.AtTurnEnd(*this);
 }
 
 void Connection::OnTurnEnd() { Flush(); }
@@ -115,8 +115,9 @@ void Connection::OnWritable() {
   Flush();
 }
 
+// Only of a client: as one we bound our output by CanOpen, and two proxies that both stop reading would wait for ever.
 bool Connection::TooMuchOutput() const {
-  return const_cast<Session&>(session_).output().size() > 2 * size_t{options_.session.output_bytes_max};
+  return session_.role() == Role::kServer && session_.output().size() > 2 * size_t{options_.session.output_bytes_max};
 }
 
 void Connection::WaitToRead() {
@@ -134,7 +135,7 @@ void Connection::Read() {
   switch (result.kind) {
     case IoResult::Kind::kWouldBlock: return WaitToRead();
     case IoResult::Kind::kEof:
-      return Finish(last_word_ ? std::string_view(why_) : "closed by peer");
+      return Finish(last_word_ || write_failed_ ? std::string_view(why_) : "closed by peer");
     case IoResult::Kind::kError: return Finish(std::strerror(result.error));
     case IoResult::Kind::kOk: break;
   }
@@ -145,8 +146,30 @@ void Connection::Read() {
   WaitToRead();
 }
 
+// RFC 9113 has no say here, TCP has: a peer that closed with our bytes unread makes our write fail, but what it sent
+// before, responses or a GOAWAY, waits in our receive queue. It is read to the end, for a bounded time.
+void Connection::OnWriteError(std::string_view why) {
+  write_failed_ = true;
+  why_ = why;
+  context_.worker.timers().Arm(*this, context_.worker.now() + kLinger);
+  WaitToRead();
+}
+
 void Connection::Flush() {
-  if (state_ == State::kClosed || write_waiting_) return;
+  if (state_ == State::kClosed || write_waiting_ || write_failed_) return;
+  output_was_full_ |= session_.output().size() >= options_.session.output_bytes_max;
+  flushing_ = true;
+  Write();
+  flushing_ = false;
+  if (write_failed_) return;
+  if (output_was_full_ && CanOpen()) {
+    output_was_full_ = false;
+    events_.OnCapacity(*this);
+  }
+  AfterWrite();
+}
+
+void Connection::Write() {
   for (int i = 0; i < kWritesPerTurn; ++i) {
     if (!last_word_) session_.FrameOutput();
     base::BufferChain& output = session_.output();
@@ -154,7 +177,7 @@ void Connection::Flush() {
     iovec parts[kIovecs];
     size_t count = output.Gather(parts, kIovecs);
     IoResult result = transport_->Write(parts, count);
-    if (result.kind == IoResult::Kind::kError) return Finish(std::strerror(result.error));
+    if (result.kind == IoResult::Kind::kError) return OnWriteError(std::strerror(result.error));
     if (result.kind == IoResult::Kind::kOk) {
       size_t offered = 0;
       for (size_t p = 0; p < count; ++p) offered += parts[p].iov_len;
@@ -163,6 +186,10 @@ void Connection::Flush() {
     }
     break;
   }
+}
+
+// What follows from what could and what could not be written.
+void Connection::AfterWrite() {
   if (!last_word_) WaitToRead();  // reading may have stopped for too much output
   if (last_word_ ? !session_.output().empty() : session_.HasOutput()) {
     // The socket is full, or the turn's share is used up: go on when it can be written.
@@ -207,13 +234,13 @@ void Connection::ArmTimer() {
 
 void Connection::OnTimer(TimePoint now) {
   if (state_ == State::kLingering) return Finish(why_);
-  if (last_word_) return Finish(why_);  // the peer did not take our last bytes either
+  if (last_word_ || write_failed_) return Finish(why_);  // the peer did not take our last bytes either
   if (options_.idle_timeout.count() > 0 && session_.open_streams() == 0 && now >= idle_since_ + options_.idle_timeout) {
     return Close(ErrorCode::kNoError, "idle");
   }
   if (options_.keepalive.interval.count() > 0) {
     if (ping_sent_ && now >= last_heard_ + options_.keepalive.timeout) {
-      return Close(ErrorCode::kNoError, "keepalive timeout");
+      return Finish("keepalive timeout");  // nobody is there to read a last word; calls never sent go elsewhere
     }
     if (!ping_sent_ && now >= last_heard_ + options_.keepalive.interval) {
       // gRPC servers count pings on connections without calls as abuse, so a client only asks where it waits for something.

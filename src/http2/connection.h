@@ -88,7 +88,11 @@ class Connection final : private SessionEvents, private net::IoEvents, private r
   // Client: opens a stream; null when there is no room. The write is at the turn's end.
   Stream* Open(const HeaderList& fields, bool end_stream, StreamEvents& events);
   // Can carry one more stream now (client).
-  bool CanOpen() const { return state_ == State::kOpen && session_.CanOpen(); }
+  // Not while the peer leaves too much of our output unread: its calls would only add to it.
+  bool CanOpen() const {
+    return state_ == State::kOpen && !write_failed_ && session_.CanOpen() &&
+           session_.output().size() < options_.session.output_bytes_max;
+  }
 
   // No new streams; closes when the last one has ended. OnClosed follows, perhaps from inside.
   void Drain();
@@ -118,10 +122,13 @@ class Connection final : private SessionEvents, private net::IoEvents, private r
   void Read();
   void WaitToRead();
   void Flush();
+  void Write();
+  void AfterWrite();
   void LastWord(std::string_view why);
   void Finish(std::string_view why);
   void ArmTimer();
   bool TooMuchOutput() const;
+  void OnWriteError(std::string_view why);
 
   ConnectionContext& context_;
   std::unique_ptr<net::Stream> transport_;
@@ -134,6 +141,9 @@ class Connection final : private SessionEvents, private net::IoEvents, private r
   bool draining_ = false;   // close when there are no streams
   bool last_word_ = false;  // nothing more will be said: close once output is written
   bool ping_sent_ = false;
+  bool write_failed_ = false;   // the peer takes nothing more; what it has said already is still read
+  bool flushing_ = false;       // inside Flush
+  bool output_was_full_ = false;  // CanOpen was false for it: OnCapacity is due when it has drained
   std::string why_;
   base::TimePoint last_heard_;
   base::TimePoint idle_since_;

@@ -12,7 +12,8 @@ struct SessionOptions {
   uint32_t concurrent_streams_max = 1000;
   // Receive window of a stream: the bytes a stalled reader may hold in memory. 65535..2^31-1.
   uint32_t stream_window_bytes = 256 * 1024;
-  // Receive window of the connection, over all its streams. 65535..2^31-1.
+  // Receive window of the connection: bytes on their way to us. What streams hold is bounded by their own windows, so
+  // that slow readers do not stop the others. 65535..2^31-1.
   uint32_t connection_window_bytes = 4 * 1024 * 1024;
   // Largest frame we accept (SETTINGS_MAX_FRAME_SIZE). 16384..2^24-1.
   uint32_t frame_bytes_max = 16384;

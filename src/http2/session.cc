@@ -133,7 +133,7 @@ void Session::ResetStream(Stream& stream) {
   queued_bytes_ -= stream.queue_.bytes();
   stream.queue_.Clear();
   stream.trailers_.reset();
-  CreditConnection(std::exchange(stream.unconsumed_, 0));
+  stream.unconsumed_ = 0;
 }
 
 // RFC 9113 5.4.2: the peer broke a rule on this stream.
@@ -162,7 +162,6 @@ void Session::Consume(Stream& stream, size_t bytes) {
   Scope scope(*this);
   uint32_t credited = static_cast<uint32_t>(std::min<size_t>(bytes, stream.unconsumed_));
   stream.unconsumed_ -= credited;
-  CreditConnection(credited);
   if (stream.closed_ || stream.received_end_) return;  // nothing more can come
   if (uint32_t increment = stream.receive_.Credit(credited)) WriteWindowUpdate(stream.id_, increment);
 }
@@ -170,7 +169,7 @@ void Session::Consume(Stream& stream, size_t bytes) {
 void Session::ResetByConsumer(Stream& stream, ErrorCode code) {
   Scope scope(*this);
   stream.events_ = nullptr;
-  WriteReset(stream.id_, code);
+  WriteReset(stream.id_, code, /*peer_caused=*/false);
   ResetStream(stream);
 }
 
@@ -178,7 +177,7 @@ void Session::ReleaseByConsumer(Stream& stream) {
   Scope scope(*this);
   SLUICE_CHECK(!stream.released_);
   stream.events_ = nullptr;
-  CreditConnection(std::exchange(stream.unconsumed_, 0));
+  stream.unconsumed_ = 0;
   if (!stream.closed_) {
     bool answered = role_ == Role::kServer && stream.send_done_;
     if (answered && !stream.sent_end_) {

@@ -101,6 +101,7 @@ class Session {
   // writing.
   void FrameOutput();
   base::BufferChain& output() { return output_; }
+  const base::BufferChain& output() const { return output_; }
   // Something can be written now, or could be after FrameOutput().
   bool HasOutput() const { return !output_.empty() || (send_window_ > 0 && !ready_.empty()); }
 
@@ -191,7 +192,7 @@ class Session {
   void CommitFrame(size_t bytes);
   void WriteSettings();
   void WriteGoaway(uint32_t last_id, ErrorCode code, std::string_view debug);
-  void WriteReset(uint32_t id, ErrorCode code);
+  void WriteReset(uint32_t id, ErrorCode code, bool peer_caused = true);
   void WritePing(uint64_t payload, uint8_t flags);
   void WriteWindowUpdate(uint32_t id, uint32_t increment);
   void WriteHeaders(uint32_t id, const HeaderList& fields, bool end_stream);
@@ -199,6 +200,7 @@ class Session {
   void WriteData(Stream& stream, const base::Slice& bytes, bool end_stream);
   void WriteQueuedData(Stream& stream);
   void CountControlFrame();
+  uint32_t UnwrittenControlFrames();
   void CreditConnection(uint32_t bytes);
   void MarkReady(Stream& stream);
   void SentEnd(Stream& stream);

@@ -24,7 +24,7 @@ base::Status Session::Feed(base::Slice bytes) {
     }
     // Between two frames nothing here holds a Stream: a long read need not keep all that it has ended.
     if ((signals_ & kReleasedStreams) && depth_ == 1) FreeReleased();
-    if (control_old_ + control_new_ > options_.control_frames_max) {
+    if (UnwrittenControlFrames() > options_.control_frames_max) {
       Fail(ErrorCode::kEnhanceYourCalm, "too many control frames wait to be written");
     }
   }
@@ -231,11 +231,10 @@ void Session::DeliverData(base::Slice bytes) {
   Stream& stream = *data_stream_;
   bool end_stream = data_end_ && data_left_ == 0;
   stats_.data_bytes_received += bytes.size();
-  if (stream.events_ == nullptr) {
-    CreditConnection(static_cast<uint32_t>(bytes.size()));  // nobody will consume it
-  } else {
-    stream.unconsumed_ += static_cast<uint32_t>(bytes.size());
-  }
+  // The connection's window bounds what is on its way to us. What a stream holds until its consumer is done is
+  // bounded by the stream's own window: else a few slow readers would stop every other stream here.
+  CreditConnection(static_cast<uint32_t>(bytes.size()));
+  if (stream.events_ != nullptr) stream.unconsumed_ += static_cast<uint32_t>(bytes.size());
   if (end_stream) ReceivedEnd(stream);
   if (stream.events_ != nullptr) stream.events_->OnData(std::move(bytes), end_stream);
 }

@@ -59,9 +59,9 @@ void Session::WriteGoaway(uint32_t last_id, ErrorCode code, std::string_view deb
   CommitFrame(kFrameHeaderBytes + 8 + debug.size());
 }
 
-void Session::WriteReset(uint32_t id, ErrorCode code) {
+void Session::WriteReset(uint32_t id, ErrorCode code, bool peer_caused) {
   if (failed_) return;
-  CountControlFrame();
+  if (peer_caused) CountControlFrame();
   uint8_t* p = BeginFrame(kFrameHeaderBytes + 4);
   WriteFrameHeader(p, 4, FrameType::kRstStream, 0, id);
   Write32(p + kFrameHeaderBytes, static_cast<uint32_t>(code));
@@ -84,15 +84,21 @@ void Session::WriteWindowUpdate(uint32_t id, uint32_t increment) {
   CommitFrame(kFrameHeaderBytes + 4);
 }
 
-// A frame that the peer can make us write is about to be appended; Feed compares the sum with
-// control_frames_max.
-void Session::CountControlFrame() {
+// Control frames that the peer has made us write and that still wait in the output.
+uint32_t Session::UnwrittenControlFrames() {
+  if (control_old_ + control_new_ == 0) return 0;
   if (output_.empty()) {
     control_old_ = control_new_ = 0;
   } else if (appended_ - output_.size() >= control_mark_) {  // all up to the mark has been written
     control_old_ = std::exchange(control_new_, 0);
     control_mark_ = appended_;
   }
+  return control_old_ + control_new_;
+}
+
+// A frame that the peer can make us write is about to be appended; Feed compares the sum with control_frames_max.
+void Session::CountControlFrame() {
+  UnwrittenControlFrames();
   ++control_new_;
 }
 
@@ -186,7 +192,7 @@ void Session::SentEnd(Stream& stream) {
   stream.sent_end_ = true;
   if (!stream.received_end_) {
     if (!stream.released_) return;
-    WriteReset(stream.id_, ErrorCode::kNoError);  // RFC 9113 8.1, as in ReleaseByConsumer
+    WriteReset(stream.id_, ErrorCode::kNoError, /*peer_caused=*/false);  // RFC 9113 8.1, as in ReleaseByConsumer
     return ResetStream(stream);
   }
   RememberEnded(stream.id_, false);

@@ -80,7 +80,7 @@ class Stream final : public StreamIo, public ReadyNode, public OwnedNode {
   int64_t send_window_ = 0;    // below zero after the peer lowered INITIAL_WINDOW_SIZE (RFC 9113 6.9.2)
   int64_t content_left_ = -1;  // DATA bytes still promised by content-length; -1: none was given
   ReceiveWindow receive_;
-  uint32_t unconsumed_ = 0;  // passed to the consumer and not credited yet, to either window
+  uint32_t unconsumed_ = 0;  // passed to the consumer and not credited to the stream's window yet
   SliceQueue queue_;
   std::unique_ptr<HeaderList> trailers_;  // to be sent when queue_ is empty
 };

@@ -31,7 +31,8 @@ class StreamIo {
   // Queued, then framed within both windows. The queue is bounded by the other side's receive window, because
   // bytes are credited there (StreamEvents::OnSent -> Consume) only when they leave here.
   virtual void SendData(base::Slice bytes, bool end_stream) = 0;
-  // Credits received DATA bytes back to the peer's windows; WINDOW_UPDATEs are batched.
+  // Credits received DATA bytes back to the stream's window; WINDOW_UPDATEs are batched. The connection's window was
+  // credited when they were delivered.
   virtual void Consume(size_t bytes) = 0;
   // RST_STREAM, unless the stream is closed already. Nothing more is sent; queued DATA is dropped; no more
   // events come.

@@ -241,10 +241,8 @@ TEST_F(ConnectionTest, KeepalivePingsAfterSilenceAndEndsTheConnectionWithoutAnAn
   Advance(milliseconds(1000));
   EXPECT_EQ(peer->Count(h2::kPing), 2u);
   Advance(milliseconds(299));
-  EXPECT_EQ(peer->Count(h2::kGoaway), 0u);
-  Advance(milliseconds(1));
-  EXPECT_EQ(peer->Count(h2::kGoaway), 1u);
-  Advance(milliseconds(1001));
+  EXPECT_FALSE(connection->closed());
+  Advance(milliseconds(1));  // at once: nobody is there to read a last word
   EXPECT_EQ(log, (Strings{"closed keepalive timeout"}));
 }
 
