@@ -80,6 +80,9 @@ base::Result<SavedLists> LoadState(const std::string& path) {
   if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return lists;
   try {
     YAML::Node root = YAML::LoadFile(path);
+    if (!root.IsMap() || !root["clusters"].IsMap()) {
+      return MakeError(ErrorKind::kIo, "state file " + path + ":1: this is no state file; mend it, or remove it to go back to the configuration");
+    }
     for (const auto& cluster : root["clusters"]) {
       SavedList list;
       list.configured = cluster.second["configured"].as<uint64_t>();

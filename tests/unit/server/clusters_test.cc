@@ -1,0 +1,310 @@
+#include "server/clusters.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "integration/support/temp_dir.h"
+#include "support/manual_worker.h"
+
+namespace sluice::server {
+namespace {
+
+using admin::EndpointChange;
+using admin::EndpointSpec;
+using base::ErrorKind;
+using Kind = EndpointChange::Kind;
+using Strings = std::vector<std::string>;
+
+class ClustersTest : public ::testing::Test {
+ public:
+  ClustersTest() {
+    config.clusters.resize(2);
+    config.clusters[0].name = "c";
+    config.clusters[1].name = "other";
+    config.routes.resize(1);
+    config.routes[0].name = "r";
+    config.routes[0].cluster = "c";
+    Configure({{"a", "10.0.0.1:1"}, {"b", "10.0.0.2:1"}});
+  }
+  ~ClustersTest() override {
+    if (context) {
+      context->CloseAll();
+      time.Run();
+    }
+    time.runtime.Shutdown();
+  }
+  void Configure(const std::vector<std::pair<std::string, std::string>>& endpoints) {
+    config.clusters[0].endpoints.clear();
+    for (const auto& [name, address] : endpoints)
+      config.clusters[0].endpoints.push_back({name, *net::Address::Parse(address), 1});
+  }
+  void Init() {
+    clusters.emplace(registry, 1);
+    auto status = clusters->Init(config);
+    ASSERT_TRUE(status.ok()) << status.error().detail;
+    context.emplace(time.worker, clusters->snapshots(), metrics);
+    clusters->SetWorkers({&*context});
+  }
+  EndpointChange Change(Kind kind, std::vector<EndpointSpec> endpoints) {
+    EndpointChange change;
+    change.kind = kind;
+    change.cluster = "c";
+    change.endpoints = std::move(endpoints);
+    return change;
+  }
+  admin::ClusterView View() { return (*clusters->List("c"))[0]; }
+  // "name weight state" of each endpoint.
+  Strings Endpoints() {
+    Strings out;
+    for (const admin::EndpointView& e : View().endpoints) {
+      char weight[20];
+      std::snprintf(weight, sizeof(weight), " %g ", e.weight);
+      out.push_back(e.name + weight + e.state);
+    }
+    return out;
+  }
+  // What a call would read.
+  Strings Published() {
+    Strings out;
+    clusters->snapshots().Read(0, [&](const proxy::SnapshotPointers& pointers) {
+      for (const auto& entry :
+           pointers.For(0)->clusters[pointers.For(0)->routes->routes()[0].cluster]->endpoints) {
+        out.push_back(entry.endpoint->name());
+      }
+    });
+    return out;
+  }
+  std::shared_ptr<upstream::Endpoint> Endpoint(size_t i) {
+    return clusters->snapshots().Read(
+        0, [&](const proxy::SnapshotPointers& p) { return p.For(0)->clusters[0]->endpoints[i].endpoint; });
+  }
+
+  config::Config config;
+  test::ManualWorker time;
+  metrics::Registry registry{1};
+  proxy::ProxyMetrics metrics{registry};
+  std::optional<Clusters> clusters;
+  std::optional<proxy::WorkerContext> context;
+};
+
+TEST_F(ClustersTest, TheConfigurationIsPublished) {
+  Init();
+  EXPECT_EQ(Endpoints(), (Strings{"a 1 active", "b 1 active"}));
+  EXPECT_EQ(Published(), (Strings{"a", "b"}));
+  EXPECT_EQ(View().version, 1u);
+  EXPECT_FALSE(View().overridden);
+  EXPECT_EQ(clusters->List("")->size(), 2u);
+  EXPECT_EQ(clusters->List("nope").error().kind, ErrorKind::kNotFound);
+}
+
+TEST_F(ClustersTest, EveryKindOfChangeDoesWhatItSays) {
+  Init();
+  struct Step {
+    EndpointChange change;
+    Strings after;
+  };
+  uint64_t version = 1;
+  for (const Step& step : std::vector<Step>{
+           {Change(Kind::kAdd, {{"c", "10.0.0.3:1", 2}, {"", "10.0.0.4:1", 1}}),
+            {"a 1 active", "b 1 active", "c 2 active", "10.0.0.4:1 1 active"}},
+           {Change(Kind::kRemove, {{"a", "", 1}, {"", "10.0.0.4:1", 1}}), {"b 1 active", "c 2 active"}},
+           {Change(Kind::kReweight, {{"b", "", 0.5}}), {"b 0.5 active", "c 2 active"}},
+           {Change(Kind::kDrain, {{"c", "", 1}}), {"b 0.5 active", "c 2 draining"}},
+           {Change(Kind::kUndrain, {{"c", "", 1}}), {"b 0.5 active", "c 2 active"}},
+           {Change(Kind::kReplace, {{"x", "10.0.0.9:1", 1}}), {"x 1 active"}},
+           {Change(Kind::kReplace, {}), {}},
+       }) {
+    auto result = clusters->Change(step.change);
+    ASSERT_TRUE(result.ok()) << result.error().detail;
+    EXPECT_EQ(result->version, ++version);
+    EXPECT_EQ(View().version, version);
+    EXPECT_EQ(View().digest, result->digest);
+    EXPECT_EQ(Endpoints(), step.after);
+    EXPECT_EQ(Published().size(), step.after.size());
+    EXPECT_TRUE(View().overridden);
+  }
+  EXPECT_EQ((*clusters->List("other"))[0].version, 1u);
+}
+
+TEST_F(ClustersTest, AChangeThatIsWrongChangesNothing) {
+  Init();
+  const std::vector<std::pair<EndpointChange, ErrorKind>> cases = {
+      {Change(Kind::kAdd, {{"n", "10.0.0.5:1", 1}, {"a", "10.0.0.6:1", 1}}), ErrorKind::kInvalidArgument},
+      {Change(Kind::kAdd, {{"n", "nonsense", 1}}), ErrorKind::kInvalidArgument},
+      {Change(Kind::kAdd, {{"n", "10.0.0.5:0", 1}}), ErrorKind::kInvalidArgument},
+      {Change(Kind::kAdd, {{"n", "10.0.0.5:1", 0}}), ErrorKind::kInvalidArgument},
+      {Change(Kind::kAdd, {}), ErrorKind::kInvalidArgument},
+      {Change(Kind::kRemove, {}), ErrorKind::kInvalidArgument},
+      {Change(Kind::kRemove, {{"a", "", 1}, {"nobody", "", 1}}), ErrorKind::kNotFound},
+      {Change(Kind::kRemove, {{"a", "", 1}, {"a", "", 1}}), ErrorKind::kNotFound},
+      {Change(Kind::kReweight, {{"a", "", 1000}}), ErrorKind::kInvalidArgument},
+      {Change(Kind::kDrain, {{"nobody", "", 1}}), ErrorKind::kNotFound},
+      {Change(Kind::kReplace, {{"x", "10.0.0.9:1", 1}, {"x", "10.0.0.8:1", 1}}), ErrorKind::kInvalidArgument},
+  };
+  for (const auto& [change, kind] : cases) {
+    auto result = clusters->Change(change);
+    ASSERT_FALSE(result.ok());
+    EXPECT_EQ(result.error().kind, kind) << result.error().detail;
+  }
+  EndpointChange elsewhere = Change(Kind::kRemove, {{"a", "", 1}});
+  elsewhere.cluster = "nope";
+  EXPECT_EQ(clusters->Change(elsewhere).error().kind, ErrorKind::kNotFound);
+  EXPECT_EQ(Endpoints(), (Strings{"a 1 active", "b 1 active"}));
+  EXPECT_EQ(View().version, 1u);
+  EXPECT_FALSE(View().overridden);
+}
+
+TEST_F(ClustersTest, AnotherVersionThanExpectedIsAConflict) {
+  Init();
+  EndpointChange change = Change(Kind::kDrain, {{"a", "", 1}});
+  change.expected_version = 2;
+  EXPECT_EQ(clusters->Change(change).error().kind, ErrorKind::kConflict);
+  EXPECT_EQ(View().version, 1u);
+  change.expected_version = 1;
+  EXPECT_TRUE(clusters->Change(change).ok());
+  EXPECT_EQ(clusters->Change(change).error().kind, ErrorKind::kConflict);
+}
+
+TEST_F(ClustersTest, APreviewTellsAndChangesNothing) {
+  integration::TempDir dir;
+  config.state_file = dir.File("state");
+  Init();
+  const uint64_t digest = View().digest;
+  EndpointChange change = Change(Kind::kRemove, {{"a", "", 1}});
+  change.preview = true;
+  auto preview = clusters->Change(change);
+  ASSERT_TRUE(preview.ok());
+  EXPECT_EQ(preview->version, 2u);
+  EXPECT_NEAR(preview->moved_share, 0.5, 0.2);
+  EXPECT_EQ(View().version, 1u);
+  EXPECT_EQ(View().digest, digest);
+  EXPECT_EQ(Published(), (Strings{"a", "b"}));
+  EXPECT_EQ(::access(config.state_file.c_str(), F_OK), -1);
+  change.preview = false;
+  auto done = clusters->Change(change);
+  EXPECT_EQ(done->digest, preview->digest);
+  EXPECT_EQ(done->moved_share, preview->moved_share);
+}
+
+TEST_F(ClustersTest, DrainingMovesItsShareOfTheKeys) {
+  Init();
+  const double share = View().endpoints[0].share;
+  auto result = clusters->Change(Change(Kind::kDrain, {{"a", "", 1}}));
+  EXPECT_NEAR(result->moved_share, share, 1e-9);
+  EXPECT_EQ(View().endpoints[0].share, 0);
+}
+
+TEST_F(ClustersTest, AReloadKeepsListsChangedByRpcUnlessTheConfiguredListHasChanged) {
+  Init();
+  ASSERT_TRUE(clusters->Change(Change(Kind::kAdd, {{"c", "10.0.0.3:1", 1}})).ok());
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_EQ(Endpoints(), (Strings{"a 1 active", "b 1 active", "c 1 active"}));
+  EXPECT_TRUE(View().overridden);
+  // Other options, the same list: the RPC's list stays.
+  config.clusters[0].pending_calls_max = 7;
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_EQ(Endpoints().size(), 3u);
+  EXPECT_TRUE(View().overridden);
+  // Another list: the configuration wins.
+  Configure({{"a", "10.0.0.1:1"}, {"z", "10.0.0.7:1"}});
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_EQ(Endpoints(), (Strings{"a 1 active", "z 1 active"}));
+  EXPECT_FALSE(View().overridden);
+}
+
+TEST_F(ClustersTest, AReloadWithoutChangesKeepsEndpointsAndVersions) {
+  Init();
+  std::shared_ptr<upstream::Endpoint> a = Endpoint(0);
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_EQ(Endpoint(0), a);
+  EXPECT_EQ(View().version, 1u);
+  Configure({{"a", "10.0.0.1:1"}, {"n", "10.0.0.5:1"}});
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_EQ(Endpoint(0), a);  // the same options but for the list: its connections stay
+  EXPECT_EQ(View().version, 2u);
+}
+
+TEST_F(ClustersTest, AReloadThatFailsChangesNothing) {
+  Init();
+  const config::Config good = config;
+  Configure({{"z", "10.0.0.7:1"}});
+  config.access_log = {proxy::AccessLogOptions::Format::kText, "/nonexistent/folder/log"};
+  EXPECT_FALSE(clusters->Apply(config).ok());
+  EXPECT_EQ(Published(), (Strings{"a", "b"}));
+  config = good;
+  config.routes[0].cluster = "nope";
+  EXPECT_FALSE(clusters->Apply(config).ok());
+  EXPECT_EQ(Published(), (Strings{"a", "b"}));
+}
+
+TEST_F(ClustersTest, ChangesAreRestoredFromTheStateFileUnlessTheConfiguredListHasChanged) {
+  integration::TempDir dir;
+  config.state_file = dir.File("state");
+  {
+    Clusters earlier(registry, 1);
+    ASSERT_TRUE(earlier.Init(config).ok());
+    ASSERT_TRUE(
+        earlier.Change(Change(Kind::kReplace, {{"x", "10.0.0.9:1", 3}, {"y", "10.0.0.8:1", 1}})).ok());
+    ASSERT_TRUE(earlier.Change(Change(Kind::kDrain, {{"y", "", 1}})).ok());
+  }
+  Init();
+  EXPECT_EQ(Endpoints(), (Strings{"x 3 active", "y 1 draining"}));
+  EXPECT_TRUE(View().overridden);
+  EXPECT_FALSE((*clusters->List("other"))[0].overridden);
+  Configure({{"a", "10.0.0.1:1"}});
+  Clusters later(registry, 1);
+  ASSERT_TRUE(later.Init(config).ok());
+  EXPECT_EQ((*later.List("c"))[0].endpoints[0].name, "a");
+  EXPECT_FALSE((*later.List("c"))[0].overridden);
+}
+
+TEST_F(ClustersTest, AStateFileThatCannotBeReadStopsTheStart) {
+  integration::TempDir dir;
+  config.state_file = dir.Write("state", "clusters: [");
+  Clusters broken(registry, 1);
+  EXPECT_FALSE(broken.Init(config).ok());
+}
+
+TEST_F(ClustersTest, AChangeThatCannotBeSavedChangesNothing) {
+  integration::TempDir dir;
+  config.state_file = dir.File("gone/state");
+  Init();
+  auto result = clusters->Change(Change(Kind::kDrain, {{"a", "", 1}}));
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.error().kind, ErrorKind::kIo);
+  EXPECT_EQ(View().version, 1u);
+  EXPECT_EQ(Endpoints(), (Strings{"a 1 active", "b 1 active"}));
+}
+
+TEST_F(ClustersTest, EndpointsThatLeaveAreMarkedAndDrainedOnTheirWorkers) {
+  Init();
+  std::shared_ptr<upstream::Endpoint> a = clusters->snapshots().Read(
+      0, [](const proxy::SnapshotPointers& p) { return p.For(0)->clusters[0]->endpoints[0].endpoint; });
+  upstream::EndpointPool* pool = context->pools.Get(a);
+  pool->BeginCall();
+  ASSERT_TRUE(clusters->Change(Change(Kind::kRemove, {{"a", "", 1}})).ok());
+  EXPECT_TRUE(a->removed());
+  EXPECT_TRUE(pool->Usable());  // the worker has not heard yet
+  time.Run();
+  EXPECT_FALSE(pool->Usable());
+  EXPECT_EQ(Endpoints(), (Strings{"b 1 active", "a 1 removed"}));  // visible while it has calls
+  pool->EndCall();
+  time.Run();
+  EXPECT_EQ(a->pool(0), nullptr);
+  EXPECT_EQ(Endpoints(), (Strings{"b 1 active"}));
+}
+
+TEST_F(ClustersTest, AClusterThatLeavesTheConfigurationTakesItsEndpointsAlong) {
+  Init();
+  std::shared_ptr<upstream::Endpoint> a = clusters->snapshots().Read(
+      0, [](const proxy::SnapshotPointers& p) { return p.For(0)->clusters[0]->endpoints[0].endpoint; });
+  config.routes[0].cluster = "other";
+  config.clusters.erase(config.clusters.begin());
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_TRUE(a->removed());
+  EXPECT_EQ(clusters->List("c").error().kind, ErrorKind::kNotFound);
+}
+
+}  // namespace
+}  // namespace sluice::server
