@@ -68,6 +68,18 @@ void Connection::Close(ErrorCode code, std::string_view why) {
   LastWord(why);
 }
 
+void Connection::CloseNow(std::string_view why) {
+  if (state_ == State::kClosed) return;
+  session_.GoawayNow(ErrorCode::kNoError, why);
+  last_word_ = true;
+  if (!write_waiting_ && !write_failed_) Write();
+  state_ = State::kClosed;
+  context_.worker.timers().Disarm(*this);
+  runtime::TurnHook::Unlink();
+  transport_->Close();
+  session_.TransportClosed(why, /*output_lost=*/true);
+}
+
 // Nothing is sent after what is in output() now.
 void Connection::LastWord(std::string_view why) {
   if (last_word_) return;

@@ -98,6 +98,8 @@ class Connection final : private SessionEvents, private net::IoEvents, private r
   void Drain();
   // GOAWAY with the code, what is in the output is written as far as it goes at once, then closed.
   void Close(ErrorCode code, std::string_view why);
+  // Ends at once: GOAWAY and what is in the output are offered to the socket once. No OnClosed.
+  void CloseNow(std::string_view why);
   bool closed() const { return state_ == State::kClosed; }
 
  private:

@@ -23,8 +23,8 @@ using base::MakeError;
 
 // Sockets accepted in one go, so that a storm of connections leaves room for calls.
 constexpr int kAcceptsPerTurn = 64;
-// Pause when the process or the machine has no descriptor or memory left for a connection.
-constexpr std::chrono::milliseconds kExhaustedPause{100};
+// Pause when the owner admits no more, or the process has no descriptor or memory left for a connection.
+constexpr std::chrono::milliseconds kPause{100};
 
 base::Error IoError(const std::string& what, const Address& address) {
   return MakeError(ErrorKind::kIo, what + " " + address.ToString() + ": " + std::strerror(errno));
@@ -88,11 +88,19 @@ int ListenSocket::Release() { return std::exchange(fd_, -1); }
 
 // Shared with the pending wait, which may complete after the Acceptor is gone.
 struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_from_this<Impl> {
-  Impl(runtime::Worker& w, ListenSocket socket, OnAccept callback)
-      : worker(w), address(socket.address()), descriptor(w.io(), socket.Release()), on_accept(std::move(callback)) {}
+  Impl(runtime::Worker& w, ListenSocket socket, OnAccept callback, Admit asked)
+      : worker(w), address(socket.address()), descriptor(w.io()), on_accept(std::move(callback)), admit(std::move(asked)) {
+    boost::system::error_code error;
+    int fd = socket.Release();
+    if (descriptor.assign(fd, error); error) {
+      SLUICE_LOG_ERROR("listener {}: cannot watch the socket: {}", address.ToString(), error.message());
+      ::close(fd);
+      closed = true;
+    }
+  }
 
   void Wait() {
-    if (closed || paused || waiting) return;
+    if (closed || waiting) return;
     waiting = true;
     descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_read,
                           [self = shared_from_this()](const boost::system::error_code& error) {
@@ -102,7 +110,8 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
   }
 
   void Accept() {
-    for (int i = 0; i < kAcceptsPerTurn && !paused && !closed; ++i) {
+    for (int i = 0; i < kAcceptsPerTurn && !closed; ++i) {
+      if (admit && !admit()) return Pause();
       SocketAddress peer;
       peer.length = sizeof(peer.storage);
       int fd = ::accept4(descriptor.native_handle(), reinterpret_cast<sockaddr*>(&peer.storage), &peer.length,
@@ -115,14 +124,15 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
       if (error == EINTR || error == ECONNABORTED) continue;
       if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) {
         SLUICE_LOG_WARN("listener {}: cannot accept: {}; trying again in {} ms", address.ToString(), std::strerror(error),
-                        kExhaustedPause.count());
-        worker.timers().Arm(*this, worker.now() + kExhaustedPause);
-        return;
+                        kPause.count());
+        return Pause();
       }
       break;  // EAGAIN, or the peer's trouble: wait for the next
     }
     Wait();
   }
+
+  void Pause() { worker.timers().Arm(*this, worker.now() + kPause); }
 
   void OnTimer(base::TimePoint) override {
     auto self = shared_from_this();  // a callback may destroy the Acceptor
@@ -140,19 +150,15 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
   Address address;
   boost::asio::posix::stream_descriptor descriptor;
   OnAccept on_accept;
-  bool waiting = false, paused = false, closed = false;
+  Admit admit;
+  bool waiting = false, closed = false;
 };
 
-Acceptor::Acceptor(runtime::Worker& worker, ListenSocket socket, OnAccept on_accept)
-    : impl_(std::make_shared<Impl>(worker, std::move(socket), std::move(on_accept))) {
+Acceptor::Acceptor(runtime::Worker& worker, ListenSocket socket, OnAccept on_accept, Admit admit)
+    : impl_(std::make_shared<Impl>(worker, std::move(socket), std::move(on_accept), std::move(admit))) {
   impl_->Wait();
 }
 
 Acceptor::~Acceptor() { impl_->Close(); }
-void Acceptor::Pause() { impl_->paused = true; }
-void Acceptor::Resume() {
-  impl_->paused = false;
-  impl_->Wait();
-}
 
 }  // namespace sluice::net

@@ -43,13 +43,12 @@ class Acceptor {
   // Called on the acceptor's worker with a connected, non-blocking socket, which the callee owns.
   using OnAccept = std::function<void(int fd, std::string peer_name)>;
 
-  // Make, use and destroy on `worker`.
-  Acceptor(runtime::Worker& worker, ListenSocket socket, OnAccept on_accept);
-  ~Acceptor();
+  // Asked before each: false leaves connections in the kernel's queue for a while (kPause), then it is asked again.
+  using Admit = std::function<bool()>;
 
-  // Stops taking connections (they wait in the kernel's queue) until Resume.
-  void Pause();
-  void Resume();
+  // Make, use and destroy on `worker`.
+  Acceptor(runtime::Worker& worker, ListenSocket socket, OnAccept on_accept, Admit admit = nullptr);
+  ~Acceptor();
 
  private:
   struct Impl;

@@ -62,7 +62,14 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
         ::close(fd);
         continue;
       }
-      descriptor.emplace(worker.io(), fd);
+      boost::system::error_code failed;
+      descriptor.emplace(worker.io());
+      if (descriptor->assign(fd, failed); failed) {
+        error = MakeError(ErrorKind::kConnectFailed, "cannot watch a socket: " + failed.message());
+        descriptor.reset();
+        ::close(fd);
+        continue;
+      }
       descriptor->async_wait(boost::asio::posix::stream_descriptor::wait_write,
                              [self = shared_from_this()](const boost::system::error_code& ec) {
                                if (!self->done && ec != boost::asio::error::operation_aborted) self->Finished();
@@ -84,7 +91,9 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
 
   void Connected(int fd) {
     descriptor.reset();
-    Done(MakeSocketStream(worker, fd, address.ToString()));
+    auto stream = MakeSocketStream(worker, fd, address.ToString());
+    if (stream == nullptr) return Done(MakeError(ErrorKind::kConnectFailed, "cannot watch a socket"));
+    Done(std::move(stream));
   }
 
   void OnTimer(base::TimePoint) override {

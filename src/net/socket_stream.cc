@@ -19,7 +19,7 @@ namespace {
 // What a pending wait needs after the stream may be gone: the descriptor, who listens, and storage for Asio's operation.
 // Counted by hand: the stream holds one reference and each pending wait one. One worker only, so the count is plain.
 struct Shared {
-  explicit Shared(boost::asio::io_context& io, int fd) : descriptor(io, fd) {}
+  explicit Shared(boost::asio::io_context& io) : descriptor(io) {}
 
   boost::asio::posix::stream_descriptor descriptor;
   IoEvents* reader = nullptr;  // null: nobody waits, or the stream was closed
@@ -97,8 +97,12 @@ struct WaitHandler {
 
 class SocketStream final : public Stream {
  public:
-  SocketStream(runtime::Worker& worker, int fd, std::string peer_name)
-      : fd_(fd), shared_(new Shared(worker.io(), fd)), peer_name_(std::move(peer_name)) {}
+  SocketStream(runtime::Worker& worker, int fd, std::string peer_name, boost::system::error_code& error)
+      : fd_(fd), shared_(new Shared(worker.io())), peer_name_(std::move(peer_name)) {
+    if (shared_->descriptor.assign(fd, error); !error) return;
+    ::close(fd);
+    fd_ = -1;
+  }
   ~SocketStream() override {
     Close();
     shared_->Unref();
@@ -170,7 +174,10 @@ class SocketStream final : public Stream {
 std::unique_ptr<Stream> MakeSocketStream(runtime::Worker& worker, int fd, std::string peer_name) {
   int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // fails harmlessly on a Unix socket
-  return std::make_unique<SocketStream>(worker, fd, std::move(peer_name));
+  boost::system::error_code error;
+  auto stream = std::make_unique<SocketStream>(worker, fd, std::move(peer_name), error);
+  if (error) return nullptr;
+  return stream;
 }
 
 }  // namespace sluice::net

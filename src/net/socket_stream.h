@@ -10,6 +10,7 @@
 namespace sluice::net {
 
 // Takes over the connected, non-blocking socket `fd`. Call on `worker`. TCP gets TCP_NODELAY: batching is ours to do.
+// Null, and `fd` closed, if the reactor cannot watch one more descriptor.
 std::unique_ptr<Stream> MakeSocketStream(runtime::Worker& worker, int fd, std::string peer_name);
 
 }  // namespace sluice::net

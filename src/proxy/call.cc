@@ -15,28 +15,33 @@ using http2::ErrorCode;
 using http2::ResetCause;
 using http2::Token;
 
-http2::StreamEvents& Call::Start(WorkerContext& context, http2::StreamIo& downstream, std::string_view peer_name,
-                                 uint64_t peer_hash, http2::HeaderList request, bool end_stream) {
-  std::unique_ptr<Call> call(new Call(context, downstream, peer_name, peer_hash, std::move(request), end_stream));
-  http2::StreamEvents& events = call->from_downstream_;
-  context.worker().runtime().SpawnOn(context.worker(), Run(std::move(call)));
-  return events;
+http2::StreamEvents* Call::Start(WorkerContext& context, http2::StreamIo& downstream, ClientPtr client,
+                                 http2::HeaderList request, bool end_stream) {
+  std::unique_ptr<Call> call(new Call(context, downstream, std::move(client), std::move(request), end_stream));
+  http2::StreamEvents* events = &call->from_downstream_;
+  // Refused while stopping: the call is destroyed and has released its stream.
+  return context.worker().runtime().SpawnOn(context.worker(), Run(std::move(call))) ? events : nullptr;
 }
 
-Call::Call(WorkerContext& context, http2::StreamIo& downstream, std::string_view peer_name, uint64_t peer_hash,
-           http2::HeaderList request, bool end_stream)
+Call::Call(WorkerContext& context, http2::StreamIo& downstream, ClientPtr client, http2::HeaderList request, bool end_stream)
     : context_(context),
       downstream_(&downstream),
       request_(std::move(request)),
       request_ended_(end_stream),
-      peer_hash_(peer_hash),
-      snapshot_(context.snapshots.Read(context.index(), [&](const SnapshotPointers& p) { return p.For(context.index()); })),
+      client_(std::move(client)),
       started_(context.worker().now()) {
+  context_.calls.PushBack(*this);
   context_.metrics.calls_in_flight->Add(context_.index(), 1);
-  if (snapshot_->access_log->enabled() || snapshot_->forwarding.x_forwarded) peer_ = peer_name;
+  ReadSnapshot();
   const http2::Field* type = request_.Find(Token::kContentType);
   is_grpc_ = type != nullptr && type->value().starts_with("application/grpc");
   ReadTimeout();
+}
+
+void Call::ReadSnapshot() {
+  SnapshotRef now = context_.snapshots.Read(context_.index(), [this](const SnapshotPointers& p) { return p.For(context_.index()); });
+  snapshot_ = std::move(now.snapshot);
+  config_ = std::move(now.config);
 }
 
 Call::~Call() {
@@ -74,11 +79,8 @@ void Call::ReadTimeout() {
 
 void Call::Route() {
   if (end_) return;
-  if (attempts_ > 0) {
-    // Another attempt goes by the configuration and the list of now.
-    snapshot_ = context_.snapshots.Read(context_.index(), [&](const SnapshotPointers& p) { return p.For(context_.index()); });
-  }
-  route_ = snapshot_->routes->Match(request_);
+  if (attempts_ > 0) ReadSnapshot();  // another attempt goes by the configuration and the list of now
+  route_ = config_->routes.Match(request_);
   if (route_ == nullptr) {
     const http2::Field* path = request_.Find(Token::kPath);
     return Fail(ErrorKind::kNoRoute, "no route for " + std::string(path != nullptr ? path->value() : "a request without path"));
@@ -96,12 +98,12 @@ uint64_t Call::HashKey() const {
   const HashBy& by = route_->options.hash_by;
   switch (by.kind) {
     case HashBy::Kind::kRandom: break;
-    case HashBy::Kind::kPeer: return base::Hash64(peer_hash_, snapshot_->hash_seed);
+    case HashBy::Kind::kPeer: return base::Hash64(client_->peer_hash, config_->hash_seed);
     case HashBy::Kind::kMethod:
-      if (const http2::Field* path = request_.Find(Token::kPath)) return base::Hash64(path->value(), snapshot_->hash_seed);
+      if (const http2::Field* path = request_.Find(Token::kPath)) return base::Hash64(path->value(), config_->hash_seed);
       break;
     case HashBy::Kind::kMetadata:
-      if (const http2::Field* field = request_.Find(by.metadata)) return base::Hash64(field->value(), snapshot_->hash_seed);
+      if (const http2::Field* field = request_.Find(by.metadata)) return base::Hash64(field->value(), config_->hash_seed);
       break;
   }
   return context_.worker().random().Next();
@@ -136,10 +138,11 @@ void Call::Pick() {
                                             (cluster_->endpoints.empty() ? "the list is empty" : "all are in back-off or draining"));
   }
   const std::shared_ptr<upstream::Endpoint>& endpoint = cluster_->endpoints[index].endpoint;
-  pool_ = context_.pools.Get(endpoint);
+  pool_ = context_.pools.Get(endpoint, cluster_->options);
   SLUICE_CHECK(pool_ != nullptr);
   pool_->BeginCall();
   tried_now_ = endpoint.get();
+  if (config_->access_log->enabled()) endpoint_name_ = endpoint->name();
   ++attempts_;
 }
 
@@ -156,59 +159,12 @@ void Call::OnConnection(http2::Connection& connection) { OpenOn(connection); }
 
 void Call::OnNoConnection(const base::Error& error) { FailAttempt(error); }
 
-void Call::OnTimer(base::TimePoint) { Fail(ErrorKind::kDeadlineExceeded, "the call's deadline passed"); }
-
-// The upstream gets the time that remains.
-void Call::PrepareRequest() {
-  if (deadline_ != base::kNever) {
-    request_.Set(Token::kGrpcTimeout, "grpc-timeout", FormatGrpcTimeout(deadline_ - context_.worker().now()).view());
-  }
-  if (std::exchange(forwarded_, true)) return;  // not by attempts: the first may not have come to here
-  const ForwardingOptions& forwarding = snapshot_->forwarding;
-  if (forwarding.x_forwarded) {
-    // The peer without its port, behind what proxies before us have written.
-    std::string_view peer = peer_;
-    if (!peer.starts_with("unix:")) peer = peer.substr(0, peer.rfind(':'));
-    const http2::Field* before = request_.Find(Token::kXForwardedFor);
-    std::string value = before != nullptr ? std::string(before->value()) + ", " : std::string();
-    value += peer;
-    request_.Set(Token::kXForwardedFor, "x-forwarded-for", value);
-    if (request_.Find(Token::kXForwardedProto) == nullptr) request_.Add("x-forwarded-proto", "http");
-    const http2::Field* authority = request_.Find(Token::kAuthority);
-    if (authority != nullptr && request_.Find(Token::kXForwardedHost) == nullptr) {
-      request_.Add("x-forwarded-host", authority->value());
-    }
-  }
-  if (forwarding.via) request_.Add("via", "2 sluice");
-}
-
-void Call::OpenOn(http2::Connection& connection) {
-  PrepareRequest();
-  bool end = request_ended_ && body_.all_sent() && !request_trailers_;
-  upstream_ = connection.Open(request_, end, from_upstream_);
-  if (upstream_ == nullptr) {
-    return FailAttempt(base::MakeError(ErrorKind::kUpstreamRefused, "the connection took no more streams", ErrorSource::kUpstream));
-  }
-  upstream_end_sent_ = end;
-  opened_ = context_.worker().now();
-  SendBody();
-}
-
-void Call::SendBody() {
-  if (upstream_ == nullptr || upstream_end_sent_) return;
-  while (!body_.all_sent()) {
-    base::Slice part = body_.TakeUnsent();
-    bool last = body_.all_sent() && request_ended_ && !request_trailers_;
-    if (last) upstream_end_sent_ = true;
-    upstream_->SendData(std::move(part), last);
-  }
-  if (!request_ended_ || upstream_end_sent_) return;
-  upstream_end_sent_ = true;
-  if (request_trailers_) {
-    upstream_->SendHeaders(*request_trailers_, true);
-  } else {
-    upstream_->SendData(base::Slice(), true);
-  }
+// A response that is complete, though not passed on yet, is not late. Else the attempt ends here and now: no call
+// starts after its deadline.
+void Call::OnTimer(base::TimePoint) {
+  if (response_ended_) return;
+  Fail(ErrorKind::kDeadlineExceeded, "the call's deadline passed");
+  EndAttempt();
 }
 
 // Only what was certainly not processed is tried again, and only while all of the request is still here.
@@ -230,8 +186,10 @@ bool Call::MayRetry() {
 
 void Call::ForwardResponse() {
   body_.StopKeeping();
+  snapshot_.reset();
+  cluster_ = nullptr;
   answered_ = context_.worker().now();
-  if (snapshot_->forwarding.via) response_.Add("via", "2 sluice");
+  if (config_->forwarding.via) response_.Add("via", "2 sluice");
   // A response that is one header block goes as one (EndResponse), unless it must be mended there.
   if (downstream_ == nullptr || (response_ended_ && pending_response_.empty() && !trailers_received_)) return;
   response_forwarded_ = true;
@@ -286,7 +244,7 @@ void Call::Finish() {
     route_->metrics.calls[static_cast<size_t>(status_)]->Add(w);
     route_->metrics.duration->Observe(w, static_cast<uint64_t>(total.count()));
   }
-  if (snapshot_->access_log->enabled()) WriteAccessLog(total);
+  if (config_->access_log->enabled()) WriteAccessLog(total);
 }
 
 void Call::WriteAccessLog(base::Nanos total) {
@@ -295,14 +253,14 @@ void Call::WriteAccessLog(base::Nanos total) {
     return field != nullptr ? field->value() : std::string_view();
   };
   CallRecord record;
-  record.peer = peer_;
+  record.peer = client_->peer_name;
   record.authority = value(Token::kAuthority);
   record.path = value(Token::kPath);
   if (route_ != nullptr) {
     record.route = route_->options.name;
-    record.cluster = cluster_->name();
+    record.cluster = route_->options.cluster;
   }
-  if (tried_now_ != nullptr) record.endpoint = tried_now_->name();
+  record.endpoint = endpoint_name_;
   record.status = status_;
   if (cause_) {
     record.cause = base::Reason(cause_->kind);
@@ -314,7 +272,7 @@ void Call::WriteAccessLog(base::Nanos total) {
   if (opened_ != base::TimePoint{}) record.to_upstream = opened_ - started_;
   if (answered_ != base::TimePoint{}) record.to_response = answered_ - started_;
   record.total = total;
-  snapshot_->access_log->Write(record);
+  config_->access_log->Write(record);
 }
 
 // Lets go of the upstream's side, in whatever state it is.
@@ -339,95 +297,6 @@ void Call::FailAttempt(base::Error error) {
   EndAttempt();
   attempt_error_ = std::move(error);
   event_.Set();
-}
-
-void Call::FromDownstream::OnHeaders(http2::HeaderList fields, bool) {
-  call.request_trailers_ = std::move(fields);
-  call.request_ended_ = true;
-  call.SendBody();
-}
-
-void Call::FromDownstream::OnData(base::Slice bytes, bool end_stream) {
-  call.request_ended_ = end_stream;
-  call.body_.Append(std::move(bytes));
-  call.SendBody();
-}
-
-void Call::FromDownstream::OnReset(ErrorCode, ResetCause cause) {
-  call.ReleaseDownstream();
-  call.Fail(ErrorKind::kCancelled, cause == ResetCause::kPeerReset ? "cancelled by the client" : "the client's connection ended",
-            ErrorSource::kDownstream);
-  call.EndAttempt();
-}
-
-void Call::FromDownstream::OnSent(size_t bytes) {
-  if (call.upstream_ != nullptr) call.upstream_->Consume(bytes);
-}
-
-void Call::FromUpstream::OnHeaders(http2::HeaderList fields, bool end_stream) {
-  if (!call.response_begun_) {
-    // 1xx says nothing to a gRPC client (RFC 9113 8.1): the final response follows.
-    const http2::Field* status = fields.Find(Token::kStatus);
-    if (status != nullptr && status->value().starts_with('1')) return;
-    call.response_ = std::move(fields);
-    call.response_begun_ = true;
-  } else {
-    call.trailers_ = std::move(fields);
-    call.trailers_received_ = true;
-  }
-  if (end_stream) {
-    call.response_ended_ = true;
-    call.EndAttempt();
-  }
-  call.event_.Set();
-}
-
-void Call::FromUpstream::OnData(base::Slice bytes, bool end_stream) {
-  call.response_bytes_ += bytes.size();
-  if (!bytes.empty()) {
-    if (call.response_forwarded_ && call.downstream_ != nullptr) {
-      call.downstream_->SendData(std::move(bytes), false);
-    } else {
-      call.pending_response_.push_back(std::move(bytes));
-    }
-  }
-  if (!end_stream) return;
-  call.response_ended_ = true;
-  call.EndAttempt();
-  call.event_.Set();
-}
-
-void Call::FromUpstream::OnReset(ErrorCode code, ResetCause cause) {
-  std::string where = " of endpoint " + call.pool_->endpoint().name();
-  base::Error error;
-  switch (cause) {
-    case ResetCause::kRefused:
-      error = base::MakeError(ErrorKind::kUpstreamRefused, "the stream was refused by the connection" + where);
-      break;
-    case ResetCause::kConnectionLost:
-      error = base::MakeError(ErrorKind::kConnectionLost, "the connection" + where + " was lost");
-      break;
-    case ResetCause::kProtocolError:
-      error = base::MakeError(ErrorKind::kUpstreamProtocol, "the response" + where + " broke HTTP/2: " + std::string(ToString(code)));
-      break;
-    case ResetCause::kPeerReset:
-      ErrorKind kind = code == ErrorCode::kCancel            ? ErrorKind::kUpstreamCancelled
-                       : code == ErrorCode::kEnhanceYourCalm ? ErrorKind::kUpstreamOverloaded
-                                                             : ErrorKind::kUpstreamReset;
-      error = base::MakeError(kind, "the stream was reset by the connection" + where + ": " + std::string(ToString(code)));
-      break;
-  }
-  error.source = ErrorSource::kUpstream;
-  call.FailAttempt(std::move(error));
-}
-
-// Bytes sent again after a retry were given back to the client's window the first time.
-void Call::FromUpstream::OnSent(size_t bytes) {
-  call.attempt_sent_ += bytes;
-  if (call.attempt_sent_ <= call.credited_) return;
-  size_t fresh = call.attempt_sent_ - call.credited_;
-  call.credited_ = call.attempt_sent_;
-  if (call.downstream_ != nullptr) call.downstream_->Consume(fresh);
 }
 
 }  // namespace sluice::proxy

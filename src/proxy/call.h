@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "http2/session.h"
 #include "proxy/body.h"
+#include "proxy/client.h"
 #include "proxy/grpc_status.h"
 #include "proxy/worker_context.h"
 #include "runtime/frame_pool.h"
@@ -25,15 +26,19 @@
 
 namespace sluice::proxy {
 
-class Call final : private upstream::EndpointPool::Waiter, private runtime::Timer {
+class Call final : public base::ListNode<Call>, private upstream::EndpointPool::Waiter, private runtime::Timer {
  public:
-  // From SessionEvents::OnRequest. `peer_name` is copied only if it is needed.
-  static http2::StreamEvents& Start(WorkerContext& context, http2::StreamIo& downstream, std::string_view peer_name,
-                                    uint64_t peer_hash, http2::HeaderList request, bool end_stream);
+  // From SessionEvents::OnRequest. Null, with the stream released, if the process is stopping.
+  static http2::StreamEvents* Start(WorkerContext& context, http2::StreamIo& downstream, ClientPtr client,
+                                    http2::HeaderList request, bool end_stream);
 
   static void* operator new(size_t bytes) { return runtime::AllocateFrame(bytes); }
   static void operator delete(void* memory, size_t bytes) { runtime::FreeFrame(memory, bytes); }
   ~Call();
+
+  // The proxy is stopping: the call ends with a status that says so. Its task must run once more before the
+  // connections go.
+  void EndForShutdown() { Fail(base::ErrorKind::kDraining, "the proxy is stopping"); }
 
  private:
   // The two sides' events, by name.
@@ -58,8 +63,7 @@ class Call final : private upstream::EndpointPool::Waiter, private runtime::Time
   // but all of them together are bounded.
   static constexpr uint32_t kAttemptsEver = 32;
 
-  Call(WorkerContext& context, http2::StreamIo& downstream, std::string_view peer_name, uint64_t peer_hash,
-       http2::HeaderList request, bool end_stream);
+  Call(WorkerContext& context, http2::StreamIo& downstream, ClientPtr client, http2::HeaderList request, bool end_stream);
   static runtime::Task<void> Run(std::unique_ptr<Call> self);
 
   // The steps of Run. Each sets end_ when the call is over.
@@ -78,6 +82,8 @@ class Call final : private upstream::EndpointPool::Waiter, private runtime::Time
   void OpenOn(http2::Connection& connection);
   void SendBody();
   void EndAttempt();
+  void ReadSnapshot();
+  void AddForwardedFor();
   void WriteAccessLog(base::Nanos total);
   void ReleaseDownstream();
   void Fail(base::ErrorKind kind, std::string detail, base::ErrorSource source = base::ErrorSource::kProxy);
@@ -101,14 +107,15 @@ class Call final : private upstream::EndpointPool::Waiter, private runtime::Time
   bool upstream_end_sent_ = false;
   bool is_grpc_ = false;
   bool forwarded_ = false;  // the request has the fields that forwarding adds
-  std::string peer_;  // only where forwarding or the access log wants it
-  const uint64_t peer_hash_;
+  const ClientPtr client_;
 
-  std::shared_ptr<const Snapshot> snapshot_;
+  std::shared_ptr<const RouteConfig> config_;
+  std::shared_ptr<const Snapshot> snapshot_;  // null once the response has begun: there is no other attempt
   const proxy::Route* route_ = nullptr;
   const upstream::ClusterState* cluster_ = nullptr;
   upstream::EndpointPool* pool_ = nullptr;  // of this attempt; BeginCall was called
   const upstream::Endpoint* tried_now_ = nullptr;  // of this attempt, or the last; kept alive by snapshot_
+  std::string endpoint_name_;                      // of the last attempt, for the access log
   absl::InlinedVector<const upstream::Endpoint*, 4> tried_;
   uint32_t attempts_ = 0, counted_attempts_ = 0;
   uint64_t attempt_sent_ = 0;  // request bytes framed in this attempt

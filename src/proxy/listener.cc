@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <optional>
 
 #include "base/hash.h"
@@ -14,8 +15,14 @@
 namespace sluice::proxy {
 namespace {
 
-std::string_view WithoutPort(std::string_view peer) {
-  return peer.substr(0, peer.starts_with("unix:") ? peer.size() : peer.rfind(':'));
+// Calls of one connection, with those that were reset and whose tasks have yet to see it. A client that resets as fast as
+// it asks (CVE-2023-44487) stays within concurrent_streams_max and would grow this without bound.
+constexpr uint32_t kCallsPerStream = 2;
+
+ClientPtr MakeClient(std::string peer_name) {
+  Client client{std::move(peer_name), 0};
+  client.peer_hash = base::Hash64(client.address());
+  return std::make_shared<const Client>(std::move(client));
 }
 
 }  // namespace
@@ -26,7 +33,8 @@ DownstreamConnection::DownstreamConnection(WorkerContext& context, std::unique_p
       open_(std::move(open)),
       connection_(context.connection, std::move(transport), http2::Role::kServer,
                   http2::ConnectionOptions{options.http2, options.keepalive, {}}, *this),
-      peer_hash_(base::Hash64(WithoutPort(connection_.peer_name()))) {
+      client_(MakeClient(connection_.peer_name())),
+      calls_max_(static_cast<long>(std::min<uint64_t>(uint64_t{kCallsPerStream} * options.http2.concurrent_streams_max, LONG_MAX))) {
   context_.metrics.downstream_connections->Add(context_.index(), 1);
   context_.metrics.downstream_connections_total->Add(context_.index());
 }
@@ -35,6 +43,7 @@ DownstreamConnection::~DownstreamConnection() {
   context_.metrics.downstream_connections->Add(context_.index(), -1);
   context_.connections.fetch_sub(1, std::memory_order_relaxed);
   open_->fetch_sub(1, std::memory_order_relaxed);
+  context_.OnDownstreamClosed();
 }
 
 void DownstreamConnection::Start() {
@@ -43,12 +52,17 @@ void DownstreamConnection::Start() {
 }
 
 void DownstreamConnection::CloseNow() {
-  connection_.session().TransportClosed("the proxy is stopping");
+  connection_.CloseNow("the proxy is stopping");
 }
 
 http2::StreamEvents* DownstreamConnection::OnRequest(http2::Connection& connection, http2::Stream& stream,
                                                      http2::HeaderList fields, bool end_stream) {
-  return &Call::Start(context_, stream, connection.peer_name(), peer_hash_, std::move(fields), end_stream);
+  if (client_.use_count() > calls_max_) {
+    stream.Reset(http2::ErrorCode::kRefusedStream);
+    stream.Release();
+    return nullptr;
+  }
+  return Call::Start(context_, stream, client_, std::move(fields), end_stream);
 }
 
 void DownstreamConnection::OnClosed(http2::Connection& connection, std::string_view why) {
@@ -56,7 +70,6 @@ void DownstreamConnection::OnClosed(http2::Connection& connection, std::string_v
   base::ListNode<DownstreamConnection>::Unlink();
   // It is on the stack now: destroy it from the inbox.
   context_.worker().Post([dead = std::shared_ptr<DownstreamConnection>(this)] {});
-  context_.OnDownstreamClosed();
 }
 
 // What the acceptor's worker uses; outlives the Listener until that worker has let it go.
@@ -64,11 +77,6 @@ struct Listener::State : std::enable_shared_from_this<State> {
   State(net::ListenSocket s, std::vector<WorkerContext*> w) : socket(std::move(s)), workers(std::move(w)) {}
 
   void OnAccept(int fd, std::string peer) {
-    if (open->load(std::memory_order_relaxed) >= options->connections_max) {
-      SLUICE_LOG_WARN("listener {}: connections_max ({}) reached, closing {}", socket_name, options->connections_max, peer);
-      ::close(fd);
-      return;
-    }
     open->fetch_add(1, std::memory_order_relaxed);
     WorkerContext* target = *std::min_element(workers.begin(), workers.end(), [](const auto* a, const auto* b) {
       return a->connections.load(std::memory_order_relaxed) < b->connections.load(std::memory_order_relaxed);
@@ -82,6 +90,11 @@ struct Listener::State : std::enable_shared_from_this<State> {
     target->worker().Post([target, owned, peer = std::move(peer), options = options, open = open] {
       if (target->closed) return;
       auto stream = net::MakeSocketStream(target->worker(), std::exchange(*owned, -1), peer);
+      if (stream == nullptr) {  // no memory left in the kernel for one more
+        open->fetch_sub(1, std::memory_order_relaxed);
+        target->connections.fetch_sub(1, std::memory_order_relaxed);
+        return target->OnDownstreamClosed();
+      }
       auto* connection = new DownstreamConnection(*target, std::move(stream), *options, open);
       target->downstream.PushBack(*connection);
       connection->Start();
@@ -89,7 +102,6 @@ struct Listener::State : std::enable_shared_from_this<State> {
   }
 
   net::ListenSocket socket;
-  std::string socket_name;
   std::vector<WorkerContext*> workers;
   std::shared_ptr<const ListenerOptions> options;  // acceptor's worker only
   std::shared_ptr<std::atomic<int64_t>> open = std::make_shared<std::atomic<int64_t>>(0);
@@ -101,7 +113,6 @@ Listener::Listener(ListenerOptions options, net::ListenSocket socket, std::vecto
       options_(std::make_shared<const ListenerOptions>(std::move(options))),
       state_(std::make_shared<State>(std::move(socket), std::move(workers))) {
   state_->options = options_;
-  state_->socket_name = address_.ToString();
 }
 
 Listener::~Listener() = default;
@@ -110,12 +121,18 @@ void Listener::Start() {
   WorkerContext* home = state_->workers.front();
   home->worker().Post([state = state_, home] {
     state->acceptor.emplace(home->worker(), std::move(state->socket),
-                            [state = state.get()](int fd, std::string peer) { state->OnAccept(fd, std::move(peer)); });
+                            [state = state.get()](int fd, std::string peer) { state->OnAccept(fd, std::move(peer)); },
+                            [state = state.get()] {
+                              return state->open->load(std::memory_order_relaxed) < state->options->connections_max;
+                            });
   });
 }
 
-void Listener::Stop() {
-  state_->workers.front()->worker().Post([state = state_] { state->acceptor.reset(); });
+void Listener::Stop(std::function<void()> done) {
+  state_->workers.front()->worker().Post([state = state_, done = std::move(done)] {
+    state->acceptor.reset();
+    if (done) done();
+  });
 }
 
 void Listener::Update(const ListenerOptions& options) {

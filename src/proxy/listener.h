@@ -2,12 +2,14 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
 #include "net/acceptor.h"
+#include "proxy/client.h"
 #include "proxy/options.h"
 #include "proxy/worker_context.h"
 
@@ -22,6 +24,7 @@ class DownstreamConnection final : public base::ListNode<DownstreamConnection>, 
   ~DownstreamConnection();
   void Start();
   void Drain() { connection_.Drain(); }
+  // GOAWAY as far as the socket takes it, and the end. Calls have been answered, or are reset.
   void CloseNow();
 
  private:
@@ -34,7 +37,8 @@ class DownstreamConnection final : public base::ListNode<DownstreamConnection>, 
   WorkerContext& context_;
   std::shared_ptr<std::atomic<int64_t>> open_;
   http2::Connection connection_;
-  uint64_t peer_hash_;  // of the peer's address without its port
+  ClientPtr client_;
+  const long calls_max_;
 };
 
 // Thread safety: made and stopped by the server's control thread; accepts on its worker.
@@ -46,8 +50,8 @@ class Listener {
 
   // Begins to accept, on the worker chosen for this listener.
   void Start();
-  // Stops accepting; connections go on. Returns at once; the socket is closed on its worker soon.
-  void Stop();
+  // Stops accepting; connections go on. Returns at once; the socket is closed on its worker, which then calls `done`.
+  void Stop(std::function<void()> done = nullptr);
   // New options for connections still to come; the address stays.
   void Update(const ListenerOptions& options);
 

@@ -16,36 +16,47 @@
 
 namespace sluice::proxy {
 
-struct Snapshot {
-  std::shared_ptr<const RouteTable> routes;
-  std::vector<std::shared_ptr<const upstream::ClusterState>> clusters;
+// What a call needs to its end. Apart from the endpoint lists, so that a call that lasts for hours does not keep the
+// rings of its time in memory.
+struct RouteConfig {
+  RouteTable routes;
   ForwardingOptions forwarding;
   std::shared_ptr<AccessLog> access_log;  // never null
   uint64_t hash_seed = 0;
 };
 
+// What it needs until its response begins.
+struct Snapshot {
+  std::shared_ptr<const RouteConfig> config;
+  std::vector<std::shared_ptr<const upstream::ClusterState>> clusters;
+};
+
+// What a call takes, counted.
+struct SnapshotRef {
+  std::shared_ptr<const Snapshot> snapshot;
+  std::shared_ptr<const RouteConfig> config;
+};
+
 class SnapshotPointers {
  public:
   SnapshotPointers() = default;
-  SnapshotPointers(std::shared_ptr<const Snapshot> snapshot, size_t workers) : main_(std::move(snapshot)) {
-    for (size_t i = 0; i < workers; ++i) {
-      // A shared_ptr whose control block holds a reference to the common one.
-      auto own = std::make_shared<OwnLine>(OwnLine{main_});
-      const Snapshot* raw = own->snapshot.get();
-      workers_.emplace_back(std::move(own), raw);
-    }
+  SnapshotPointers(const std::shared_ptr<const Snapshot>& snapshot, size_t workers) {
+    for (size_t i = 0; i < workers; ++i) workers_.push_back({OwnCount(snapshot), OwnCount(snapshot->config)});
   }
-  const std::shared_ptr<const Snapshot>& For(size_t worker) const { return workers_[worker]; }
-  const std::shared_ptr<const Snapshot>& main() const { return main_; }
+  const SnapshotRef& For(size_t worker) const { return workers_[worker]; }
 
  private:
-  // As large as two cache lines, so that no two workers' counts share one.
-  struct OwnLine {
-    std::shared_ptr<const Snapshot> snapshot;
-    char rest[128 - sizeof(std::shared_ptr<const Snapshot>)] = {};
-  };
-  std::shared_ptr<const Snapshot> main_;
-  std::vector<std::shared_ptr<const Snapshot>> workers_;
+  // A pointer with a control block of its own, which holds a reference to the common one. As large as two cache lines,
+  // so that no two workers' counts share one.
+  template <typename T>
+  static std::shared_ptr<const T> OwnCount(const std::shared_ptr<const T>& common) {
+    struct Line {
+      std::shared_ptr<const T> common;
+      char rest[128 - sizeof(std::shared_ptr<const T>)] = {};
+    };
+    return std::shared_ptr<const T>(std::make_shared<Line>(Line{common}), common.get());
+  }
+  std::vector<SnapshotRef> workers_;
 };
 
 using SnapshotData = concurrent::DoublyBufferedData<SnapshotPointers>;

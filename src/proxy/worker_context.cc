@@ -1,5 +1,6 @@
 #include "proxy/worker_context.h"
 
+#include "proxy/call.h"
 #include "proxy/listener.h"
 
 namespace sluice::proxy {
@@ -18,7 +19,7 @@ ProxyMetrics::ProxyMetrics(metrics::Registry& registry) {
 WorkerContext::WorkerContext(runtime::Worker& worker, const SnapshotData& s, ProxyMetrics& m)
     : connection{worker, {}, {}, net::Dial}, pools(connection), snapshots(s), metrics(m) {}
 
-WorkerContext::~WorkerContext() { SLUICE_CHECK(downstream.empty()); }
+WorkerContext::~WorkerContext() { SLUICE_CHECK(downstream.empty() && calls.empty()); }
 
 void WorkerContext::DrainDownstream() {
   draining = true;
@@ -27,8 +28,14 @@ void WorkerContext::DrainDownstream() {
 }
 
 void WorkerContext::OnDownstreamClosed() {
-  if (!draining || !downstream.empty() || !on_drained) return;
+  // `connections` also counts those that are on their way here from the acceptor.
+  if (!draining || connections.load(std::memory_order_relaxed) != 0 || !on_drained) return;
   std::exchange(on_drained, nullptr)();
+}
+
+void WorkerContext::EndCalls() {
+  draining = true;
+  for (Call* call = calls.front(); call != nullptr; call = calls.Next(*call)) call->EndForShutdown();
 }
 
 void WorkerContext::CloseAll() {

@@ -17,6 +17,7 @@
 
 namespace sluice::proxy {
 
+class Call;
 class DownstreamConnection;
 
 // Metrics of the whole process that the data path writes.
@@ -42,7 +43,9 @@ struct WorkerContext {
   void DrainDownstream();
   // A downstream connection has gone.
   void OnDownstreamClosed();
-  // The worker's end: closes every connection, down and up. Their calls are told and end by themselves this turn.
+  // First step of the worker's end: every call is told that it ends, and answers in this turn.
+  void EndCalls();
+  // Second step, in a later turn: closes every connection, down and up. Their calls are told and end by themselves this turn.
   void CloseAll();
 
   http2::ConnectionContext connection;
@@ -52,6 +55,7 @@ struct WorkerContext {
   base::IntrusiveList<DownstreamConnection, DownstreamConnection> downstream;
   // For the choice of a worker for a new connection: written by this worker and the acceptor's, read by the acceptor's.
   std::atomic<uint32_t> connections{0};
+  base::IntrusiveList<Call, Call> calls;  // alive; each owns itself
   // Called when the last downstream connection has gone while draining, or at once if there is none.
   std::function<void()> on_drained;
   bool draining = false;  // new connections are told to go at once

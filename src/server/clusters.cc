@@ -155,7 +155,6 @@ base::Result<Clusters::Entries> Clusters::BuildEntries(const config::Config& con
       wanted = kept->second.endpoints;
       overridden = true;
     }
-    // With the former options object the endpoints keep their connections.
     auto shared = same_options ? previous->options : std::make_shared<const upstream::ClusterOptions>(options);
     auto state = upstream::BuildClusterState(shared, wanted, previous, overridden, worker_count_, registry_);
     if (!state) return MakeError(state.error().kind, "cluster " + options.name + ": " + state.error().detail);
@@ -177,16 +176,16 @@ base::Result<std::shared_ptr<const proxy::Snapshot>> Clusters::BuildSnapshot(con
     if (it == index.end()) return MakeError(ErrorKind::kInvalidArgument, "route " + options.name + ": no cluster " + options.cluster);
     routes.push_back({options, it->second, MakeRouteMetrics(registry_, options.name, options.cluster)});
   }
-  snapshot->routes = std::make_shared<const proxy::RouteTable>(std::move(routes));
-  snapshot->forwarding = config.forwarding;
-  snapshot->hash_seed = base::Hash64(config.hash_seed);
-  if (current_ != nullptr && current_->access_log->options() == config.access_log) {
-    snapshot->access_log = current_->access_log;
+  std::shared_ptr<proxy::AccessLog> access_log;
+  if (current_ != nullptr && current_->config->access_log->options() == config.access_log) {
+    access_log = current_->config->access_log;
   } else {
-    auto log = proxy::AccessLog::Open(config.access_log);
-    if (!log) return log.error();
-    snapshot->access_log = std::move(*log);
+    auto opened = proxy::AccessLog::Open(config.access_log);
+    if (!opened) return opened.error();
+    access_log = std::move(*opened);
   }
+  snapshot->config = std::make_shared<const proxy::RouteConfig>(proxy::RouteConfig{
+      proxy::RouteTable(std::move(routes)), config.forwarding, std::move(access_log), base::Hash64(config.hash_seed)});
   return std::shared_ptr<const proxy::Snapshot>(std::move(snapshot));
 }
 
@@ -300,7 +299,7 @@ base::Result<std::vector<admin::ClusterView>> Clusters::List(std::string_view na
 
 std::shared_ptr<proxy::AccessLog> Clusters::access_log() {
   std::lock_guard lock(mutex_);
-  return current_->access_log;
+  return current_->config->access_log;
 }
 
 std::vector<std::pair<std::string, uint64_t>> Clusters::Versions() {

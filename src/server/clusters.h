@@ -28,8 +28,11 @@ class Clusters {
 
   // The first snapshot: the configuration, with what the state file keeps of earlier changes. Once, before workers run.
   base::Status Init(const config::Config& config);
-  // The workers to tell of endpoints that leave; set once, before Apply and Change.
-  void SetWorkers(std::vector<proxy::WorkerContext*> workers) { workers_ = std::move(workers); }
+  // The workers to tell of endpoints that leave: set before Apply and Change, and to none before they are destroyed.
+  void SetWorkers(std::vector<proxy::WorkerContext*> workers) {
+    std::lock_guard lock(mutex_);
+    workers_ = std::move(workers);
+  }
 
   // A reload. Lists changed by RPC stay, unless the configuration's list of that cluster has changed. On an error
   // (access log, state file) nothing has changed.
@@ -57,11 +60,11 @@ class Clusters {
 
   metrics::Registry& registry_;
   const uint32_t worker_count_;
-  std::vector<proxy::WorkerContext*> workers_;
   proxy::SnapshotData snapshots_;
 
   std::mutex mutex_;
   // All below: under mutex_.
+  std::vector<proxy::WorkerContext*> workers_;
   std::string state_file_;
   Entries entries_;
   std::shared_ptr<const proxy::Snapshot> current_;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <latch>
 
 #include "admin/admin_server.h"
@@ -22,7 +23,14 @@ using std::chrono::milliseconds;
 
 base::Result<std::unique_ptr<Server>> Server::Start(config::Config config, ServerOptions options) {
   std::unique_ptr<Server> server(new Server(std::move(config), std::move(options)));
-  if (auto status = server->Init(); !status) return status.error();  // the destructor takes down what is up
+  base::Status status = server->Init();
+  {
+    std::lock_guard lock(server->life_mutex_);
+    server->started_all_ = true;
+    server->ready_ = status.ok() && !server->draining_ && !server->stop_;
+    server->life_changed_.notify_all();
+  }
+  if (!status) return status.error();  // the destructor takes down what is up
   return server;
 }
 
@@ -69,8 +77,6 @@ base::Status Server::Init() {
     if (!http) return http.error();
     http_ = std::move(*http);
   }
-  std::lock_guard lock(life_mutex_);
-  ready_ = !draining_ && !stop_;
   return base::Ok();
 }
 
@@ -140,18 +146,30 @@ void Server::Drain(std::optional<milliseconds> timeout) {
   {
     std::lock_guard lock(reload_mutex_);
     limit = timeout.value_or(config_.drain_timeout);
+    {
+      std::lock_guard life(life_mutex_);
+      if (draining_ || stop_) return;
+      ready_ = false;
+      draining_ = true;
+      workers_to_drain_ = workers_.size();
+      drain_deadline_ = std::chrono::steady_clock::now() + limit;
+    }
+    leaving_ = true;
     // New connections are refused by the kernel from here on; a balancer in front has seen "not ready" or sees this.
-    for (auto& listener : listeners_) listener->Stop();
-  }
-  {
-    std::lock_guard lock(life_mutex_);
-    if (draining_ || stop_) return;
-    ready_ = false;
-    draining_ = true;
-    workers_to_drain_ = workers_.size();
-    drain_deadline_ = std::chrono::steady_clock::now() + limit;
+    // Workers drain when the last listener has stopped, so that no connection comes behind their back.
+    auto left = std::make_shared<std::atomic<size_t>>(listeners_.size() + 1);
+    auto stopped = [this, left] {
+      if (left->fetch_sub(1, std::memory_order_acq_rel) == 1) DrainWorkers();
+    };
+    for (auto& listener : listeners_) listener->Stop(stopped);
+    stopped();
   }
   SLUICE_LOG_INFO("draining, for {} ms at most", limit.count());
+  life_changed_.notify_all();
+}
+
+// From any thread, a worker's too.
+void Server::DrainWorkers() {
   for (auto& context : workers_) {
     context->worker().Post([this, context = context.get()] {
       context->on_drained = [this] {
@@ -162,7 +180,6 @@ void Server::Drain(std::optional<milliseconds> timeout) {
       context->DrainDownstream();
     });
   }
-  life_changed_.notify_all();
 }
 
 void Server::Stop() {
@@ -180,7 +197,7 @@ bool Server::WaitStopped(milliseconds timeout) {
 void Server::ControlMain() {
   {
     std::unique_lock lock(life_mutex_);
-    life_changed_.wait(lock, [this] { return stop_ || draining_; });
+    life_changed_.wait(lock, [this] { return started_all_ && (stop_ || draining_); });
     if (!stop_) {
       bool done = life_changed_.wait_until(lock, drain_deadline_, [this] { return stop_ || workers_to_drain_ == 0; });
       SLUICE_LOG_INFO("{}", !done ? "drain timeout: stopping" : stop_ ? "told to stop now" : "drained: stopping");
@@ -193,6 +210,18 @@ void Server::ControlMain() {
   life_changed_.notify_all();
 }
 
+// Runs `fn` on each worker and returns when all have.
+void Server::OnEveryWorker(const std::function<void(proxy::WorkerContext&)>& fn) {
+  std::latch done(static_cast<std::ptrdiff_t>(workers_.size()));
+  for (auto& context : workers_) {
+    context->worker().Post([&fn, &done, context = context.get()] {
+      fn(*context);
+      done.count_down();
+    });
+  }
+  done.wait();
+}
+
 // See the head of server.h for the order.
 void Server::TearDown() {
   if (admin_ != nullptr) admin_->Shutdown(milliseconds(1000));
@@ -200,22 +229,18 @@ void Server::TearDown() {
   http_.reset();
   {
     std::lock_guard lock(reload_mutex_);
+    leaving_ = true;
     for (auto& listener : listeners_) listener->Stop();
   }
   if (control_.joinable()) {
-    // Workers run. Each closes its own; the latch is shared because a worker may come to it late.
-    auto closed = std::make_shared<std::latch>(static_cast<std::ptrdiff_t>(workers_.size()));
-    for (auto& context : workers_) {
-      context->worker().Post([context = context.get(), closed] {
-        context->CloseAll();
-        closed->count_down();
-      });
-    }
-    closed->wait();
+    // Workers run. What the calls answer in the first turn is written at its end; the second closes what is left.
+    OnEveryWorker([](proxy::WorkerContext& context) { context.EndCalls(); });
+    OnEveryWorker([](proxy::WorkerContext& context) { context.CloseAll(); });
   }
   runtime_->Shutdown();
   std::lock_guard lock(reload_mutex_);
   listeners_.clear();
+  if (clusters_ != nullptr) clusters_->SetWorkers({});
   workers_.clear();
 }
 
@@ -228,6 +253,7 @@ admin::ReloadResult Server::Reload() {
     for (const std::string& line : result.errors) SLUICE_LOG_ERROR("reload: {}", line);
     return result;
   };
+  if (leaving_) return failed("the server is draining or stopping");
   if (options_.config_file.empty()) return failed("there is no configuration file to read again");
   config::ParseResult parsed = config::Load(options_.config_file);
   for (const config::ConfigError& error : parsed.errors) result.errors.push_back(error.ToString());

@@ -2,7 +2,7 @@
 // in-process; the daemon adds flags and signals.
 //
 // Start order: log of errors first (listen sockets, state file, access log), then workers, listeners, admin. Stop order,
-// by the control thread: 1. admin and HTTP; 2. listeners; 3. each worker closes its connections, which ends their calls;
+// by the control thread: 1. admin and HTTP; 2. listeners; 3. each worker answers its calls, then closes its connections;
 // 4. the runtime runs or destroys what is left and joins; 5. everything else in reverse of construction.
 //
 // Thread safety: every public function from any thread but a worker's.
@@ -85,6 +85,8 @@ class Server final : private admin::Backend {
   void AddListener(const proxy::ListenerOptions& options, net::ListenSocket socket);
   void AddMetrics();
   void ControlMain();
+  void DrainWorkers();
+  void OnEveryWorker(const std::function<void(proxy::WorkerContext&)>& fn);
   void TearDown();
 
   const ServerOptions options_;
@@ -101,6 +103,7 @@ class Server final : private admin::Backend {
   mutable std::mutex reload_mutex_;
   config::Config config_;
   std::vector<std::unique_ptr<proxy::Listener>> listeners_;
+  bool leaving_ = false;  // draining or stopping: no reload any more
 
   std::unique_ptr<admin::AdminServer> admin_;
   std::unique_ptr<admin::HttpServer> http_;
@@ -108,6 +111,7 @@ class Server final : private admin::Backend {
   // Life cycle, under life_mutex_.
   std::mutex life_mutex_;
   std::condition_variable life_changed_;
+  bool started_all_ = false;  // Init is done, well or not: only then may the control thread take anything down
   bool ready_ = false, draining_ = false, stop_ = false, stopped_ = false;
   size_t workers_to_drain_ = 0;
   std::chrono::steady_clock::time_point drain_deadline_{};

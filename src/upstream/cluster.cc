@@ -24,11 +24,15 @@ base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_
   if (wanted.size() > kEndpointsMax) {
     return MakeError(ErrorKind::kInvalidArgument, "more than " + std::to_string(kEndpointsMax) + " endpoints");
   }
-  // With other options nothing of the former state may stay: not the connections, not the ring.
-  const ClusterState* kin = previous != nullptr && previous->options == options ? previous : nullptr;
+  double points = 0;
+  for (const WantedEndpoint& want : wanted) points += want.weight * options->ring_points;
+  if (options->policy == Policy::kRingHash && points > static_cast<double>(kRingPointsMax)) {
+    return MakeError(ErrorKind::kInvalidArgument, "the ring would have more than " + std::to_string(kRingPointsMax) +
+                                                      " points (weights times ring_points)");
+  }
   absl::flat_hash_map<std::string_view, const ListedEndpoint*> known;
-  if (kin != nullptr) {
-    for (const ListedEndpoint& entry : kin->endpoints) known[entry.endpoint->name()] = &entry;
+  if (previous != nullptr) {
+    for (const ListedEndpoint& entry : previous->endpoints) known[entry.endpoint->name()] = &entry;
   }
   auto state = std::make_shared<ClusterState>();
   state->options = options;
@@ -53,8 +57,10 @@ base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_
     }
     state->endpoints.push_back({std::move(endpoint), want.weight, want.draining});
   }
+  const bool same_ring = previous != nullptr && previous->options->policy == options->policy &&
+                         previous->options->ring_points == options->ring_points;
   state->balancer = MakeLoadBalancer(options->policy, options->ring_points, state->BalancerEndpoints(), workers,
-                                     kin != nullptr ? kin->balancer.get() : nullptr);
+                                     same_ring ? previous->balancer.get() : nullptr);
   return std::shared_ptr<const ClusterState>(std::move(state));
 }
 

@@ -41,8 +41,8 @@ struct WantedEndpoint {
   bool draining = false;
 };
 
-// Builds the state for `wanted`. Endpoints of `previous` with the same name and address are kept (their connections and
-// counters go on) unless the cluster's options changed. kInvalidArgument: duplicate names, bad weight, too many.
+// Builds the state for `wanted`. Endpoints of `previous` with the same name and address are kept: their connections, calls
+// and counters go on, also under changed options. kInvalidArgument: duplicate names, bad weight, too many.
 base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_ptr<const ClusterOptions> options,
                                                                     const std::vector<WantedEndpoint>& wanted,
                                                                     const ClusterState* previous, bool overridden,

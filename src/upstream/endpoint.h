@@ -37,7 +37,8 @@ class Endpoint {
   const std::string& cluster() const { return cluster_; }
   const std::string& name() const { return name_; }
   const net::Address& address() const { return address_; }
-  const ClusterOptions& options() const { return *options_; }
+  // Of the list it came with first. A pool goes by those of the newest list it has seen.
+  const std::shared_ptr<const ClusterOptions>& options() const { return options_; }
   EndpointMetrics& metrics() { return metrics_; }
 
   // Worker `w` only: its pool, or null if it has none (yet, or any more).

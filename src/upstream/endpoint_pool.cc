@@ -12,7 +12,7 @@ using base::ErrorSource;
 using base::MakeError;
 
 EndpointPool::EndpointPool(PoolSet& owner, std::shared_ptr<Endpoint> endpoint, http2::ConnectionContext& context)
-    : owner_(owner), endpoint_(std::move(endpoint)), context_(context) {
+    : owner_(owner), endpoint_(std::move(endpoint)), options_(endpoint_->options()), context_(context) {
   endpoint_->set_pool(context_.worker.index(), this);
 }
 
@@ -38,7 +38,7 @@ http2::Connection* EndpointPool::FindRoom() const {
 }
 
 bool EndpointPool::Wait(Waiter& waiter) {
-  if (waiting_ >= endpoint_->options().pending_calls_max) return false;
+  if (waiting_ >= options_->pending_calls_max) return false;
   waiter.pool_ = this;
   waiters_.PushBack(waiter);
   ++waiting_;
@@ -68,7 +68,7 @@ size_t EndpointPool::UsableConnections() const {
 void EndpointPool::DialIfNeeded() {
   if (closing_ || draining_ || dialer_ != nullptr || waiters_.empty()) return;
   const size_t usable = UsableConnections();
-  if (usable >= endpoint_->options().connections_max) return;
+  if (usable >= options_->connections_max) return;
   if (context_.worker.now() < retry_at_) {
     // Calls wait for the connections there are, and for the next attempt.
     if (usable == 0) FailWaiters(MakeError(ErrorKind::kConnectFailed, "endpoint " + endpoint_->name() + " is in back-off"));
@@ -76,14 +76,14 @@ void EndpointPool::DialIfNeeded() {
     return;
   }
   dialer_ = context_.dial(
-      context_.worker, endpoint_->address(), base::DeadlineAfter(context_.worker.now(), endpoint_->options().connect_timeout),
+      context_.worker, endpoint_->address(), base::DeadlineAfter(context_.worker.now(), options_->connect_timeout),
       [this](base::Result<std::unique_ptr<net::Stream>> result) { OnDialed(std::move(result)); });
   UpdateLink();
 }
 
 // base x 2^n up to max, with 20% jitter so that the workers of a fleet do not come back together.
 void EndpointPool::BackOff() {
-  const ClusterOptions& options = endpoint_->options();
+  const ClusterOptions& options = *options_;
   double wait = std::min(static_cast<double>(options.backoff_max.count()),
                          static_cast<double>(options.backoff_base.count()) * std::exp2(std::min(failures_in_row_, 30u)));
   wait *= 0.8 + 0.4 * context_.worker.random().Unit();
@@ -95,7 +95,7 @@ void EndpointPool::BackOff() {
 void EndpointPool::OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
   dialer_.reset();
   uint32_t w = context_.worker.index();
-  const ClusterOptions& options = endpoint_->options();
+  const ClusterOptions& options = *options_;
   if (!result) {
     BackOff();
     SLUICE_LOG_DEBUG("cluster {} endpoint {}: {}", endpoint_->cluster(), endpoint_->name(), result.error().detail);
@@ -113,10 +113,6 @@ void EndpointPool::OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
   http2::Connection& connection = *connections_.back();
   connection.Start();
   UpdateLink();
-  if (draining_) {
-    connection.Drain();
-    return;
-  }
   ServeWaiters();
 }
 
@@ -183,7 +179,7 @@ void EndpointPool::StartDrain() {
   std::vector<http2::Connection*> all;
   for (const auto& connection : connections_) all.push_back(connection.get());
   for (http2::Connection* connection : all) connection->Drain();
-  context_.worker.timers().Arm(*this, base::DeadlineAfter(context_.worker.now(), endpoint_->options().drain_timeout));
+  context_.worker.timers().Arm(*this, base::DeadlineAfter(context_.worker.now(), options_->drain_timeout));
   FinishDrainIfIdle();
 }
 
@@ -215,11 +211,14 @@ void EndpointPool::FinishDrainIfIdle() {
 
 PoolSet::~PoolSet() { CloseAll(); }
 
-EndpointPool* PoolSet::Get(const std::shared_ptr<Endpoint>& endpoint) {
+EndpointPool* PoolSet::Get(const std::shared_ptr<Endpoint>& endpoint, const std::shared_ptr<const ClusterOptions>& options) {
   EndpointPool* pool = endpoint->pool(context_.worker.index());
-  if (pool != nullptr) return pool;
-  pools_.push_back(std::make_unique<EndpointPool>(*this, endpoint, context_));
-  return pools_.back().get();
+  if (pool == nullptr) {
+    pools_.push_back(std::make_unique<EndpointPool>(*this, endpoint, context_));
+    pool = pools_.back().get();
+  }
+  if (pool->options_ != options) pool->options_ = options;
+  return pool;
 }
 
 void PoolSet::Drain(Endpoint& endpoint) {

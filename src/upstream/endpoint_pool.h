@@ -82,6 +82,8 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
 
   PoolSet& owner_;
   const std::shared_ptr<Endpoint> endpoint_;
+  // Of the newest list seen here: new connections are made by them, those there are stay as they are.
+  std::shared_ptr<const ClusterOptions> options_;
   http2::ConnectionContext& context_;
   std::vector<std::unique_ptr<http2::Connection>> connections_;
   std::unique_ptr<net::Attempt> dialer_;
@@ -103,7 +105,8 @@ class PoolSet {
 
   // This worker's pool for the endpoint; made on first use. The caller has seen this turn that the endpoint is not removed:
   // should it be removed meanwhile, the message to drain the pool is still to come.
-  EndpointPool* Get(const std::shared_ptr<Endpoint>& endpoint);
+  // `options`: of the list that the caller goes by.
+  EndpointPool* Get(const std::shared_ptr<Endpoint>& endpoint, const std::shared_ptr<const ClusterOptions>& options);
   // This worker's part of removing the endpoint.
   void Drain(Endpoint& endpoint);
   // Closes all connections and destroys all pools with no calls in flight. Calls get kConnectionLost.

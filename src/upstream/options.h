@@ -37,7 +37,7 @@ struct ClusterOptions {
   std::chrono::milliseconds backoff_max{10000};
   // Connections a worker may have to one endpoint. 1..1024.
   uint32_t connections_max = 8;
-  // Calls of one worker that may wait for a connection to one endpoint; the next goes elsewhere or fails. 0..1000000.
+  // Calls of one worker that may wait for a connection to one endpoint; the next goes elsewhere or fails. 1..1000000.
   uint32_t pending_calls_max = 1024;
   // A removed endpoint's calls may go on for this long, then they are reset. 0..1h.
   std::chrono::milliseconds drain_timeout{30000};

@@ -66,10 +66,9 @@ class ProxyFixture : public ::testing::Test {
     auto snapshot = std::make_shared<proxy::Snapshot>();
     std::vector<proxy::Route> table;
     for (const proxy::RouteOptions& route : routes) table.push_back({route, 0, RouteMetrics(route.name)});
-    snapshot->routes = std::make_shared<proxy::RouteTable>(std::move(table));
+    snapshot->config = std::make_shared<proxy::RouteConfig>(
+        proxy::RouteConfig{proxy::RouteTable(std::move(table)), forwarding, log_, 0});
     snapshot->clusters = {*built};
-    snapshot->forwarding = forwarding;
-    snapshot->access_log = log_;
     snapshots.Publish(proxy::SnapshotPointers(std::move(snapshot), 1));
     if (state_ != nullptr) {
       for (const auto& endpoint : upstream::Removed(*state_, built->get())) {
@@ -124,6 +123,8 @@ class ProxyFixture : public ::testing::Test {
 
   void TearDown() override {
     if (!context) return;
+    context->EndCalls();
+    time.Run();
     context->CloseAll();
     time.Run();
     EXPECT_EQ(context->pools.size(), 0u);

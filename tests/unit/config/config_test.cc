@@ -78,7 +78,7 @@ listeners:
      http2: {concurrent_streams_max: 7, stream_window_bytes: 1MiB, header_table_bytes: 0}}
 clusters:
   - {name: a, endpoints: [], policy: least_request, ring_points: 9, connect_timeout: 250ms, backoff_base: 1s, backoff_max: 1s,
-     connections_max: 2, pending_calls_max: 0, drain_timeout: 0, idle_timeout: 1h, keepalive: {interval: 10s}, http2: {header_count_max: 9}}
+     connections_max: 2, pending_calls_max: 1, drain_timeout: 0, idle_timeout: 1h, keepalive: {interval: 10s}, http2: {header_count_max: 9}}
 routes:
   - {name: r, service: p.S, method: M, authority: "*.b.c", timeout: 5s, cluster: a, hash_by: peer, retry: {attempts: 1, buffer: 0},
      metadata: [{name: x, exact: v}, {name: y, prefix: w}, {name: z}]}
@@ -111,7 +111,7 @@ hash_seed: 12345
   EXPECT_EQ(cluster.backoff_base, 1000ms);
   EXPECT_EQ(cluster.backoff_max, 1000ms);
   EXPECT_EQ(cluster.connections_max, 2u);
-  EXPECT_EQ(cluster.pending_calls_max, 0u);
+  EXPECT_EQ(cluster.pending_calls_max, 1u);
   EXPECT_EQ(cluster.drain_timeout, 0ms);
   EXPECT_EQ(cluster.idle_timeout, 3600000ms);
   EXPECT_EQ(cluster.keepalive.interval, 10000ms);

@@ -69,7 +69,7 @@ class ClustersTest : public ::testing::Test {
     Strings out;
     clusters->snapshots().Read(0, [&](const proxy::SnapshotPointers& pointers) {
       for (const auto& entry :
-           pointers.For(0)->clusters[pointers.For(0)->routes->routes()[0].cluster]->endpoints) {
+           pointers.For(0).snapshot->clusters[pointers.For(0).config->routes.routes()[0].cluster]->endpoints) {
         out.push_back(entry.endpoint->name());
       }
     });
@@ -77,7 +77,7 @@ class ClustersTest : public ::testing::Test {
   }
   std::shared_ptr<upstream::Endpoint> Endpoint(size_t i) {
     return clusters->snapshots().Read(
-        0, [&](const proxy::SnapshotPointers& p) { return p.For(0)->clusters[0]->endpoints[i].endpoint; });
+        0, [&](const proxy::SnapshotPointers& p) { return p.For(0).snapshot->clusters[0]->endpoints[i].endpoint; });
   }
 
   config::Config config;
@@ -223,6 +223,10 @@ TEST_F(ClustersTest, AReloadWithoutChangesKeepsEndpointsAndVersions) {
   ASSERT_TRUE(clusters->Apply(config).ok());
   EXPECT_EQ(Endpoint(0), a);  // the same options but for the list: its connections stay
   EXPECT_EQ(View().version, 2u);
+  config.clusters[0].idle_timeout = std::chrono::seconds(7);
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_EQ(Endpoint(0), a);  // also under other options: its calls go on, new connections go by the new ones
+  EXPECT_FALSE(a->removed());
 }
 
 TEST_F(ClustersTest, AReloadThatFailsChangesNothing) {
@@ -280,8 +284,8 @@ TEST_F(ClustersTest, AChangeThatCannotBeSavedChangesNothing) {
 TEST_F(ClustersTest, EndpointsThatLeaveAreMarkedAndDrainedOnTheirWorkers) {
   Init();
   std::shared_ptr<upstream::Endpoint> a = clusters->snapshots().Read(
-      0, [](const proxy::SnapshotPointers& p) { return p.For(0)->clusters[0]->endpoints[0].endpoint; });
-  upstream::EndpointPool* pool = context->pools.Get(a);
+      0, [](const proxy::SnapshotPointers& p) { return p.For(0).snapshot->clusters[0]->endpoints[0].endpoint; });
+  upstream::EndpointPool* pool = context->pools.Get(a, a->options());
   pool->BeginCall();
   ASSERT_TRUE(clusters->Change(Change(Kind::kRemove, {{"a", "", 1}})).ok());
   EXPECT_TRUE(a->removed());
@@ -298,7 +302,7 @@ TEST_F(ClustersTest, EndpointsThatLeaveAreMarkedAndDrainedOnTheirWorkers) {
 TEST_F(ClustersTest, AClusterThatLeavesTheConfigurationTakesItsEndpointsAlong) {
   Init();
   std::shared_ptr<upstream::Endpoint> a = clusters->snapshots().Read(
-      0, [](const proxy::SnapshotPointers& p) { return p.For(0)->clusters[0]->endpoints[0].endpoint; });
+      0, [](const proxy::SnapshotPointers& p) { return p.For(0).snapshot->clusters[0]->endpoints[0].endpoint; });
   config.routes[0].cluster = "other";
   config.clusters.erase(config.clusters.begin());
   ASSERT_TRUE(clusters->Apply(config).ok());

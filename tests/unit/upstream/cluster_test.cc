@@ -44,12 +44,16 @@ TEST_F(ClusterTest, EndpointsWithTheSameNameAndAddressAreKept) {
   EXPECT_EQ(Removed(*before, before.get()).size(), 0u);
 }
 
-TEST_F(ClusterTest, WithOtherOptionsNothingIsKept) {
+TEST_F(ClusterTest, WithOtherOptionsEndpointsStayAndTheRingIsBuiltAnew) {
   auto before = *Build({Want("a", "10.0.0.1:1")});
-  options = std::make_shared<ClusterOptions>(*options);
+  auto other = std::make_shared<ClusterOptions>(*options);
+  other->ring_points = options->ring_points + 1;
+  options = other;
   auto after = *Build({Want("a", "10.0.0.1:1")}, before.get());
   EXPECT_EQ(after->version, 2u);
-  EXPECT_NE(after->endpoints[0].endpoint, before->endpoints[0].endpoint);
+  EXPECT_EQ(after->endpoints[0].endpoint, before->endpoints[0].endpoint);  // its calls go on
+  auto fresh = *Build({Want("a", "10.0.0.1:1")});
+  EXPECT_EQ(after->balancer->Digest(), fresh->balancer->Digest());
 }
 
 TEST_F(ClusterTest, ABadListIsRefusedAndSaysWhy) {

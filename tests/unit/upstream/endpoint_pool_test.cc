@@ -45,7 +45,7 @@ class EndpointPoolTest : public ::testing::Test {
       endpoint = std::make_shared<Endpoint>("c", "e", *net::Address::Parse("10.0.0.1:1"),
                                             std::make_shared<ClusterOptions>(options), 1, registry);
     }
-    return *set->Get(endpoint);
+    return *set->Get(endpoint, endpoint->options());
   }
   // A call as proxy::Call makes it: at once if there is room, else it waits.
   Caller& NewCall(const std::string& name) {

@@ -1,0 +1,25 @@
+// Client: what a call knows of the connection it came on; lives as long as one of them does. One worker only.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace sluice::proxy {
+
+struct Client {
+  std::string peer_name;  // "127.0.0.1:40000"
+  uint64_t peer_hash;     // of the address without its port
+
+  // The peer's name without the port.
+  std::string_view address() const {
+    std::string_view peer = peer_name;
+    return peer.substr(0, peer.starts_with("unix:") ? peer.size() : peer.rfind(':'));
+  }
+};
+
+// Its count is the number of calls alive, and one for the connection.
+using ClientPtr = std::shared_ptr<const Client>;
+
+}  // namespace sluice::proxy
