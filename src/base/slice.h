@@ -96,6 +96,12 @@ class Slice {
     SLUICE_DCHECK(offset <= size_ && length <= size_ - offset);
     return Slice(block_, data_ + offset, length);
   }
+  // The same bytes for one who keeps them for long: a copy where they are less than 1/16 of the block that they would keep
+  // alive (a message of 300 bytes may lie in a read block of 256 KiB), else itself.
+  Slice Unpinned() && {
+    if (block_ != nullptr && size_ < block_->capacity() / 16) return Copy(data_, size_);
+    return std::move(*this);
+  }
   // Cuts off and returns the first `length` bytes.
   Slice TakeFront(size_t length) {
     Slice front = Sub(0, length);

@@ -32,7 +32,7 @@ class SliceQueue {
     if (slice.size() < kCopyBelow) {
       PushCopy(slice);
     } else {
-      slices_.push_back(std::move(slice));
+      slices_.push_back(std::move(slice).Unpinned());
     }
   }
   // Moves the first `bytes` bytes to the end of `out`.

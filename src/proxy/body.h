@@ -38,7 +38,7 @@ class Body {
       parts_.push_back(base::Slice::Static({reinterpret_cast<const char*>(at), bytes.size()}));
       return;
     }
-    parts_.push_back(std::move(bytes));
+    parts_.push_back(keeping_ ? std::move(bytes).Unpinned() : std::move(bytes));
   }
   // The next part not sent in this attempt; an empty Slice when all is sent.
   base::Slice TakeUnsent() {

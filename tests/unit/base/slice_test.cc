@@ -171,5 +171,20 @@ TEST(SliceDeathTest, CutsBeyondTheEndAreOurBugInDebugBuilds) {
 #endif
 }
 
+TEST(Slice, UnpinnedCopiesWhatIsSmallAgainstItsBlock) {
+  Block* block = Block::New(65536);
+  Slice small(block, block->data(), 300);
+  Slice large(block, block->data(), 8192);
+  block->Unref();
+  Slice kept = std::move(small).Unpinned();
+  EXPECT_NE(kept.data(), large.data());
+  EXPECT_EQ(kept.size(), 300u);
+  const uint8_t* at = large.data();
+  EXPECT_EQ(std::move(large).Unpinned().data(), at);
+  Slice own = Slice::Copy("its own block");
+  at = own.data();
+  EXPECT_EQ(std::move(own).Unpinned().data(), at);
+}
+
 }  // namespace
 }  // namespace sluice::base
