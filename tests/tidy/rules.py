@@ -111,6 +111,5 @@ EXCEPTIONS = [
     (r"^src/server/server\.(h|cc)$", "thread", "the control thread: reload and drain wait for workers, so they cannot run on one"),
     (r"^src/server/server\.(h|cc)$", "parks a worker", "parks the control thread and whoever waits for the end, never a worker"),
     (r"^src/server/server\.(h|cc)$", "clock", "uptime and the drain's end, outside the loop's turns"),
-    (r"^src/proxy/call\.cc$", "file length", "a call's policy reads from top to bottom in one place"),
     (r"^tests/integration/support/wait_until\.h$", "sleep in a test", "the one place that looks again and again at a state it can observe"),
 ]

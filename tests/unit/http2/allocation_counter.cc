@@ -1,3 +1,4 @@
+// Counts heap allocations by replacing operator new: one replacement a program, so it has a file of its own.
 #include "unit/http2/allocation_counter.h"
 
 #include <atomic>
