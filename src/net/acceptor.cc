@@ -140,7 +140,7 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
   }
 
   void Close() {
-    closed = true;
+    if (!std::exchange(closed, true) && address.kind() == Address::Kind::kUnix) ::unlink(address.host().c_str());
     worker.timers().Disarm(*this);
     boost::system::error_code ignored;
     descriptor.close(ignored);

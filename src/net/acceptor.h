@@ -46,7 +46,7 @@ class Acceptor {
   // Asked before each: false leaves connections in the kernel's queue for a while (kPause), then it is asked again.
   using Admit = std::function<bool()>;
 
-  // Make, use and destroy on `worker`.
+  // Make, use and destroy on `worker`. Destroying it removes a Unix socket's file.
   Acceptor(runtime::Worker& worker, ListenSocket socket, OnAccept on_accept, Admit admit = nullptr);
   ~Acceptor();
 

@@ -7,11 +7,15 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/version.hpp>
 
 #include "base/check.h"
 
 namespace sluice::runtime {
 namespace {
+
+// TurnReactor stands on how Boost 1.81 calls its reactor from its scheduler. With another version, read that again.
+static_assert(BOOST_VERSION / 100 == 1081);
 
 namespace asio = boost::asio;
 using EpollReactor = asio::detail::epoll_reactor;
