@@ -74,7 +74,8 @@ class Checker:
             self.report(path, len(lines), "end of file", "no newline at the end", "it is noise in the next diff")
         # x.cc beside x.h is told by x.h, and so is x.h's unit test.
         header = re.sub(r"(_test)?\.cc$", ".h", re.sub(r"^tests/unit/", "src/", path))
-        told = path.endswith(".cc") and os.path.exists(os.path.join(self.root, header))
+        beside = re.sub(r"\.cc$", ".h", path)
+        told = path.endswith(".cc") and any(os.path.exists(os.path.join(self.root, x)) for x in (header, beside))
         if COMMENTED.search(path) and not told:
             first = lines[1] if lines[0].startswith("#!") and len(lines) > 1 else lines[0]
             mark = "// " if re.search(r"\.(h|cc|proto)$", path) else "# "
