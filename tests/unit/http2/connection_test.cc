@@ -1,5 +1,6 @@
 #include "http2/connection.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "support/frame_peer.h"
@@ -38,7 +39,7 @@ class ConnectionTest : public ::testing::Test, public ConnectionEvents {
     if (on_request) on_request(stream);
     return recorders.back().get();
   }
-  void OnCapacity(Connection&) override {}
+  void OnCapacity(Connection&) override { ++capacity_signals; }
   void OnGoaway(Connection&) override { log.push_back("goaway"); }
   void OnClosed(Connection& c, std::string_view why) override {
     EXPECT_TRUE(c.closed());
@@ -75,6 +76,7 @@ class ConnectionTest : public ::testing::Test, public ConnectionEvents {
   net::MemoryStream* near = nullptr;
   std::unique_ptr<FramePeer> peer;
   std::vector<std::string> log;
+  int capacity_signals = 0;
   std::map<uint32_t, Stream*> streams;
   std::vector<std::unique_ptr<h2::Recorder>> recorders;
   std::function<void(Stream&)> on_request;
@@ -165,6 +167,42 @@ TEST_F(ConnectionTest, APeerThatClosesEndsTheStreams) {
   Run();
   EXPECT_EQ(log, (Strings{"request 1", "1: reset NO_ERROR lost", "closed closed by peer"}));
   EXPECT_TRUE(peer->end);
+}
+
+TEST_F(ConnectionTest, AfterAFailedWriteWhatThePeerHasSaidIsStillHeard) {
+  Start(Role::kClient);
+  Stream& stream = Open();
+  Run();
+  peer->Send(Headers(1, Block(h2::GrpcResponse())) + Data(1, "the whole answer") +
+             Headers(1, Block(h2::GrpcTrailers()), h2::kEndHeaders | h2::kEndStream));
+  near->SetCallBytesMax(16);  // several turns of reading; the write comes in the first
+  peer->wire().Close();
+  stream.SendData(base::Slice::Copy("too late"), false);
+  EXPECT_TRUE(connection->CanOpen());
+  time.Run();
+  ASSERT_FALSE(log.empty());
+  EXPECT_THAT(log, ::testing::Contains(::testing::HasSubstr("grpc-status=0 END")));
+  EXPECT_THAT(log.back(), ::testing::HasSubstr("closed"));
+  EXPECT_FALSE(connection->CanOpen());
+}
+
+TEST_F(ConnectionTest, WithTooMuchOutputUnreadItTakesNoMoreStreamsUntilItHasDrained) {
+  options.session.output_bytes_max = 16384;
+  Start(Role::kClient);
+  near->SetBufferBytes(0);  // the peer has stopped reading
+  size_t opened = 0;
+  while (connection->CanOpen() && opened < 10000) {
+    Open().Reset(ErrorCode::kCancel);  // calls whose deadline passes
+    ++opened;
+    time.Run();
+  }
+  EXPECT_LT(opened, 1000u);
+  EXPECT_GE(connection->session().buffered_bytes(), 16384u);
+  const int before = capacity_signals;
+  near->SetBufferBytes(net::MemoryStream::kBufferBytes);
+  Run();
+  EXPECT_GT(capacity_signals, before);
+  EXPECT_TRUE(connection->CanOpen());
 }
 
 TEST_F(ConnectionTest, AResetSocketEndsTheStreams) {
