@@ -73,6 +73,12 @@ void Connection::CloseNow(std::string_view why) {
   session_.GoawayNow(ErrorCode::kNoError, why);
   last_word_ = true;
   if (!write_waiting_ && !write_failed_) Write();
+  transport_->ShutdownWrite();
+  // A socket closed with bytes unread is reset, and the peer may lose our last word with it: take what has come.
+  for (int i = 0; i < kLastReads; ++i) {
+    ReadBuffer::Room room = context_.reads.Acquire();
+    if (transport_->Read(room.data, room.size).kind != IoResult::Kind::kOk) break;
+  }
   state_ = State::kClosed;
   context_.worker.timers().Disarm(*this);
   runtime::TurnHook::Unlink();
@@ -85,7 +91,7 @@ void Connection::LastWord(std::string_view why) {
   if (last_word_) return;
   last_word_ = true;
   why_ = why;
-  session_.TransportClosed(why);
+  session_.TransportClosed(why, /*output_lost=*/write_failed_);
   // From here on there is a bound, also for a peer that does not take what is in output().
   context_.worker.timers().Arm(*this, context_.worker.now() + kLinger);
   OnOutput();
@@ -165,6 +171,7 @@ void Connection::OnWriteError(std::string_view why) {
   why_ = why;
   context_.worker.timers().Arm(*this, context_.worker.now() + kLinger);
   WaitToRead();
+  if (session_.role() == Role::kClient) events_.OnGoaway(*this);  // calls that wait look for another connection
 }
 
 void Connection::Flush() {

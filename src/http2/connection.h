@@ -98,6 +98,8 @@ class Connection final : private SessionEvents, private net::IoEvents, private r
   void Drain();
   // GOAWAY with the code, what is in the output is written as far as it goes at once, then closed.
   void Close(ErrorCode code, std::string_view why);
+  // Somebody may hope for room here: it takes new streams, now or later.
+  bool usable() const { return state_ == State::kOpen && !write_failed_ && !last_word_ && !session_.closing(); }
   // Ends at once: GOAWAY and what is in the output are offered to the socket once. No OnClosed.
   void CloseNow(std::string_view why);
   bool closed() const { return state_ == State::kClosed; }
@@ -109,6 +111,7 @@ class Connection final : private SessionEvents, private net::IoEvents, private r
   static constexpr std::chrono::milliseconds kLinger{1000};
   // Writes a turn: a connection with endless output lets the others of its worker have their turn.
   static constexpr int kWritesPerTurn = 4;
+  static constexpr int kLastReads = 4;  // of CloseNow
   static constexpr size_t kIovecs = 64;
 
   StreamEvents* OnRequest(Stream& stream, HeaderList fields, bool end_stream) override;

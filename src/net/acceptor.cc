@@ -30,6 +30,13 @@ base::Error IoError(const std::string& what, const Address& address) {
   return MakeError(ErrorKind::kIo, what + " " + address.ToString() + ": " + std::strerror(errno));
 }
 
+// Which file a path names now; zeros for none.
+std::pair<dev_t, ino_t> FileId(const std::string& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return {0, 0};
+  return {info.st_dev, info.st_ino};
+}
+
 // True if a Unix socket file is there and nobody listens behind it.
 bool IsStale(const SocketAddress& address, const std::string& path) {
   struct stat info {};
@@ -89,7 +96,12 @@ int ListenSocket::Release() { return std::exchange(fd_, -1); }
 // Shared with the pending wait, which may complete after the Acceptor is gone.
 struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_from_this<Impl> {
   Impl(runtime::Worker& w, ListenSocket socket, OnAccept callback, Admit asked)
-      : worker(w), address(socket.address()), descriptor(w.io()), on_accept(std::move(callback)), admit(std::move(asked)) {
+      : worker(w),
+        address(socket.address()),
+        descriptor(w.io()),
+        file(FileId(address.host())),
+        on_accept(std::move(callback)),
+        admit(std::move(asked)) {
     boost::system::error_code error;
     int fd = socket.Release();
     if (descriptor.assign(fd, error); error) {
@@ -139,8 +151,13 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
     Accept();
   }
 
+  // Only our own: another process may have taken the path since.
+  void RemoveFile() {
+    if (address.kind() == Address::Kind::kUnix && FileId(address.host()) == file) ::unlink(address.host().c_str());
+  }
+
   void Close() {
-    if (!std::exchange(closed, true) && address.kind() == Address::Kind::kUnix) ::unlink(address.host().c_str());
+    if (!std::exchange(closed, true)) RemoveFile();
     worker.timers().Disarm(*this);
     boost::system::error_code ignored;
     descriptor.close(ignored);
@@ -149,6 +166,7 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
   runtime::Worker& worker;
   Address address;
   boost::asio::posix::stream_descriptor descriptor;
+  std::pair<dev_t, ino_t> file;  // of a Unix socket
   OnAccept on_accept;
   Admit admit;
   bool waiting = false, closed = false;

@@ -38,7 +38,9 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
 
   // The proxy is stopping: the call ends with a status that says so. Its task must run once more before the
   // connections go.
-  void EndForShutdown() { Fail(base::ErrorKind::kDraining, "the proxy is stopping"); }
+  void EndForShutdown() {
+    if (!response_ended_) Fail(base::ErrorKind::kDraining, "the proxy is stopping");
+  }
 
  private:
   // The two sides' events, by name.

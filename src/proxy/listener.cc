@@ -76,6 +76,16 @@ void DownstreamConnection::OnClosed(http2::Connection& connection, std::string_v
 struct Listener::State : std::enable_shared_from_this<State> {
   State(net::ListenSocket s, std::vector<WorkerContext*> w) : socket(std::move(s)), workers(std::move(w)) {}
 
+  bool Admit() {
+    bool full = open->load(std::memory_order_relaxed) >= options->connections_max;
+    if (full && !was_full) {
+      SLUICE_LOG_WARN("listener {}: connections_max ({}) is reached, more wait in the kernel's queue", options->name,
+                      options->connections_max);
+    }
+    was_full = full;
+    return !full;
+  }
+
   void OnAccept(int fd, std::string peer) {
     open->fetch_add(1, std::memory_order_relaxed);
     WorkerContext* target = *std::min_element(workers.begin(), workers.end(), [](const auto* a, const auto* b) {
@@ -106,6 +116,7 @@ struct Listener::State : std::enable_shared_from_this<State> {
   std::shared_ptr<const ListenerOptions> options;  // acceptor's worker only
   std::shared_ptr<std::atomic<int64_t>> open = std::make_shared<std::atomic<int64_t>>(0);
   std::optional<net::Acceptor> acceptor;  // acceptor's worker only
+  bool was_full = false;                   // acceptor's worker only
 };
 
 Listener::Listener(ListenerOptions options, net::ListenSocket socket, std::vector<WorkerContext*> workers)
@@ -122,9 +133,7 @@ void Listener::Start() {
   home->worker().Post([state = state_, home] {
     state->acceptor.emplace(home->worker(), std::move(state->socket),
                             [state = state.get()](int fd, std::string peer) { state->OnAccept(fd, std::move(peer)); },
-                            [state = state.get()] {
-                              return state->open->load(std::memory_order_relaxed) < state->options->connections_max;
-                            });
+                            [state = state.get()] { return state->Admit(); });
   });
 }
 

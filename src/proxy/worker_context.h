@@ -43,9 +43,10 @@ struct WorkerContext {
   void DrainDownstream();
   // A downstream connection has gone.
   void OnDownstreamClosed();
-  // First step of the worker's end: every call is told that it ends, and answers in this turn.
+  // First step of the worker's end: every call is told that it ends, and answers when its task runs. Again until `calls`
+  // is empty.
   void EndCalls();
-  // Second step, in a later turn: closes every connection, down and up. Their calls are told and end by themselves this turn.
+  // Second step: closes every connection, down and up. Their calls are told and end by themselves this turn.
   void CloseAll();
 
   http2::ConnectionContext connection;

@@ -10,6 +10,7 @@
 #include "admin/http_server.h"
 #include "base/log.h"
 #include "base/slice.h"
+#include "proxy/call.h"
 #include "proxy/listener.h"
 #include "runtime/runtime.h"
 #include "server/log_setup.h"
@@ -20,6 +21,9 @@ namespace sluice::server {
 using base::ErrorKind;
 using base::MakeError;
 using std::chrono::milliseconds;
+
+// Calls in flight at a stop have this long to answer; they need a turn of their worker's loop.
+constexpr milliseconds kEndCallsMax{2000};
 
 base::Result<std::unique_ptr<Server>> Server::Start(config::Config config, ServerOptions options) {
   std::unique_ptr<Server> server(new Server(std::move(config), std::move(options)));
@@ -222,6 +226,20 @@ void Server::OnEveryWorker(const std::function<void(proxy::WorkerContext&)>& fn)
   done.wait();
 }
 
+// Until no call is left, for a bounded time. A worker runs a few tasks between two rounds, so this takes as many as the
+// calls need.
+void Server::EndCalls() {
+  const auto deadline = std::chrono::steady_clock::now() + kEndCallsMax;
+  for (;;) {
+    std::atomic<bool> left{false};
+    OnEveryWorker([&left](proxy::WorkerContext& context) {
+      context.EndCalls();
+      if (!context.calls.empty()) left.store(true, std::memory_order_relaxed);
+    });
+    if (!left.load(std::memory_order_relaxed) || std::chrono::steady_clock::now() >= deadline) return;
+  }
+}
+
 // See the head of server.h for the order.
 void Server::TearDown() {
   if (admin_ != nullptr) admin_->Shutdown(milliseconds(1000));
@@ -233,9 +251,10 @@ void Server::TearDown() {
     for (auto& listener : listeners_) listener->Stop();
   }
   if (control_.joinable()) {
-    // Workers run. What the calls answer in the first turn is written at its end; the second closes what is left.
-    OnEveryWorker([](proxy::WorkerContext& context) { context.EndCalls(); });
+    // Workers run. First the calls answer; what is left after that loses its connection, and is counted and logged.
+    EndCalls();
     OnEveryWorker([](proxy::WorkerContext& context) { context.CloseAll(); });
+    EndCalls();
   }
   runtime_->Shutdown();
   std::lock_guard lock(reload_mutex_);

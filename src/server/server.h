@@ -86,6 +86,7 @@ class Server final : private admin::Backend {
   void AddMetrics();
   void ControlMain();
   void DrainWorkers();
+  void EndCalls();
   void OnEveryWorker(const std::function<void(proxy::WorkerContext&)>& fn);
   void TearDown();
 

@@ -61,7 +61,7 @@ void EndpointPool::EndCall() {
 
 size_t EndpointPool::UsableConnections() const {
   return static_cast<size_t>(
-      std::count_if(connections_.begin(), connections_.end(), [](const auto& c) { return !c->session().closing(); }));
+      std::count_if(connections_.begin(), connections_.end(), [](const auto& c) { return c->usable(); }));
 }
 
 // One attempt at a time: enough, as a connection carries many calls and the next attempt follows while calls wait.
