@@ -161,7 +161,7 @@ struct FakeTask {
   Awaiter operator co_await() { return {}; }
 };
 struct FreeTask {};
-FakeTask::Awaiter operator co_await(FreeTask) { return {}; }
+[[maybe_unused]] FakeTask::Awaiter operator co_await(FreeTask) { return {}; }
 static_assert(dbd_internal::Awaitable<FakeTask>);
 static_assert(dbd_internal::Awaitable<FakeTask::Awaiter>);
 static_assert(dbd_internal::Awaitable<FreeTask>);
