@@ -11,8 +11,6 @@ namespace sluice::proxy {
 
 using base::ErrorKind;
 using base::ErrorSource;
-using http2::ErrorCode;
-using http2::ResetCause;
 using http2::Token;
 
 http2::StreamEvents* Call::Start(WorkerContext& context, http2::StreamIo& downstream, ClientPtr client,

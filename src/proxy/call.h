@@ -132,7 +132,7 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   uint64_t response_bytes_ = 0;
 
   std::optional<base::Error> attempt_error_;  // this attempt failed
-  std::optional<base::Error> last_failure_;  // of the attempt before this one
+  std::optional<base::Error> last_failure_;   // of the attempt before this one
   std::optional<base::Error> end_;            // the call is over with this error of ours
   GrpcCode status_ = GrpcCode::kUnknown;
   std::optional<base::Error> cause_;  // what the client was told, where it was an error of ours

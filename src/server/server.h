@@ -1,7 +1,8 @@
 // Server: the composition root. Builds everything from a Config, serves, reloads, drains and stops. A test starts it
 // in-process; the daemon adds flags and signals.
 //
-// Start order: log of errors first (listen sockets, state file, access log), then workers, listeners, admin. Stop order,
+// Start order: first what can fail and leaves nothing behind (state file, access log, listen sockets), then workers,
+// listeners, admin. Stop order,
 // by the control thread: 1. admin and HTTP; 2. listeners; 3. each worker answers its calls, then closes its connections;
 // 4. the runtime runs or destroys what is left and joins; 5. everything else in reverse of construction.
 //

@@ -8,7 +8,6 @@
 namespace sluice::upstream {
 
 using base::ErrorKind;
-using base::ErrorSource;
 using base::MakeError;
 
 EndpointPool::EndpointPool(PoolSet& owner, std::shared_ptr<Endpoint> endpoint, http2::ConnectionContext& context)
