@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building and testing Sluice needs from Debian 12. Does nothing, and needs no root, when all is there.
+# With the argument "bench": also the libraries that tests/bench compares with.
 set -euo pipefail
 
 packages=(
@@ -11,6 +12,10 @@ packages=(
   # tests only
   libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev python3 python3-grpcio python3-protobuf
 )
+
+if [ "${1:-}" = bench ]; then
+  packages+=(librocksdb-dev liburcu-dev)
+fi
 
 fail() {
   echo "install-deps: $*" >&2

@@ -13,6 +13,13 @@ Waker Waker::ForCurrentTask(std::coroutine_handle<> resume_point) {
   return Waker(task);
 }
 
+Waker Waker::ForRunningTask() {
+  TaskHeader* task = Context().current;
+  SLUICE_CHECK(task != nullptr);
+  task->Ref();
+  return Waker(task);
+}
+
 Waker::Waker(const Waker& other) : task_(other.task_) {
   if (task_ != nullptr) task_->Ref();
 }

@@ -22,6 +22,10 @@ class Waker {
   Waker() = default;
   // The task running now on this worker, to be resumed at `resume_point`.
   static Waker ForCurrentTask(std::coroutine_handle<> resume_point);
+  // The task running now, wherever it suspends next. For who asks for something before it knows whether it must wait;
+  // a wake may then meet another suspension of the task, which must re-check its own condition (sync::Event does not:
+  // its users loop).
+  static Waker ForRunningTask();
 
   Waker(const Waker& other);
   Waker(Waker&& other) noexcept : task_(std::exchange(other.task_, nullptr)) {}

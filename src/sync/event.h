@@ -22,7 +22,8 @@ class Event {
     }
   }
 
-  // Suspends until Set() has been called since the last Wait().
+  // Suspends until Set() has been called since the last Wait(), or the task is woken by another of its wakers: so wait in
+  // a loop on the condition.
   auto Wait() {
     struct Awaiter {
       Event& event;

@@ -8,13 +8,14 @@ LAYERS = {
     "concurrent": ["base"],
     "cache": ["base", "metrics", "concurrent"],
     "runtime": ["base", "metrics", "concurrent"],
-    "sync": ["base", "runtime/waker.h"],
+    "sync": ["base", "runtime/waker.h", "runtime/timer_wheel.h", "runtime/cancel.h", "runtime/worker.h"],
     "net": ["base", "metrics", "runtime", "sync"],
     "http2": ["base"],
     "limits": ["base", "metrics", "concurrent", "runtime", "sync"],
     "upstream": ["base", "metrics", "concurrent", "runtime", "sync", "net", "http2", "limits"],
     "proxy": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream"],
-    "config": ["base", "net/address.h", "runtime/options.h", "http2/options.h", "upstream/options.h", "proxy/options.h"],
+    "config": ["base", "net/address.h", "runtime/options.h", "http2/options.h", "limits/options.h", "upstream/options.h",
+               "proxy/options.h"],
     "admin": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream", "proxy"],
     "server": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream", "proxy",
                "config", "admin"],
@@ -27,7 +28,7 @@ LAYER_REASONS = {
     "concurrent": "what lies here never suspends and knows no scheduler; a reader must see that from the folder",
     "cache": "the cache knows keys and charges, not HTTP and not tasks",
     "runtime": "the scheduler knows tasks, not what they are for",
-    "sync": "a waiter needs someone to wake it, no more",
+    "sync": "a waiter needs someone to wake it, the wheel of its worker for a bound in time and a token for a wish to stop, no more",
     "net": "net moves bytes and does not know which protocol they are",
     "http2": "a session is bytes in, events and bytes out: no I/O, so that it is tested and timed without a runtime; only "
              "connection.* adds I/O",
@@ -46,8 +47,9 @@ LAYER_EXTENSIONS = [
 
 # (name, pattern of the included name, where it is allowed, reason)
 LIBRARIES = [
-    ("grpc", r"^(grpcpp|grpc|google/protobuf)/|^sluice/(admin|echo)/", r"^(src/admin|cmd|tests)/",
-     "gRPC and protobuf are the control plane: on the data path they cost more than a proxied call may"),
+    ("grpc", r"^(grpcpp|grpc|google/protobuf)/|^sluice/(admin|echo)/", r"^(src/admin|cmd|tests)/|^src/config/descriptor_set\.cc$",
+     "gRPC and protobuf are the control plane: on the data path they cost more than a proxied call may; config reads a "
+     "descriptor set once, at load"),
     ("asio", r"^boost/(asio|beast)", r"^src/(runtime|net)/|^src/admin/.*\.cc$|^tests/",
      "sockets and readiness belong to runtime and net; only admin's HTTP port uses them too, and not in a header"),
     ("openssl", r"^openssl/", r"^src/net/|^tests/", "TLS ends in net: nobody above sees it"),
@@ -56,6 +58,7 @@ LIBRARIES = [
     ("spdlog", r"^spdlog/", r"^src/base/|^src/proxy/access_log|^src/server/|^cmd/sluiced/|^tests/",
      "base/log.h is how a layer logs; sinks are set up in server and the access log"),
     ("nghttp2", r"^nghttp2/", r"^tests/", "libnghttp2 is the oracle of tests, not a run-time dependency"),
+    ("alternatives", r"^(rocksdb|urcu)/|^urcu", r"^tests/bench/", "what benchmarks compare with is not a dependency"),
     ("test code", r"^(gtest|gmock|benchmark)/|^tests/|_test\.h$", r"^tests/", "what ships does not depend on test code"),
 ]
 
