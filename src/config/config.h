@@ -40,6 +40,12 @@ struct Config {
   LogOptions log;
   proxy::AccessLogOptions access_log;
   proxy::ForwardingOptions forwarding;
+  // Calls under way in the whole process.
+  limits::ConcurrencyOptions concurrency;
+  proxy::CacheOptions cache;
+  // File made by `protoc --include_imports --descriptor_set_out`: names of message fields, methods without side effects.
+  // Empty: none. Read again with each reload.
+  std::string descriptor_set;
   // Endpoint lists changed by RPC are kept here over a restart. Empty: they are not.
   std::string state_file;
   // SIGTERM: calls may go on for this long before the process ends. 0..1h.

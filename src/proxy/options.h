@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "http2/options.h"
+#include "limits/options.h"
 #include "net/address.h"
 
 namespace sluice::proxy {
@@ -34,10 +35,76 @@ struct MetadataMatch {
   bool operator==(const MetadataMatch&) const = default;
 };
 
+// Where a field stands in the messages of one method.
+struct MethodField {
+  std::string path;               // "/pkg.Service/Get"; empty: every method of the route
+  std::vector<uint32_t> numbers;  // field numbers from the message down: "user.id" may be {3, 1}. 1..kFieldDepthMax of them
+  bool operator==(const MethodField&) const = default;
+};
+inline constexpr size_t kFieldDepthMax = 16;
+
 struct HashBy {
-  enum class Kind : uint8_t { kRandom, kMethod, kPeer, kMetadata } kind = Kind::kRandom;
+  enum class Kind : uint8_t { kRandom, kMethod, kPeer, kMetadata, kField } kind = Kind::kRandom;
   std::string metadata;  // for kMetadata; a call without it is hashed at random
+  // For kField: a field of the first request message, by method (sorted by path). Config resolved the names.
+  std::vector<MethodField> fields;
+  // kField: bytes of the first message that are looked at. 1..1 MiB.
+  uint32_t field_bytes_max = 64 * 1024;
   bool operator==(const HashBy&) const = default;
+};
+
+// A bucket for each client, told apart by a metadata value or by the peer's address without its port.
+struct ClientRateOptions {
+  limits::RateOptions rate;
+  std::string metadata;  // empty: by peer. A call without the metadata counts as one client with all others without
+  // Clients remembered at once. 16..1000000.
+  uint32_t clients_max = 10000;
+  bool operator==(const ClientRateOptions&) const = default;
+};
+
+// A unary method whose responses may be cached.
+struct CachedMethod {
+  std::string path;  // "/pkg.Service/Get"
+  std::chrono::milliseconds ttl{0};
+  bool operator==(const CachedMethod&) const = default;
+};
+
+// What a route caches. Without methods: nothing.
+struct CacheRule {
+  std::vector<CachedMethod> methods;  // sorted by path
+  std::vector<std::string> vary;      // metadata names that are part of the key, lower case, sorted
+  // Responses are the same for all callers: calls with authorization are cached though it is not in vary.
+  bool shared = false;
+  // gRPC codes other than OK that are cached, sorted, for error_ttl.
+  std::vector<uint8_t> errors;
+  std::chrono::milliseconds error_ttl{1000};
+  // After its TTL a response may be served for this long while one call fetches a new one. 0: not.
+  std::chrono::milliseconds stale_while_revalidate{0};
+  // And for this long where fetching failed with UNAVAILABLE. 0: not.
+  std::chrono::milliseconds stale_if_unavailable{0};
+  // A fetch shared by several calls may take this long, whatever their deadlines. 1ms..24h.
+  std::chrono::milliseconds fetch_timeout{60000};
+  bool enabled() const { return !methods.empty(); }
+  bool operator==(const CacheRule&) const = default;
+};
+
+// The process's one response cache.
+struct CacheOptions {
+  // Memory for responses, with their keys. 1 MiB..1 TiB.
+  size_t capacity_bytes = 64 * 1024 * 1024;
+  // A larger response (message and metadata) is passed on and not cached. 1 KiB..64 MiB.
+  size_t entry_bytes_max = 1024 * 1024;
+  // A larger request message is not looked up. 0..1 MiB.
+  size_t request_bytes_max = 64 * 1024;
+  // What an entry is expected to take; sizes the table. 256..1 MiB. Restart.
+  size_t entry_bytes_expected = 4096;
+  // Never above capacity_bytes, not for a moment; else by a few entries. Restart.
+  bool strict = false;
+  // A response is cached when its key was asked for before, not the first time: keeps scans out. Restart.
+  bool doorkeeper = false;
+  // Fetches under way at once that others may join; more calls go by themselves. 1..1000000.
+  uint32_t fetches_max = 10000;
+  bool operator==(const CacheOptions&) const = default;
 };
 
 struct RetryOptions {
@@ -61,6 +128,9 @@ struct RouteOptions {
   // Bound on a call's whole life where the client gave none or a longer one. 0: none. 0..24h.
   std::chrono::milliseconds timeout{0};
   RetryOptions retry;
+  limits::RateOptions rate_limit;
+  ClientRateOptions client_rate_limit;
+  CacheRule cache;
   bool operator==(const RouteOptions&) const = default;
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "http2/options.h"
+#include "limits/options.h"
 #include "net/address.h"
 
 namespace sluice::upstream {
@@ -45,6 +46,12 @@ struct ClusterOptions {
   std::chrono::milliseconds idle_timeout{300000};
   http2::KeepaliveOptions keepalive;
   http2::SessionOptions http2;
+  limits::RateOptions rate_limit;
+  limits::ConcurrencyOptions concurrency;           // calls to the whole cluster
+  limits::ConcurrencyOptions endpoint_concurrency;  // calls to each endpoint; a full one is passed over while another has room
+  // No endpoint takes more than this factor of the mean number of calls under way (each worker counts its own); its keys
+  // go on along the ring (Mirrokni, Thorup, Zadimoghaddam 2016). 0: no bound. 1.01..100; 1.25 is a good one.
+  double bounded_load = 0;
   bool operator==(const ClusterOptions&) const = default;
 };
 inline constexpr size_t kEndpointsMax = 10000;

@@ -1,0 +1,61 @@
+// CachedResponse: one whole unary response, immutable, shared by calls of all workers. What a call of the same key would
+// have got from the upstream, byte for byte.
+//
+// Thread safety: immutable; held by shared_ptr. The message is a Slice of a block of its own, so a client that reads it
+// slowly holds the bytes and no slot of the cache.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/slice.h"
+#include "http2/header.h"
+#include "proxy/grpc_status.h"
+
+namespace sluice::proxy {
+
+// How a call came by its response; the value of the sluice-cache header.
+enum class CacheOutcome : uint8_t { kNone, kMiss, kHit, kStale, kCoalesced };
+std::string_view ToString(CacheOutcome outcome);
+
+// Header fields as one flat piece of memory, valid on any worker.
+class FlatHeaders {
+ public:
+  FlatHeaders() = default;
+  explicit FlatHeaders(const http2::HeaderList& fields);
+  // Appends all fields, with their Indexing.
+  void AppendTo(http2::HeaderList& out) const;
+  std::string_view Find(std::string_view name) const;  // of the first; empty if there is none
+  bool Has(std::string_view name) const;
+  size_t bytes() const { return bytes_.size() + fields_.size() * sizeof(Entry); }
+  size_t size() const { return fields_.size(); }
+
+ private:
+  struct Entry {
+    uint32_t name_size, value_size;
+    http2::Indexing indexing;
+  };
+  std::string bytes_;
+  std::vector<Entry> fields_;
+};
+
+struct CachedResponse {
+  FlatHeaders headers;
+  base::Slice message;   // all DATA, with the gRPC length prefix; empty for trailers-only
+  FlatHeaders trailers;  // empty: the headers ended the stream
+  GrpcCode status = GrpcCode::kUnknown;
+  base::TimePoint stored{};  // when it was complete
+
+  bool trailers_only() const { return trailers.size() == 0; }
+  size_t bytes() const { return sizeof(*this) + headers.bytes() + message.size() + trailers.bytes(); }
+  // The headers to send: the original's, `sluice-cache` (kHit, kStale, kCoalesced) and `age` in whole seconds (RFC 9111
+  // 5.1: an age the upstream gave counts too, so it is replaced by the sum). kNone, kMiss: the original's alone.
+  http2::HeaderList HeadersFor(CacheOutcome outcome, base::TimePoint now, http2::InternTable* table) const;
+};
+using CachedResponsePtr = std::shared_ptr<const CachedResponse>;
+
+}  // namespace sluice::proxy
