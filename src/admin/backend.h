@@ -54,6 +54,46 @@ struct ChangeResult {
   double moved_share = 0;  // of keys that go to another endpoint than before, 0..1
 };
 
+// One limiter, as it is in force.
+struct LimitView {
+  // "process/concurrency", "cluster/NAME/{rate,concurrency,endpoint_concurrency}", "route/NAME/{rate,client_rate}"
+  std::string name;
+  // Rates: calls a second, burst, capped. Concurrency: max. 0: no limit.
+  double rate = 0;
+  uint32_t burst = 0;
+  bool capped = false;
+  uint32_t max = 0;
+  uint32_t queue_max = 0;
+  bool overridden = false;     // changed by RPC and not as configured
+  uint64_t waiting = 0;        // calls in the queue now
+  uint64_t in_use = 0;         // concurrency: calls that hold a permit; capped: tokens out
+  uint64_t keys = 0;           // client_rate: clients remembered
+};
+
+// Changes what is given; the rest stays. In force for the calls that wait and all later ones, until a restart or a reload
+// in which the configuration of this limit has changed.
+struct LimitChange {
+  std::string name;
+  std::optional<double> rate;         // rates only; 0: no limit
+  std::optional<uint32_t> burst;      // rates only
+  std::optional<uint32_t> max;        // concurrency only; 0: no limit
+  std::optional<uint32_t> queue_max;
+  bool reset = false;                 // back to what is configured; alone
+};
+
+struct CacheView {
+  bool enabled = false;  // some route caches
+  uint64_t capacity_bytes = 0, usage_bytes = 0, entries = 0, fetches = 0;
+  uint64_t hits = 0, misses = 0, stale = 0, coalesced = 0;
+  uint64_t evicted = 0, expired = 0, purged = 0;
+  std::vector<std::pair<std::string, uint64_t>> not_cached;  // by reason
+};
+
+struct CachePurgeRequest {
+  std::string service, method;     // empty: all
+  std::optional<std::string> key;  // the request message's bytes; with service and method
+};
+
 struct ReloadResult {
   std::vector<std::string> errors;    // "file:line:column: path: ..."; not empty: nothing changed
   std::vector<std::string> warnings;  // what needs a restart to take effect
@@ -75,6 +115,13 @@ class Backend {
   // Returns when every later call sees the new list. kNotFound, kInvalidArgument, kConflict, kIo (state file;
   // nothing changed).
   virtual base::Result<ChangeResult> ChangeEndpoints(const EndpointChange& change) = 0;
+  // In the order process, clusters, routes.
+  virtual std::vector<LimitView> ListLimits() { return {}; }
+  // kNotFound, kInvalidArgument (says what is allowed). Returns the limit as it is now.
+  virtual base::Result<LimitView> ChangeLimit(const LimitChange&) { return base::MakeError(base::ErrorKind::kNotFound, "no limits"); }
+  virtual CacheView DescribeCache() { return {}; }
+  // Calls that begin after it returns get nothing from before. Returns how many responses were dropped. kInvalidArgument.
+  virtual base::Result<uint64_t> PurgeCache(const CachePurgeRequest&) { return uint64_t{0}; }
   virtual ReloadResult Reload() = 0;
   // "trace".."off"; kInvalidArgument names what is allowed.
   virtual base::Status SetLogLevel(std::string_view level) = 0;
