@@ -44,6 +44,8 @@ int StatusCode(base::ErrorKind kind) {
     case ErrorKind::kUpstreamReset:
     case ErrorKind::kUpstreamCancelled:
     case ErrorKind::kUpstreamOverloaded:
+    case ErrorKind::kRateLimited:
+    case ErrorKind::kConcurrencyLimited:
     case ErrorKind::kUpstreamRefused:
     case ErrorKind::kUpstreamProtocol:
     case ErrorKind::kUpstreamNoStatus:

@@ -26,6 +26,8 @@ std::string_view Reason(ErrorKind kind) {
     case ErrorKind::kTooLarge: return "too_large";
     case ErrorKind::kUpstreamCancelled: return "upstream_cancelled";
     case ErrorKind::kUpstreamOverloaded: return "upstream_overloaded";
+    case ErrorKind::kRateLimited: return "rate_limited";
+    case ErrorKind::kConcurrencyLimited: return "concurrency_limited";
   }
   return "internal";
 }

@@ -1,7 +1,9 @@
 // Error and Result<T>: what may be expected of a network, a file or a user is a value, not an exception.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,6 +37,8 @@ enum class ErrorKind : uint8_t {
   kTooLarge,           // headers or metadata above a limit
   kUpstreamCancelled,  // the upstream reset the stream with CANCEL
   kUpstreamOverloaded, // the upstream reset the stream with ENHANCE_YOUR_CALM
+  kRateLimited,        // a rate limit refused the call
+  kConcurrencyLimited, // a limit on calls under way refused the call
 };
 
 enum class ErrorSource : uint8_t { kProxy, kDownstream, kUpstream };
@@ -47,6 +51,11 @@ struct Error {
   ErrorKind kind = ErrorKind::kInternal;
   ErrorSource source = ErrorSource::kProxy;
   std::string detail;  // for a person; English, no trailing stop
+  // kRateLimited, kConcurrencyLimited, and a deadline that passed in a queue: which bound it was, as
+  // "cluster/users/rate".
+  std::string bound;
+  // When it makes sense to try again; not given: nobody knows.
+  std::optional<std::chrono::milliseconds> retry_after;
 
   std::string ToString() const;
 };
@@ -86,7 +95,7 @@ using Status = Result<std::monostate>;
 inline Status Ok() { return Status(std::monostate{}); }
 
 inline Error MakeError(ErrorKind kind, std::string detail, ErrorSource source = ErrorSource::kProxy) {
-  return Error{kind, source, std::move(detail)};
+  return Error{kind, source, std::move(detail), {}, {}};
 }
 
 }  // namespace sluice::base

@@ -38,12 +38,14 @@ GrpcCode ToGrpcCode(ErrorKind kind) {
     case ErrorKind::kTooLarge: return GrpcCode::kResourceExhausted;
     case ErrorKind::kUpstreamCancelled: return GrpcCode::kCancelled;
     case ErrorKind::kUpstreamOverloaded: return GrpcCode::kResourceExhausted;
+    case ErrorKind::kRateLimited: return GrpcCode::kResourceExhausted;
+    case ErrorKind::kConcurrencyLimited: return GrpcCode::kResourceExhausted;
   }
   return GrpcCode::kInternal;
 }
 
 GrpcError ToGrpcError(const base::Error& error) {
-  return {ToGrpcCode(error.kind), error.detail, base::Reason(error.kind)};
+  return {ToGrpcCode(error.kind), error.detail, base::Reason(error.kind), error.bound, error.retry_after};
 }
 
 std::string PercentEncode(std::string_view text) {
@@ -78,6 +80,9 @@ http2::HeaderList MakeTrailers(const GrpcError& error, bool trailers_only) {
   fields.Add("grpc-status", std::to_string(static_cast<int>(error.code)));
   if (!error.message.empty()) fields.Add("grpc-message", PercentEncode(error.message));
   if (!error.reason.empty()) fields.Add("sluice-reason", error.reason);
+  if (!error.bound.empty()) fields.Add("sluice-limit", PercentEncode(error.bound));
+  // gRFC A6: a client that retries waits this long.
+  if (error.retry_after) fields.Add("grpc-retry-pushback-ms", std::to_string(error.retry_after->count()));
   return fields;
 }
 

@@ -1,7 +1,9 @@
 // The one place where the proxy's errors become what a gRPC client sees: code, message, reason.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -29,6 +31,8 @@ struct GrpcError {
   GrpcCode code;
   std::string message;
   std::string_view reason;
+  std::string bound;  // sluice-limit: which limit refused
+  std::optional<std::chrono::milliseconds> retry_after;
 };
 GrpcError ToGrpcError(const base::Error& error);
 http2::HeaderList MakeTrailers(const GrpcError& error, bool trailers_only);

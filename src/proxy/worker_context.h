@@ -27,7 +27,7 @@ struct ProxyMetrics {
   metrics::Gauge* downstream_connections;
   metrics::Counter* downstream_connections_total;
   // By base::ErrorKind.
-  static constexpr size_t kKinds = static_cast<size_t>(base::ErrorKind::kUpstreamOverloaded) + 1;
+  static constexpr size_t kKinds = static_cast<size_t>(base::ErrorKind::kConcurrencyLimited) + 1;
   std::array<metrics::Counter*, kKinds> errors;
   std::array<metrics::Counter*, kKinds> retries;
 };
