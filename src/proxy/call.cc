@@ -95,7 +95,8 @@ void Call::Route() {
 uint64_t Call::HashKey() const {
   const HashBy& by = route_->options.hash_by;
   switch (by.kind) {
-    case HashBy::Kind::kRandom: break;
+    case HashBy::Kind::kRandom:
+    case HashBy::Kind::kField: break;
     case HashBy::Kind::kPeer: return base::Hash64(client_->peer_hash, config_->hash_seed);
     case HashBy::Kind::kMethod:
       if (const http2::Field* path = request_.Find(Token::kPath)) return base::Hash64(path->value(), config_->hash_seed);
