@@ -11,6 +11,7 @@ enum Code : int {
   kNotFound = 5,
   kResourceExhausted = 8,
   kFailedPrecondition = 9,
+  kAborted = 10,
   kInternal = 13,
 };
 
@@ -24,6 +25,7 @@ int StatusCode(base::ErrorKind kind) {
       return kInvalidArgument;
     case ErrorKind::kNotFound:
     case ErrorKind::kNoRoute:
+    case ErrorKind::kRemoved:
       return kNotFound;
     case ErrorKind::kConflict:
     case ErrorKind::kDraining:
@@ -35,6 +37,8 @@ int StatusCode(base::ErrorKind kind) {
     case ErrorKind::kDeadlineExceeded:
     case ErrorKind::kConnectTimeout:
       return kDeadlineExceeded;
+    case ErrorKind::kBusy:  // the same request may succeed a moment later
+      return kAborted;
     case ErrorKind::kCancelled:
       return kCancelled;
     case ErrorKind::kInternal:

@@ -24,6 +24,8 @@ std::string_view Reason(ErrorKind kind) {
     case ErrorKind::kDraining: return "draining";
     case ErrorKind::kMalformedRequest: return "malformed_request";
     case ErrorKind::kTooLarge: return "too_large";
+    case ErrorKind::kBusy: return "busy";
+    case ErrorKind::kRemoved: return "removed";
     case ErrorKind::kUpstreamCancelled: return "upstream_cancelled";
     case ErrorKind::kUpstreamOverloaded: return "upstream_overloaded";
     case ErrorKind::kRateLimited: return "rate_limited";

@@ -35,6 +35,8 @@ enum class ErrorKind : uint8_t {
   kDraining,           // the proxy or the endpoint is going away
   kMalformedRequest,   // the request breaks a rule that HTTP/2 framing does not cover
   kTooLarge,           // headers or metadata above a limit
+  kBusy,               // somebody else holds what is needed, and did not let go in time; control plane only
+  kRemoved,            // what the request waited for was taken away meanwhile; control plane only
   kUpstreamCancelled,  // the upstream reset the stream with CANCEL
   kUpstreamOverloaded, // the upstream reset the stream with ENHANCE_YOUR_CALM
   kRateLimited,        // a rate limit refused the call

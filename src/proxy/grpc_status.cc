@@ -36,6 +36,8 @@ GrpcCode ToGrpcCode(ErrorKind kind) {
     case ErrorKind::kDraining: return GrpcCode::kUnavailable;
     case ErrorKind::kMalformedRequest: return GrpcCode::kInternal;
     case ErrorKind::kTooLarge: return GrpcCode::kResourceExhausted;
+    case ErrorKind::kBusy: return GrpcCode::kAborted;
+    case ErrorKind::kRemoved: return GrpcCode::kNotFound;
     case ErrorKind::kUpstreamCancelled: return GrpcCode::kCancelled;
     case ErrorKind::kUpstreamOverloaded: return GrpcCode::kResourceExhausted;
     case ErrorKind::kRateLimited: return GrpcCode::kResourceExhausted;

@@ -31,6 +31,12 @@ constexpr std::pair<ErrorKind, std::string_view> kReasons[] = {
     {ErrorKind::kDraining, "draining"},
     {ErrorKind::kMalformedRequest, "malformed_request"},
     {ErrorKind::kTooLarge, "too_large"},
+    {ErrorKind::kBusy, "busy"},
+    {ErrorKind::kRemoved, "removed"},
+    {ErrorKind::kUpstreamCancelled, "upstream_cancelled"},
+    {ErrorKind::kUpstreamOverloaded, "upstream_overloaded"},
+    {ErrorKind::kRateLimited, "rate_limited"},
+    {ErrorKind::kConcurrencyLimited, "concurrency_limited"},
 };
 
 TEST(Error, ReasonTokensAreStableAndDistinct) {
@@ -41,7 +47,7 @@ TEST(Error, ReasonTokensAreStableAndDistinct) {
     EXPECT_EQ(reason.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"), std::string_view::npos) << reason;
   }
   // A kind without a line above falls through Reason's switch or is missing here.
-  EXPECT_EQ(static_cast<size_t>(ErrorKind::kTooLarge) + 1, std::size(kReasons));
+  EXPECT_EQ(static_cast<size_t>(ErrorKind::kConcurrencyLimited) + 1, std::size(kReasons));
 }
 
 TEST(Error, SourcesHaveNames) {
