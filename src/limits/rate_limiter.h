@@ -1,0 +1,165 @@
+// RateLimiter: when may the next call start? A token bucket, and an explicit FIFO queue of the calls it holds back.
+// docs/token-bucket.md
+//
+//   nobody waits:  Ask takes a token by CAS, without the lock.
+//   somebody does: Ask queues, under a small mutex. Only the first of the queue grabs, and only it has a time (check_at) at
+//                  which to ask again; the others are woken when they have become first. So the order is exact, leaving the
+//                  queue is free (a waiter has claimed nothing, so there is nothing to refund), and a limiter costs one timer
+//                  at a time, which is the caller's.
+//
+// The first waits for time, or, capped, for the end of a call, if even time would not let it go. It then says so in
+// wants_release_, and the next Drop() of a call wakes it.
+//
+// Two pairs of store-buffering, all four sides seq_cst (with release and acquire both sides could miss each other):
+//   Ask queued:   waiting_ += 1; look for tokens          an Ask without lock: bring tokens; look at waiting_
+//   first blocks: wants_release_ = true; look for tokens  Drop: release a token; look at wants_release_
+//
+// Rules: no wake-up runs under the mutex. A ticket that is out of the queue belongs to its owner again, which may destroy it
+// as soon as the mutex is free: what is still needed of it (the wake-up) is moved out before.
+//
+// Any thread. Never suspends: whoever gets kWait suspends as it likes until check_at or a wake. `now` may differ between
+// callers by a loop turn, and go back. Lifetime: in a shared_ptr; waiters and holders of a capped token keep it alive.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <variant>
+
+#include "base/clock.h"
+#include "base/intrusive_list.h"
+#include "concurrent/token_bucket.h"
+#include "limits/options.h"
+#include "limits/wait.h"
+#include "runtime/waker.h"
+
+namespace sluice::limits {
+
+// The seam for tests.
+struct RateLimiterTraits {
+  template <typename V>
+  using Atomic = std::atomic<V>;
+  using Mutex = std::mutex;
+  // Copyable, default: nobody; ForRunningTask(); Wake() from any thread, spuriously, and after the task's end.
+  using Wakeup = runtime::Waker;
+};
+
+template <typename Traits>
+class BasicRateLimiter {
+ public:
+  class Ticket;
+
+  // Starts full, but for what is missing at `now` to be full at `full_at`: a bucket that goes on from another one.
+  BasicRateLimiter(const RateOptions& options, base::TimePoint now, base::TimePoint full_at = base::TimePoint::min());
+  BasicRateLimiter(const BasicRateLimiter&) = delete;
+  BasicRateLimiter& operator=(const BasicRateLimiter&) = delete;
+  ~BasicRateLimiter();
+
+  // While calls wait and run: the time so far counts at the old rate, the first waiter asks again. Not enabled: all who
+  // wait go. CHECK: CanBecome(options). Calls of Configure and Close take turns by themselves.
+  void Configure(const RateOptions& options, base::TimePoint now);
+  // Whether Configure can do it: `capped` is chosen at construction.
+  bool CanBecome(const RateOptions& options) const { return !options.enabled() || options.capped == capped(); }
+  // The limit is taken away: all who wait go at once, later Asks too, and hold nothing. For ever.
+  void Close();
+
+  // Calls that wait now.
+  size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
+  // Calls a second; 0: no limit.
+  double rate() const;
+  bool capped() const { return std::holds_alternative<Capped>(bucket_); }
+  // Capped: calls that hold a token. For audits: 0 when no ticket holds.
+  uint64_t outstanding() const;
+  // When the bucket will be full, were nobody to come; in the past if it is. `now`: time is counted up to it first.
+  base::TimePoint FullAt(base::TimePoint now);
+
+ private:
+  template <typename V>
+  using Atomic = typename Traits::template Atomic<V>;
+  using Wakeup = typename Traits::Wakeup;
+  struct BucketTraits {
+    template <typename V>
+    using Atomic = typename Traits::template Atomic<V>;
+  };
+  using Plain = concurrent::BasicTokenBucket<false, BucketTraits>;
+  using Capped = concurrent::BasicTokenBucket<true, BucketTraits>;
+  using Lock = std::unique_lock<typename Traits::Mutex>;
+  static constexpr double kCallTokens = static_cast<double>(concurrent::kTokensPerCall);
+  static constexpr size_t kWakeBatch = 32;
+
+  using Bucket = std::variant<Plain, Capped>;
+
+  static Bucket MakeBucket(const RateOptions& options, base::TimePoint now, base::TimePoint full_at);
+  // fn(Plain&) or fn(Capped&).
+  template <typename Fn>
+  auto WithBucket(Fn fn) {
+    if (auto* plain = std::get_if<Plain>(&bucket_)) return fn(*plain);
+    return fn(*std::get_if<Capped>(&bucket_));
+  }
+  template <typename Fn>
+  auto WithBucket(Fn fn) const {
+    if (const auto* plain = std::get_if<Plain>(&bucket_)) return fn(*plain);
+    return fn(*std::get_if<Capped>(&bucket_));
+  }
+
+  bool TryTake(base::TimePoint now);
+  // Under mutex_, for the first of the queue: takes its token, or says when to look again.
+  Answer LookForFirst(base::TimePoint now);
+  // Under mutex_. When time could let the `position`th of the queue go (from 1): exact, or a lower bound where capped.
+  base::TimePoint PredictedStart(size_t position) const;
+  static std::chrono::milliseconds RetryAfter(base::TimePoint start, base::TimePoint now);
+  // Under mutex_. Takes `ticket` out of the queue; if it was the first, the next one's wake-up, to be called outside.
+  [[nodiscard]] Wakeup Leave(Ticket& ticket);
+  [[nodiscard]] Wakeup FirstWakeup();
+  void WakeFirst();
+  // Empties the queue, in batches; nobody queues meanwhile, because on_ is false.
+  void LetAllGo();
+  void ReleaseOne();
+
+  Bucket bucket_;
+  Atomic<bool> on_;                    // false: no limit; written under mutex_
+  Atomic<bool> wants_release_{false};  // the first waits for the end of a call
+  Atomic<uint32_t> waiting_{0};        // size of queue_; written under mutex_
+  mutable typename Traits::Mutex mutex_;
+  // Under mutex_:
+  uint32_t queue_max_;
+  bool closed_ = false;
+  base::IntrusiveList<Ticket, RateLimiterTraits> queue_;
+};
+
+// One call's place at one limiter. Ask once; then, while it says kWait, Poll; Drop at the call's end, or to leave.
+// Not movable: the queue points at it. One task at a time; no call may run beside another on the same ticket.
+template <typename Traits>
+class BasicRateLimiter<Traits>::Ticket : public base::ListNode<RateLimiterTraits> {
+ public:
+  Ticket() = default;
+  ~Ticket() { Drop(); }
+
+  // Goes, queues (leaving a wake-up for the running task), or is refused: kQueueFull, or kTooLate where the time it would
+  // have to wait by its place passes `deadline`. retry_after: that time, in whole milliseconds, at least 1. The ticket is
+  // idle: no Ask before, or Drop after it.
+  Answer Ask(const std::shared_ptr<BasicRateLimiter>& limiter, base::TimePoint now, base::TimePoint deadline);
+  // After a wake-up or at check_at; spurious calls are fine. Goes, or waits; not refused, the deadline is the caller's.
+  Answer Poll(base::TimePoint now);
+  // Leaves the queue (the next is woken if this was first), or, capped, gives the token back. Idempotent.
+  void Drop();
+
+  bool waiting() const { return state_ == State::kWaiting; }
+  // Capped: has a token that Drop gives back. Uncapped grants hold nothing.
+  bool holding() const { return state_ == State::kHolding; }
+
+ private:
+  friend class BasicRateLimiter;
+  enum class State : uint8_t { kIdle, kWaiting, kHolding };
+
+  State state_ = State::kIdle;                 // the owner's
+  std::shared_ptr<BasicRateLimiter> limiter_;  // the owner's; while waiting or holding
+  Wakeup wakeup_;                              // under the limiter's mutex while queued; the owner's otherwise
+};
+
+using RateLimiter = BasicRateLimiter<RateLimiterTraits>;
+extern template class BasicRateLimiter<RateLimiterTraits>;  // other Traits: include limits/rate_limiter_impl.h
+
+}  // namespace sluice::limits

@@ -1,0 +1,281 @@
+// RateLimiter's functions, for rate_limiter.cc and for tests that bring Traits of their own.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "limits/rate_limiter.h"
+
+namespace sluice::limits {
+
+template <typename Traits>
+auto BasicRateLimiter<Traits>::MakeBucket(const RateOptions& options, base::TimePoint now, base::TimePoint full_at) -> Bucket {
+  concurrent::TokenBucketOptions bucket;
+  bucket.rate = std::max(options.rate, 0.0) * kCallTokens;
+  bucket.limit = std::max<uint64_t>(options.burst, 1) * concurrent::kTokensPerCall;
+  uint64_t missing = 0;
+  if (full_at > now) {
+    using concurrent::TokenRate;
+    missing = TokenRate::Worth(TokenRate::Encode(bucket.rate), TokenRate::Instant(now), TokenRate::Instant(full_at));
+  }
+  const uint64_t initial = bucket.limit - std::min(missing, bucket.limit);
+  if (options.capped) return Bucket(std::in_place_type<Capped>, bucket, initial, now);
+  return Bucket(std::in_place_type<Plain>, bucket, initial, now);
+}
+
+template <typename Traits>
+BasicRateLimiter<Traits>::BasicRateLimiter(const RateOptions& options, base::TimePoint now, base::TimePoint full_at)
+    : bucket_(MakeBucket(options, now, full_at)), on_(options.enabled()), queue_max_(options.queue_max) {}
+
+template <typename Traits>
+BasicRateLimiter<Traits>::~BasicRateLimiter() {
+  SLUICE_CHECK(queue_.empty());
+  SLUICE_DCHECK(outstanding() == 0);  // audit: who holds a token keeps this alive
+}
+
+template <typename Traits>
+void BasicRateLimiter<Traits>::Configure(const RateOptions& options, base::TimePoint now) {
+  SLUICE_CHECK(CanBecome(options));
+  Wakeup first;
+  {
+    Lock lock(mutex_);
+    if (closed_) return;
+    queue_max_ = options.queue_max;
+    on_.store(options.enabled(), std::memory_order_relaxed);  // who queues looks again under the mutex
+    if (options.enabled()) {
+      const uint64_t burst = std::max<uint64_t>(options.burst, 1) * concurrent::kTokensPerCall;
+      WithBucket([&](auto& bucket) {
+        SLUICE_CHECK(bucket.SetRate(options.rate * kCallTokens, now));
+        if constexpr (requires { bucket.cap(); }) bucket.SetCap(burst);
+        bucket.SetLimit(burst);
+      });
+      first = FirstWakeup();  // its time was reckoned at the old rate
+    }
+  }
+  if (options.enabled()) {
+    first.Wake();
+  } else {
+    LetAllGo();
+  }
+}
+
+template <typename Traits>
+void BasicRateLimiter<Traits>::Close() {
+  {
+    Lock lock(mutex_);
+    closed_ = true;
+    on_.store(false, std::memory_order_relaxed);
+  }
+  LetAllGo();
+}
+
+template <typename Traits>
+void BasicRateLimiter<Traits>::LetAllGo() {
+  while (true) {
+    Wakeup batch[kWakeBatch];
+    size_t taken = 0;
+    {
+      Lock lock(mutex_);
+      while (taken < kWakeBatch) {
+        Ticket* ticket = queue_.PopFront();  // from here on its owner takes it as let go, see Poll
+        if (ticket == nullptr) break;
+        batch[taken++] = std::move(ticket->wakeup_);
+      }
+      waiting_.store(waiting_.load(std::memory_order_relaxed) - static_cast<uint32_t>(taken), std::memory_order_relaxed);
+    }
+    for (size_t i = 0; i < taken; ++i) batch[i].Wake();
+    if (taken < kWakeBatch) return;
+  }
+}
+
+template <typename Traits>
+double BasicRateLimiter<Traits>::rate() const {
+  if (!on_.load(std::memory_order_relaxed)) return 0;
+  return WithBucket([](const auto& bucket) { return bucket.rate(); }) / kCallTokens;
+}
+
+template <typename Traits>
+uint64_t BasicRateLimiter<Traits>::outstanding() const {
+  const auto* capped = std::get_if<Capped>(&bucket_);
+  return capped == nullptr ? 0 : capped->outstanding() / concurrent::kTokensPerCall;
+}
+
+template <typename Traits>
+base::TimePoint BasicRateLimiter<Traits>::FullAt(base::TimePoint now) {
+  return WithBucket([now](auto& bucket) {
+    bucket.Replenish(now);
+    return bucket.ReadyAt(bucket.tail() + bucket.limit());
+  });
+}
+
+template <typename Traits>
+bool BasicRateLimiter<Traits>::TryTake(base::TimePoint now) {
+  return WithBucket([now](auto& bucket) { return bucket.TryTake(concurrent::kTokensPerCall, now); });
+}
+
+template <typename Traits>
+Answer BasicRateLimiter<Traits>::LookForFirst(base::TimePoint now) {
+  for (bool said = false;;) {
+    if (TryTake(now)) return Answer::Go();
+    if (const auto* bucket = std::get_if<Capped>(&bucket_)) {
+      if (bucket->NeedsRelease(bucket->tail() + concurrent::kTokensPerCall)) {
+        if (said) return Answer::Wait(base::kNever);
+        // seq_cst: before the second look for tokens. Pairs with ReleaseOne, which gives back and then looks at this.
+        wants_release_.store(true, std::memory_order_seq_cst);
+        said = true;
+        continue;
+      }
+    }
+    const base::TimePoint start = PredictedStart(1);
+    if (start > now) return Answer::Wait(start);
+    // Another thread brought tokens, or lost the race for an earlier span, after our look.
+  }
+}
+
+template <typename Traits>
+base::TimePoint BasicRateLimiter<Traits>::PredictedStart(size_t position) const {
+  return WithBucket([position](const auto& bucket) {
+    return bucket.ReadyAt(bucket.tail() + position * concurrent::kTokensPerCall);
+  });
+}
+
+template <typename Traits>
+std::chrono::milliseconds BasicRateLimiter<Traits>::RetryAfter(base::TimePoint start, base::TimePoint now) {
+  constexpr std::chrono::milliseconds kLeast(1), kMost(std::chrono::hours(24));
+  if (start <= now) return kLeast;
+  if (start - now >= kMost) return kMost;
+  return std::max(kLeast, std::chrono::ceil<std::chrono::milliseconds>(start - now));
+}
+
+template <typename Traits>
+auto BasicRateLimiter<Traits>::Leave(Ticket& ticket) -> Wakeup {
+  const bool was_first = queue_.front() == &ticket;
+  ticket.Unlink();
+  waiting_.store(waiting_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  return was_first ? FirstWakeup() : Wakeup();
+}
+
+template <typename Traits>
+auto BasicRateLimiter<Traits>::FirstWakeup() -> Wakeup {
+  Ticket* first = queue_.front();
+  return first == nullptr ? Wakeup() : first->wakeup_;
+}
+
+template <typename Traits>
+void BasicRateLimiter<Traits>::WakeFirst() {
+  Wakeup first;
+  {
+    Lock lock(mutex_);
+    first = FirstWakeup();
+  }
+  first.Wake();
+}
+
+template <typename Traits>
+void BasicRateLimiter<Traits>::ReleaseOne() {
+  SLUICE_CHECK(std::get_if<Capped>(&bucket_)->Release(concurrent::kTokensPerCall));
+  // seq_cst: after the release. Pairs with LookForFirst, which says that it wants one and then looks for it.
+  if (wants_release_.load(std::memory_order_seq_cst) && wants_release_.exchange(false, std::memory_order_seq_cst)) WakeFirst();
+}
+
+template <typename Traits>
+Answer BasicRateLimiter<Traits>::Ticket::Ask(const std::shared_ptr<BasicRateLimiter>& limiter, base::TimePoint now,
+                                             base::TimePoint deadline) {
+  SLUICE_DCHECK(state_ == State::kIdle);
+  BasicRateLimiter& l = *limiter;
+  if (!l.on_.load(std::memory_order_relaxed)) return Answer::Go();
+  bool looked = false;
+  if (l.waiting_.load(std::memory_order_relaxed) == 0) {
+    if (l.TryTake(now)) {
+      if (l.capped()) {
+        limiter_ = limiter;
+        state_ = State::kHolding;
+      }
+      // seq_cst: after what TryTake has brought, part of which another may have just queued for. Pairs with the store of
+      // waiting_ below, which comes before that one's look.
+      if (l.waiting_.load(std::memory_order_seq_cst) != 0) l.WakeFirst();
+      return Answer::Go();
+    }
+    looked = true;
+  }
+  Answer answer;
+  Wakeup first;
+  {
+    Lock lock(l.mutex_);
+    if (!l.on_.load(std::memory_order_relaxed)) return Answer::Go();
+    const uint32_t ahead = l.waiting_.load(std::memory_order_relaxed);
+    if (looked && ahead > 0) first = l.FirstWakeup();  // as above: it may reckon without what we brought
+    if (ahead >= l.queue_max_) {
+      answer = Answer::Refused(Refusal::kQueueFull, RetryAfter(l.PredictedStart(ahead + 1), now));
+    } else {
+      l.queue_.PushBack(*this);
+      l.waiting_.store(ahead + 1, std::memory_order_seq_cst);  // pairs as said above
+      answer = ahead == 0 ? l.LookForFirst(now) : Answer::Wait(base::kNever);
+      const base::TimePoint start = l.PredictedStart(ahead + 1);
+      if (answer.kind == Answer::Kind::kWait && start > deadline) {
+        answer = Answer::Refused(Refusal::kTooLate, RetryAfter(start, now));
+      }
+      if (answer.kind == Answer::Kind::kWait) {
+        limiter_ = limiter;
+        state_ = State::kWaiting;
+        wakeup_ = Wakeup::ForRunningTask();
+      } else {
+        (void)l.Leave(*this);  // it was the last: nobody is behind it
+      }
+    }
+  }
+  if (answer.kind == Answer::Kind::kGo && l.capped()) {
+    limiter_ = limiter;
+    state_ = State::kHolding;
+  }
+  first.Wake();
+  return answer;
+}
+
+template <typename Traits>
+Answer BasicRateLimiter<Traits>::Ticket::Poll(base::TimePoint now) {
+  if (state_ != State::kWaiting) return Answer::Go();
+  BasicRateLimiter& l = *limiter_;
+  bool took = false;
+  Wakeup next;
+  {
+    Lock lock(l.mutex_);
+    if (this->linked()) {
+      if (l.queue_.front() != this) return Answer::Wait(base::kNever);
+      const Answer answer = l.LookForFirst(now);
+      if (answer.kind == Answer::Kind::kWait) return answer;
+      next = l.Leave(*this);
+      took = true;
+    }
+  }
+  wakeup_ = Wakeup();
+  next.Wake();
+  if (took && l.capped()) {
+    state_ = State::kHolding;
+  } else {
+    state_ = State::kIdle;
+    limiter_.reset();
+  }
+  return Answer::Go();
+}
+
+template <typename Traits>
+void BasicRateLimiter<Traits>::Ticket::Drop() {
+  if (state_ == State::kIdle) return;
+  if (state_ == State::kHolding) {
+    limiter_->ReleaseOne();
+  } else {
+    Wakeup next;
+    {
+      Lock lock(limiter_->mutex_);
+      if (this->linked()) next = limiter_->Leave(*this);
+    }
+    wakeup_ = Wakeup();
+    next.Wake();
+  }
+  state_ = State::kIdle;
+  limiter_.reset();
+}
+
+}  // namespace sluice::limits
