@@ -4,19 +4,40 @@
 #include "args.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+
+#include "values.h"
 
 namespace sluice::ctl {
 namespace {
 
 using std::chrono::milliseconds;
 
+// The flags that only some commands take, as bits of CommandSpec::flags.
+enum FlagBit : uint32_t {
+  kWeight = 1 << 0,
+  kIfVersion = 1 << 1,
+  kPreview = 1 << 2,
+  kRate = 1 << 3,
+  kBurst = 1 << 4,
+  kMax = 1 << 5,
+  kQueue = 1 << 6,
+  kService = 1 << 7,
+  kMethod = 1 << 8,
+  kKey = 1 << 9,
+  kKeyHex = 1 << 10,
+  kKeyFile = 1 << 11,
+};
+constexpr uint32_t kChangeFlags = kIfVersion | kPreview;
+constexpr uint32_t kLimitFlags = kRate | kBurst | kMax | kQueue;
+constexpr uint32_t kKeyFlags = kKey | kKeyHex | kKeyFile;
+
 struct CommandSpec {
-  std::string_view name;
+  std::string_view name;  // one word, or two
   Command command;
   size_t words_min, words_max;  // after the command
   std::string_view takes;       // for the message when the number is wrong
+  uint32_t flags = 0;
 };
 
 constexpr size_t kMany = 5000;
@@ -24,12 +45,17 @@ constexpr CommandSpec kCommands[] = {
     {"status", Command::kStatus, 0, 0, "nothing"},
     {"clusters", Command::kClusters, 0, 1, "[CLUSTER]"},
     {"endpoints", Command::kEndpoints, 1, 1, "CLUSTER"},
-    {"add", Command::kAdd, 2, kMany, "CLUSTER [NAME=]ADDRESS[@WEIGHT]..."},
-    {"remove", Command::kRemove, 2, kMany, "CLUSTER NAME..."},
-    {"reweight", Command::kReweight, 2, kMany, "CLUSTER NAME@WEIGHT..."},
-    {"replace", Command::kReplace, 2, kMany, "CLUSTER [NAME=]ADDRESS[@WEIGHT]..."},
-    {"drain-endpoint", Command::kDrainEndpoint, 2, kMany, "CLUSTER NAME..."},
-    {"undrain-endpoint", Command::kUndrainEndpoint, 2, kMany, "CLUSTER NAME..."},
+    {"add", Command::kAdd, 2, kMany, "CLUSTER [NAME=]ADDRESS[@WEIGHT]...", kWeight | kChangeFlags},
+    {"remove", Command::kRemove, 2, kMany, "CLUSTER NAME...", kChangeFlags},
+    {"reweight", Command::kReweight, 2, kMany, "CLUSTER NAME@WEIGHT...", kWeight | kChangeFlags},
+    {"replace", Command::kReplace, 2, kMany, "CLUSTER [NAME=]ADDRESS[@WEIGHT]...", kWeight | kChangeFlags},
+    {"drain-endpoint", Command::kDrainEndpoint, 2, kMany, "CLUSTER NAME...", kChangeFlags},
+    {"undrain-endpoint", Command::kUndrainEndpoint, 2, kMany, "CLUSTER NAME...", kChangeFlags},
+    {"limits", Command::kLimits, 0, 0, "nothing"},
+    {"limit set", Command::kLimitSet, 1, 1, "NAME and --rate, --burst, --max or --queue", kLimitFlags},
+    {"limit reset", Command::kLimitReset, 1, 1, "NAME"},
+    {"cache stats", Command::kCacheStats, 0, 0, "nothing"},
+    {"cache purge", Command::kCachePurge, 0, 0, "nothing but flags", kService | kMethod | kKeyFlags},
     {"reload", Command::kReload, 0, 0, "nothing"},
     {"metrics", Command::kMetrics, 0, 0, "nothing"},
     {"log-level", Command::kLogLevel, 0, 1, "[LEVEL]"},
@@ -38,18 +64,16 @@ constexpr CommandSpec kCommands[] = {
     {"completion", Command::kCompletion, 1, 1, "bash or zsh"},
 };
 
-base::Error Bad(std::string why) {
-  return base::MakeError(base::ErrorKind::kInvalidArgument, std::move(why));
-}
-std::string Quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
-
-template <typename T>
-std::optional<T> Number(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
+constexpr std::pair<std::string_view, uint32_t> kValueFlags[] = {
+    {"--address", 0},          // of every command
+    {"--timeout", 0},          // of every command
+    {"--weight", kWeight},     {"--if-version", kIfVersion},
+    {"--rate", kRate},         {"--burst", kBurst},
+    {"--max", kMax},           {"--queue", kQueue},
+    {"--service", kService},   {"--method", kMethod},
+    {"--key", kKey},           {"--key-hex", kKeyHex},
+    {"--key-file", kKeyFile},
+};
 
 base::Result<double> ParseWeight(std::string_view text) {
   const std::optional<double> weight = Number<double>(text);
@@ -59,7 +83,6 @@ base::Result<double> ParseWeight(std::string_view text) {
   return *weight;
 }
 
-bool IsChange(Command command) { return command >= Command::kAdd && command <= Command::kUndrainEndpoint; }
 bool TakesWeight(Command command) {
   return command == Command::kAdd || command == Command::kReplace || command == Command::kReweight;
 }
@@ -80,8 +103,7 @@ class Parser {
       } else if (!flags_over && word.size() > 1 && word.starts_with('-')) {
         if (base::Status flag = Flag(word); !flag.ok()) return flag.error();
       } else if (spec_ == nullptr) {
-        spec_ = Find(word);
-        if (spec_ == nullptr) return Bad("no command " + Quoted(word));
+        if (base::Status command = Word(word); !command.ok()) return command.error();
       } else {
         rest_.push_back(word);
       }
@@ -98,6 +120,27 @@ class Parser {
     const auto* it =
         std::find_if(std::begin(kCommands), std::end(kCommands), [&](auto& c) { return c.name == name; });
     return it == std::end(kCommands) ? nullptr : it;
+  }
+
+  // A command's first word, or the second after a group's.
+  base::Status Word(std::string_view word) {
+    const std::string name = group_.empty() ? std::string(word) : std::string(group_) + " " + std::string(word);
+    spec_ = Find(name);
+    if (spec_ != nullptr) return base::Ok();
+    if (!group_.empty()) return Bad("no command " + Quoted(name) + ": " + Choices(group_));
+    if (Choices(word).empty()) return Bad("no command " + Quoted(word));
+    group_ = word;
+    return base::Ok();
+  }
+
+  // "limit takes set or reset"; empty if `group` begins no command.
+  static std::string Choices(std::string_view group) {
+    std::string choices;
+    for (const CommandSpec& spec : kCommands) {
+      if (!spec.name.starts_with(std::string(group) + " ")) continue;
+      choices += (choices.empty() ? std::string(group) + " takes " : " or ") + std::string(spec.name.substr(group.size() + 1));
+    }
+    return choices;
   }
 
   // A flag's value: after "=", or the next word.
@@ -120,13 +163,16 @@ class Parser {
       if (flag != name) continue;
       if (inline_value) return Bad(std::string(flag) + " takes no value");
       *target = true;
+      if (target == &args_.preview) given_ |= kPreview;
       return base::Ok();
     }
-    if (flag != "--address" && flag != "--timeout" && flag != "--weight" && flag != "--if-version") {
-      return Bad("no flag " + Quoted(flag));
-    }
+    const auto* known = std::find_if(std::begin(kValueFlags), std::end(kValueFlags), [&](auto& f) { return f.first == flag; });
+    if (known == std::end(kValueFlags)) return Bad("no flag " + Quoted(flag));
     base::Result<std::string_view> value = Value(flag, inline_value);
     if (!value.ok()) return value.error();
+    given_ |= known->second;
+    if ((known->second & kLimitFlags) != 0) return LimitFlag(flag, *value);
+    if ((known->second & (kService | kMethod | kKeyFlags)) != 0) return PurgeFlag(flag, *value);
     return ValueFlag(flag, *value);
   }
 
@@ -156,8 +202,53 @@ class Parser {
     return base::Ok();
   }
 
+  base::Status LimitFlag(std::string_view flag, std::string_view value) {
+    if (flag == "--rate") {
+      base::Result<double> rate = ReadRate(flag, value);
+      if (!rate.ok()) return rate.error();
+      args_.limit.rate = *rate;
+      return base::Ok();
+    }
+    base::Result<uint32_t> count = ReadCount(flag, value);
+    if (!count.ok()) return count.error();
+    (flag == "--burst" ? args_.limit.burst : flag == "--max" ? args_.limit.max : args_.limit.queue) = *count;
+    return base::Ok();
+  }
+
+  base::Status PurgeFlag(std::string_view flag, std::string_view value) {
+    if (value.empty() && flag != "--key" && flag != "--key-hex") return Bad(std::string(flag) + " needs a value");
+    if (flag == "--service" || flag == "--method") {
+      (flag == "--service" ? args_.purge.service : args_.purge.method) = value;
+    } else if (flag == "--key-file") {
+      args_.purge.key_file = value;
+    } else if (flag == "--key") {
+      args_.purge.key = value;
+    } else {
+      base::Result<std::string> bytes = ReadHex(flag, value);
+      if (!bytes.ok()) return bytes.error();
+      args_.purge.key = std::move(*bytes);
+    }
+    return base::Ok();
+  }
+
+  // Flags that stand beside a command that does not know them are an error: they would change what it means.
+  base::Status CheckFlags() const {
+    if ((given_ & kPreview & ~spec_->flags) != 0) return Bad(std::string(spec_->name) + " takes no --preview");
+    for (const auto& [flag, bit] : kValueFlags) {
+      if ((given_ & bit & ~spec_->flags) != 0) return Bad(std::string(spec_->name) + " takes no " + std::string(flag));
+    }
+    if (spec_->command == Command::kLimitSet && (given_ & kLimitFlags) == 0) {
+      return Bad("limit set needs --rate, --burst, --max or --queue");
+    }
+    if ((given_ & kMethod) != 0 && (given_ & kService) == 0) return Bad("--method needs --service");
+    const uint32_t keys = given_ & kKeyFlags;
+    if ((keys & (keys - 1)) != 0) return Bad("one of --key, --key-hex and --key-file is enough");
+    if (keys != 0 && (given_ & kMethod) == 0) return Bad("a key needs --service and --method: it is a request of that method");
+    return base::Ok();
+  }
+
   base::Result<Args> Finish() {
-    if (spec_ == nullptr) return Bad("a command is needed");
+    if (spec_ == nullptr) return Bad(group_.empty() ? "a command is needed" : Choices(group_));
     args_.command = spec_->command;
     const std::string name(spec_->name);
     if (rest_.size() < spec_->words_min || rest_.size() > spec_->words_max) {
@@ -166,11 +257,9 @@ class Parser {
     if (!args_.address.starts_with("unix:/") && (args_.address.find(':') == std::string::npos)) {
       return Bad("address " + Quoted(args_.address) + ": must be unix:/path or host:port");
     }
-    if (!IsChange(args_.command) && (args_.if_version || args_.preview)) {
-      return Bad(name + " changes no endpoints: it takes neither --if-version nor --preview");
-    }
-    if (weight_ && !TakesWeight(args_.command)) return Bad(name + " takes no --weight");
-    if (args_.command == Command::kLogLevel || args_.command == Command::kCompletion) {
+    if (base::Status flags = CheckFlags(); !flags.ok()) return flags.error();
+    if (args_.command == Command::kLogLevel || args_.command == Command::kCompletion ||
+        args_.command == Command::kLimitSet || args_.command == Command::kLimitReset) {
       if (!rest_.empty()) args_.word = rest_[0];
       if (args_.command == Command::kCompletion && CompletionScript(args_.word).empty()) {
         return Bad("completion takes bash or zsh");
@@ -203,6 +292,8 @@ class Parser {
   Args args_;
   const CommandSpec* spec_ = nullptr;
   std::vector<std::string_view> rest_;
+  std::string_view group_;  // "limit" or "cache", until the second word is there
+  uint32_t given_ = 0;      // FlagBits
   std::optional<double> weight_;
   bool help_ = false, version_ = false;
 };

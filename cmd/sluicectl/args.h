@@ -25,6 +25,11 @@ enum class Command : uint8_t {
   kReplace,
   kDrainEndpoint,
   kUndrainEndpoint,
+  kLimits,
+  kLimitSet,
+  kLimitReset,
+  kCacheStats,
+  kCachePurge,
   kReload,
   kMetrics,
   kLogLevel,
@@ -39,6 +44,21 @@ struct EndpointArg {
   bool operator==(const EndpointArg&) const = default;
 };
 
+// What `limit set` changes.
+struct LimitArgs {
+  std::optional<double> rate;
+  std::optional<uint32_t> burst, max, queue;
+  bool operator==(const LimitArgs&) const = default;
+};
+
+// What `cache purge` drops; empty: all of it.
+struct PurgeArgs {
+  std::string service, method;
+  std::optional<std::string> key;  // bytes of the request message
+  std::string key_file;            // or the file that holds them, to be read by Run
+  bool operator==(const PurgeArgs&) const = default;
+};
+
 inline constexpr std::string_view kDefaultAddress = "unix:/tmp/sluice-admin.sock";
 
 struct Args {
@@ -50,7 +70,9 @@ struct Args {
   std::vector<EndpointArg> endpoints;  // of a change
   std::optional<uint64_t> if_version;
   bool preview = false;
-  std::string word;  // log-level: the level or empty; completion: the shell
+  LimitArgs limit;
+  PurgeArgs purge;
+  std::string word;  // log-level: the level or empty; completion: the shell; limit: its name
   std::optional<std::chrono::milliseconds> drain_timeout;  // drain --timeout
 };
 

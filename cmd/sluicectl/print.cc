@@ -52,6 +52,33 @@ std::string StateName(v1::Endpoint::State state) {
   }
 }
 
+// 0 stands for no limit.
+std::string Limit(double limit) { return limit == 0 ? "none" : Format("%.10g", limit); }
+
+// "64.0 MiB"
+std::string Size(uint64_t bytes) {
+  const char* const units[] = {"KiB", "MiB", "GiB", "TiB"};
+  if (bytes < 1024) return std::to_string(bytes) + " B";
+  double size = static_cast<double>(bytes) / 1024;
+  size_t unit = 0;
+  for (; size >= 1024 && unit < 3; ++unit) size /= 1024;
+  return Format("%.1f ", size) + units[unit];
+}
+
+std::vector<std::string> LimitRow(const v1::Limit& limit) {
+  const bool rate = limit.has_rate();
+  return {limit.name(),
+          rate ? Limit(limit.rate().rate()) : "-",
+          rate ? std::to_string(limit.rate().burst()) : "-",
+          rate ? (limit.rate().capped() ? "yes" : "no") : "-",
+          rate ? "-" : Limit(limit.concurrency().max()),
+          std::to_string(limit.queue_max()),
+          std::to_string(limit.waiting()),
+          rate && !limit.rate().capped() ? "-" : std::to_string(limit.in_use()),
+          limit.name().ends_with("/client_rate") ? std::to_string(limit.clients()) : "-",
+          limit.overridden() ? "rpc" : "file"};
+}
+
 }  // namespace
 
 std::string Table(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right) {
@@ -118,6 +145,47 @@ std::string Print(const v1::ChangeEndpointsResponse& change, const std::string& 
   return cluster + (preview ? " would be at version " : " is at version ") +
          std::to_string(change.version()) + ", digest " + Hex(change.digest()) + "; " +
          Percent(change.moved_share()) + (preview ? " of keys would move\n" : " of keys moved\n");
+}
+
+std::string Print(const v1::ListLimitsResponse& limits) {
+  std::vector<std::vector<std::string>> rows = {
+      {"LIMIT", "RATE", "BURST", "CAPPED", "MAX", "QUEUE", "WAITING", "IN-USE", "CLIENTS", "SOURCE"}};
+  for (const v1::Limit& limit : limits.limits()) rows.push_back(LimitRow(limit));
+  return Table(rows, {false, true, true, false, true, true, true, true, true, false});
+}
+
+std::string Print(const v1::Limit& limit) {
+  std::string text = limit.name() + ": ";
+  if (limit.has_rate()) {
+    text += "rate " + Limit(limit.rate().rate()) + ", burst " + std::to_string(limit.rate().burst());
+    if (limit.rate().capped()) text += ", capped";
+  } else {
+    text += "max " + Limit(limit.concurrency().max());
+  }
+  text += ", queue " + std::to_string(limit.queue_max());
+  return Printable(text + (limit.overridden() ? "; changed by RPC" : "; as configured")) + "\n";
+}
+
+std::string Print(const v1::GetCacheResponse& cache) {
+  if (!cache.enabled()) return "no route caches\n";
+  const uint64_t asked = cache.hits() + cache.stale() + cache.coalesced() + cache.misses();
+  const double answered = static_cast<double>(asked - cache.misses());
+  std::vector<std::vector<std::string>> rows = {
+      {"Used", Size(cache.usage_bytes()) + " of " + Size(cache.capacity_bytes())},
+      {"Responses", std::to_string(cache.entries())},
+      {"Fetches", std::to_string(cache.fetches())},
+      {"Hits", std::to_string(cache.hits())},
+      {"Stale", std::to_string(cache.stale())},
+      {"Coalesced", std::to_string(cache.coalesced())},
+      {"Misses", std::to_string(cache.misses())},
+      {"Answered", asked == 0 ? "-" : Percent(answered / static_cast<double>(asked))},
+      {"Evicted", std::to_string(cache.evicted())},
+      {"Expired", std::to_string(cache.expired())},
+      {"Purged", std::to_string(cache.purged())}};
+  for (const v1::NotCached& why : cache.not_cached()) {
+    rows.push_back({"Not cached: " + why.reason(), std::to_string(why.count())});
+  }
+  return Table(rows, {false, false});
 }
 
 std::string Json(const google::protobuf::Message& message) {

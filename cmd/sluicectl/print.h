@@ -16,6 +16,10 @@ std::string Print(const admin::v1::GetServerResponse& server);
 std::string Print(const admin::v1::ListClustersResponse& clusters);
 std::string PrintEndpoints(const admin::v1::Cluster& cluster);
 std::string Print(const admin::v1::ChangeEndpointsResponse& change, const std::string& cluster, bool preview);
+std::string Print(const admin::v1::ListLimitsResponse& limits);
+// What a limit is now, in a line.
+std::string Print(const admin::v1::Limit& limit);
+std::string Print(const admin::v1::GetCacheResponse& cache);
 
 // Any message as JSON: stable field names (as in the .proto), defaults included.
 std::string Json(const google::protobuf::Message& message);

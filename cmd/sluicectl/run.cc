@@ -3,6 +3,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <cstdio>
+#include <fstream>
 
 #include "print.h"
 #include "sluice/admin/v1/admin.grpc.pb.h"
@@ -14,6 +15,7 @@ namespace v1 = admin::v1;
 using Kind = v1::ChangeEndpointsRequest;
 
 constexpr int kAnswerBytesMax = 64 << 20;  // metrics of a large daemon
+constexpr size_t kKeyBytesMax = 1 << 20;   // above it the daemon takes no request (and caches none)
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   grpc::ChannelArguments arguments;
@@ -21,6 +23,32 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   // A daemon on this host is not behind the http_proxy of the environment.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+v1::ChangeLimitRequest MakeLimitChange(const Args& args) {
+  v1::ChangeLimitRequest request;
+  request.set_name(args.word);
+  request.set_reset(args.command == Command::kLimitReset);
+  if (args.limit.rate) request.set_rate(*args.limit.rate);
+  if (args.limit.burst) request.set_burst(*args.limit.burst);
+  if (args.limit.max) request.set_max(*args.limit.max);
+  if (args.limit.queue) request.set_queue_max(*args.limit.queue);
+  return request;
+}
+
+// All of the file, which is not larger than a key may be.
+base::Result<std::string> ReadKey(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  std::string bytes(kKeyBytesMax + 1, '\0');
+  stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (!stream.is_open() || stream.bad()) {
+    return base::MakeError(base::ErrorKind::kIo, "--key-file: cannot read " + path);
+  }
+  bytes.resize(static_cast<size_t>(stream.gcount()));
+  if (bytes.size() > kKeyBytesMax) {
+    return base::MakeError(base::ErrorKind::kTooLarge, "--key-file: " + path + " is larger than 1 MiB");
+  }
+  return bytes;
 }
 
 v1::ChangeEndpointsRequest MakeChange(const Args& args) {
@@ -79,6 +107,15 @@ class Session {
           return response.clusters().empty() ? std::string() : PrintEndpoints(response.clusters(0));
         });
       }
+      case Command::kLimits:
+        return Call(&v1::Admin::Stub::ListLimits, v1::ListLimitsRequest(), [](const auto& r) { return Print(r); });
+      case Command::kLimitSet:
+      case Command::kLimitReset:
+        return Call(&v1::Admin::Stub::ChangeLimit, MakeLimitChange(args_), [](const auto& r) { return Print(r.limit()); });
+      case Command::kCacheStats:
+        return Call(&v1::Admin::Stub::GetCache, v1::GetCacheRequest(), [](const auto& r) { return Print(r); });
+      case Command::kCachePurge:
+        return Purge();
       case Command::kMetrics:
         return Call(&v1::Admin::Stub::GetMetrics, v1::GetMetricsRequest(),
                     [](const auto& r) { return r.text(); });
@@ -108,7 +145,11 @@ class Session {
     context.set_deadline(std::chrono::system_clock::now() + args_.timeout);
     Response response;
     const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
-    if (!status.ok()) return Explain(status);
+    if (!status.ok()) {
+      const auto& trailers = context.GetServerTrailingMetadata();
+      const auto reason = trailers.find("sluice-reason");
+      return Explain(status, reason == trailers.end() ? "" : std::string(reason->second.data(), reason->second.size()));
+    }
     const std::string text = args_.json ? Json(response) : std::string(print(response));
     const bool written =
         std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
@@ -136,6 +177,24 @@ class Session {
     return kRefused;
   }
 
+  int Purge() {
+    v1::PurgeCacheRequest request;
+    request.set_service(args_.purge.service);
+    request.set_method(args_.purge.method);
+    if (args_.purge.key) request.set_key(*args_.purge.key);
+    if (!args_.purge.key_file.empty()) {
+      base::Result<std::string> key = ReadKey(args_.purge.key_file);
+      if (!key.ok()) {
+        std::fprintf(stderr, "sluicectl: %s\n", key.error().detail.c_str());
+        return kUsage;
+      }
+      request.set_key(std::move(*key));
+    }
+    return Call(&v1::Admin::Stub::PurgeCache, request, [](const v1::PurgeCacheResponse& r) {
+      return std::to_string(r.dropped()) + (r.dropped() == 1 ? " response dropped\n" : " responses dropped\n");
+    });
+  }
+
   int LogLevel() {
     if (args_.word.empty()) {
       return Call(&v1::Admin::Stub::GetLogLevel, v1::GetLogLevelRequest(),
@@ -146,10 +205,11 @@ class Session {
     return Call(&v1::Admin::Stub::SetLogLevel, request, [this](const auto&) { return args_.word + "\n"; });
   }
 
-  int Explain(const grpc::Status& status) {
+  // `reason`: the daemon's word for it; empty if the status is not the daemon's own.
+  int Explain(const grpc::Status& status, const std::string& reason) {
     const bool connected = channel_->GetState(false) == GRPC_CHANNEL_READY;
     const bool late = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
-    if (status.error_code() == grpc::StatusCode::UNAVAILABLE || (late && !connected)) {
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE || (reason.empty() && late && !connected)) {
       std::fprintf(stderr,
                    "sluicectl: no daemon answers at %s: %s\n"
                    "  is it running, and is this its admin address (--address or SLUICE_ADMIN)?\n",
@@ -159,14 +219,20 @@ class Session {
     std::fprintf(
         stderr, "sluicectl: %s\n",
         status.error_message().empty() ? "refused without a reason" : status.error_message().c_str());
-    if (const std::string hint = Hint(status.error_code()); !hint.empty())
+    if (const std::string hint = Hint(status.error_code(), reason); !hint.empty())
       std::fprintf(stderr, "  %s\n", hint.c_str());
     return kRefused;
   }
 
-  std::string Hint(grpc::StatusCode code) const {
+  std::string Hint(grpc::StatusCode code, const std::string& reason) const {
     switch (code) {
+      case grpc::StatusCode::ABORTED:
+        return "nothing was changed; try again in a moment";
       case grpc::StatusCode::NOT_FOUND:
+        if (reason == "removed") return "a reload of the configuration took it away";
+        if (args_.command == Command::kLimitSet || args_.command == Command::kLimitReset) {
+          return "`sluicectl limits` shows what there is";
+        }
         return "`sluicectl clusters` and `sluicectl endpoints CLUSTER` show what there is";
       case grpc::StatusCode::FAILED_PRECONDITION:
         return args_.if_version ? "the list has changed: look at it again (`sluicectl clusters " +

@@ -12,6 +12,8 @@ Look
   status                       the process: version, uptime, readiness, load
   clusters [CLUSTER]           clusters: policy, version and digest of their lists
   endpoints CLUSTER            a cluster's endpoints: state, connection, weight, share of keys, calls
+  limits                       limits of rate and concurrency: what is in force, who waits
+  cache stats                  the response cache: size, hits, why responses were not kept
   metrics                      all metrics, in Prometheus text format
   log-level                    the log level
 
@@ -25,6 +27,22 @@ Change a cluster's endpoints (each whole or not at all; no call fails because of
     --weight W                 for add, replace and reweight: of the endpoints without @WEIGHT
     --if-version N             only if the list is still at version N
     --preview                  say what would move, change nothing
+
+Change a limit (at once, also for calls that wait; until a restart, or a reload with another configuration of it)
+  limit set NAME               NAME as `limits` shows it
+    --rate R                   calls a second, like 100 or 0.5; 0: no limit
+    --burst N                  calls that may start at once after a pause
+    --max N                    calls under way at once; 0: no limit
+    --queue N                  calls that may wait; the next is refused
+  limit reset NAME             back to what is configured
+
+Drop cached responses (calls that begin after it get nothing from before)
+  cache purge                  all of them, or only
+    --service S                those of a service, like pkg.Service
+    --method M                 and of one of its methods, like Get
+    --key TEXT                 and to one request message: TEXT is the message's bytes, literally
+    --key-hex HEX              ... the bytes in hex, like 0a03616263
+    --key-file FILE            ... the bytes in a file (a serialized message; what `protoc --encode` writes)
 
 Change the daemon
   reload                       read the configuration file again; with an error in it nothing changes
@@ -52,6 +70,8 @@ Exit codes
 Examples
   sluicectl add users c=10.0.0.7:50051@2 d=10.0.0.8:50051
   sluicectl reweight users c d --weight 4 --preview
+  sluicectl limit set cluster/users/rate --rate 500 --burst 50
+  sluicectl cache purge --service pkg.Users --method Get --key-hex 0a03616263
   sluicectl --address 127.0.0.1:9900 --json endpoints users
 )";
 }

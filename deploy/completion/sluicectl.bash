@@ -2,11 +2,23 @@
 _sluicectl() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
     local commands="status clusters endpoints add remove reweight replace drain-endpoint undrain-endpoint
-        reload metrics log-level drain stop completion"
-    local flags="--address --timeout --json --help --version --weight --if-version --preview"
-    local values=" --address --timeout --weight --if-version "
+        limits limit cache reload metrics log-level drain stop completion"
+    local flags="--address --timeout --json --help --version --weight --if-version --preview
+        --rate --burst --max --queue --service --method --key --key-hex --key-file"
+    local values=" --address --timeout --weight --if-version --rate --burst --max --queue --service --method
+        --key --key-hex --key-file "
     case $previous in
+    --key-file) COMPREPLY=($(compgen -f -- "$current")); return ;;
     --address | --timeout | --weight | --if-version) return ;;
+    --rate | --burst | --max | --queue | --service | --method | --key | --key-hex) return ;;
+    limit) COMPREPLY=($(compgen -W "set reset" -- "$current")); return ;;
+    cache) COMPREPLY=($(compgen -W "stats purge" -- "$current")); return ;;
+    set | reset)
+        if [[ $current != -* ]]; then
+            local limits=$(sluicectl --timeout 1s limits 2>/dev/null | awk 'NR > 1 { print $1 }')
+            COMPREPLY=($(compgen -W "$limits" -- "$current"))
+            return
+        fi ;;
     log-level) COMPREPLY=($(compgen -W "trace debug info warn error off" -- "$current")); return ;;
     completion) COMPREPLY=($(compgen -W "bash zsh" -- "$current")); return ;;
     clusters | endpoints | add | remove | reweight | replace | drain-endpoint | undrain-endpoint)
@@ -20,7 +32,7 @@ _sluicectl() {
     for ((i = 1; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
         if [[ $skip ]]; then skip=; continue; fi
-        if [[ $values == *" $word "* ]]; then skip=1; continue; fi
+        if [[ $values == *[[:space:]]"$word"[[:space:]]* ]]; then skip=1; continue; fi
         if [[ $word != -* ]]; then commands=; break; fi
     done
     COMPREPLY=($(compgen -W "$commands $flags" -- "$current"))

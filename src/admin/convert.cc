@@ -49,6 +49,9 @@ base::Result<EndpointSpec> ToSpec(const v1::EndpointSpec& message, Kind kind, in
   return EndpointSpec{message.name(), message.address(), message.has_weight() ? message.weight() : 1};
 }
 
+// By the name's last part: "concurrency" and "endpoint_concurrency", or else a rate.
+bool IsConcurrency(std::string_view name) { return name.ends_with("concurrency"); }
+
 }  // namespace
 
 void ToMessage(const ServerView& view, v1::GetServerResponse& message) {
@@ -90,6 +93,43 @@ void ToMessage(const ChangeResult& result, v1::ChangeEndpointsResponse& message)
   message.set_moved_share(result.moved_share);
 }
 
+void ToMessage(const LimitView& view, v1::Limit& message) {
+  message.set_name(view.name);
+  if (IsConcurrency(view.name)) {
+    message.mutable_concurrency()->set_max(view.max);
+  } else {
+    v1::RateLimit& rate = *message.mutable_rate();
+    rate.set_rate(view.rate);
+    rate.set_burst(view.burst);
+    rate.set_capped(view.capped);
+  }
+  message.set_queue_max(view.queue_max);
+  message.set_overridden(view.overridden);
+  message.set_waiting(view.waiting);
+  message.set_in_use(view.in_use);
+  message.set_clients(view.keys);
+}
+
+void ToMessage(const CacheView& view, v1::GetCacheResponse& message) {
+  message.set_enabled(view.enabled);
+  message.set_capacity_bytes(view.capacity_bytes);
+  message.set_usage_bytes(view.usage_bytes);
+  message.set_entries(view.entries);
+  message.set_fetches(view.fetches);
+  message.set_hits(view.hits);
+  message.set_misses(view.misses);
+  message.set_stale(view.stale);
+  message.set_coalesced(view.coalesced);
+  message.set_evicted(view.evicted);
+  message.set_expired(view.expired);
+  message.set_purged(view.purged);
+  for (const auto& [reason, count] : view.not_cached) {
+    v1::NotCached& out = *message.add_not_cached();
+    out.set_reason(reason);
+    out.set_count(count);
+  }
+}
+
 void ToMessage(const ReloadResult& result, v1::ReloadResponse& message) {
   for (const std::string& error : result.errors) message.add_errors(error);
   for (const std::string& warning : result.warnings) message.add_warnings(warning);
@@ -116,6 +156,31 @@ base::Result<EndpointChange> ToChange(const v1::ChangeEndpointsRequest& request)
     change.endpoints.push_back(std::move(*spec));
   }
   return change;
+}
+
+base::Result<LimitChange> ToChange(const v1::ChangeLimitRequest& request) {
+  if (request.name().empty()) return Bad("name: is needed, as ListLimits gives it");
+  LimitChange change;
+  change.name = request.name();
+  change.reset = request.reset();
+  if (request.has_rate()) change.rate = request.rate();
+  if (request.has_burst()) change.burst = request.burst();
+  if (request.has_max()) change.max = request.max();
+  if (request.has_queue_max()) change.queue_max = request.queue_max();
+  const bool sets = change.rate || change.burst || change.max || change.queue_max;
+  if (change.reset && sets) return Bad("reset: goes with nothing else; what is configured comes back whole");
+  if (!change.reset && !sets) return Bad("nothing to change: one of rate, burst, max, queue_max or reset is needed");
+  return change;
+}
+
+base::Result<CachePurgeRequest> ToPurge(const v1::PurgeCacheRequest& request) {
+  if (request.service().find('/') != std::string::npos) return Bad("service: must be like pkg.Service, without a /");
+  if (request.method().find('/') != std::string::npos) return Bad("method: must be a name like Get, without a /");
+  if (!request.method().empty() && request.service().empty()) return Bad("service: is needed with method");
+  if (request.has_key() && request.method().empty()) return Bad("service and method: are needed with key");
+  CachePurgeRequest purge{request.service(), request.method(), std::nullopt};
+  if (request.has_key()) purge.key = request.key();
+  return purge;
 }
 
 }  // namespace sluice::admin

@@ -12,10 +12,16 @@ inline constexpr int kEndpointsPerChangeMax = 4096;
 void ToMessage(const ServerView& view, v1::GetServerResponse& message);
 void ToMessage(const ClusterView& view, v1::Cluster& message);
 void ToMessage(const ChangeResult& result, v1::ChangeEndpointsResponse& message);
+void ToMessage(const LimitView& view, v1::Limit& message);
+void ToMessage(const CacheView& view, v1::GetCacheResponse& message);
 void ToMessage(const ReloadResult& result, v1::ReloadResponse& message);
 
 // kInvalidArgument for what is wrong whatever the cluster holds: no cluster, no kind, no endpoints, a missing
 // field, a weight that is not a positive number.
 base::Result<EndpointChange> ToChange(const v1::ChangeEndpointsRequest& request);
+// kInvalidArgument: no name, nothing to change, reset with something else. Ranges are the Backend's to check.
+base::Result<LimitChange> ToChange(const v1::ChangeLimitRequest& request);
+// kInvalidArgument: a method without a service, a key without both, a service or method that is a path.
+base::Result<CachePurgeRequest> ToPurge(const v1::PurgeCacheRequest& request);
 
 }  // namespace sluice::admin

@@ -44,6 +44,9 @@ class AdminServerTest : public testing::Test {
     R response;
     const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
     EXPECT_EQ(status.error_code(), code) << status.error_message();
+    const auto& trailers = context.GetServerTrailingMetadata();
+    const auto reason = trailers.find("sluice-reason");
+    reason_ = reason == trailers.end() ? "" : std::string(reason->second.data(), reason->second.size());
     message_ = status.error_message();
     return response;
   }
@@ -79,7 +82,7 @@ class AdminServerTest : public testing::Test {
   std::unique_ptr<AdminServer> server_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Admin::Stub> stub_;
-  std::string message_;  // of the last status
+  std::string message_, reason_;  // of the last status
 };
 
 Request Change(Request::Kind kind, const std::string& name, const std::string& address = "") {
@@ -127,6 +130,7 @@ TEST_F(AdminServerTest, ListsClusters) {
   request.set_name("nobody");
   Call(&v1::Admin::Stub::ListClusters, request, grpc::StatusCode::NOT_FOUND);
   EXPECT_EQ(message_, "no cluster nobody");
+  EXPECT_EQ(reason_, "not_found");
 }
 
 TEST_F(AdminServerTest, ChangesEndpoints) {
@@ -178,6 +182,100 @@ TEST_F(AdminServerTest, RefusesImpossibleChangesBeforeTheBackendSeesThem) {
   for (int i = 0; i < 4097; ++i) request.add_endpoints()->set_address("h:1");
   refused(request, "4097");
   EXPECT_EQ(backend_.change_count(), 0u);
+}
+
+TEST_F(AdminServerTest, ListsLimits) {
+  const v1::ListLimitsResponse response = Call(&v1::Admin::Stub::ListLimits, v1::ListLimitsRequest());
+  ASSERT_EQ(response.limits_size(), 3);
+  const v1::Limit &process = response.limits(0), &rate = response.limits(1), &clients = response.limits(2);
+  EXPECT_EQ(process.name(), "process/concurrency");
+  EXPECT_TRUE(process.has_concurrency());
+  EXPECT_EQ(process.concurrency().max(), 100u);
+  EXPECT_EQ(process.queue_max(), 1024u);
+  EXPECT_EQ(process.waiting(), 2u);
+  EXPECT_EQ(process.in_use(), 100u);
+  EXPECT_TRUE(rate.has_rate());
+  EXPECT_EQ(rate.rate().rate(), 0.5);
+  EXPECT_EQ(rate.rate().burst(), 10u);
+  EXPECT_FALSE(rate.rate().capped());
+  EXPECT_TRUE(clients.rate().capped());
+  EXPECT_EQ(clients.clients(), 7u);
+}
+
+TEST_F(AdminServerTest, ChangesALimit) {
+  v1::ChangeLimitRequest request;
+  request.set_name("process/concurrency");
+  request.set_max(0);
+  const v1::ChangeLimitResponse response = Call(&v1::Admin::Stub::ChangeLimit, request);
+  EXPECT_EQ(response.limit().concurrency().max(), 0u);
+  EXPECT_TRUE(response.limit().overridden());
+  const std::optional<LimitChange> change = backend_.last_limit_change();
+  ASSERT_TRUE(change);
+  EXPECT_EQ(change->max, 0u);  // given, and not absent
+  EXPECT_EQ(change->queue_max, std::nullopt);
+  EXPECT_FALSE(change->reset);
+  request.set_name("nothing");
+  Call(&v1::Admin::Stub::ChangeLimit, request, grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(reason_, "not_found");
+}
+
+TEST_F(AdminServerTest, RefusesImpossibleLimitChangesBeforeTheBackendSeesThem) {
+  const auto refused = [&](const v1::ChangeLimitRequest& request, const std::string& why) {
+    Call(&v1::Admin::Stub::ChangeLimit, request, grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(message_, HasSubstr(why));
+    EXPECT_EQ(reason_, "invalid_argument");
+  };
+  v1::ChangeLimitRequest request;
+  refused(request, "name");
+  request.set_name("cluster/users/rate");
+  refused(request, "nothing to change");
+  request.set_reset(true);
+  request.set_rate(1);
+  refused(request, "reset");
+  EXPECT_EQ(backend_.last_limit_change(), std::nullopt);
+}
+
+TEST_F(AdminServerTest, DescribesTheCache) {
+  const v1::GetCacheResponse response = Call(&v1::Admin::Stub::GetCache, v1::GetCacheRequest());
+  EXPECT_TRUE(response.enabled());
+  EXPECT_EQ(std::vector<uint64_t>({response.capacity_bytes(), response.usage_bytes(), response.entries(), response.fetches()}),
+            (std::vector<uint64_t>{64 << 20, 3 << 20, 12, 1}));
+  EXPECT_EQ(std::vector<uint64_t>({response.hits(), response.misses(), response.stale(), response.coalesced()}),
+            (std::vector<uint64_t>{60, 20, 15, 5}));
+  EXPECT_EQ(std::vector<uint64_t>({response.evicted(), response.expired(), response.purged()}),
+            (std::vector<uint64_t>{9, 8, 7}));
+  ASSERT_EQ(response.not_cached_size(), 2);
+  EXPECT_EQ(response.not_cached(0).reason(), "no_store");
+  EXPECT_EQ(response.not_cached(0).count(), 4u);
+}
+
+TEST_F(AdminServerTest, PurgesTheCache) {
+  v1::PurgeCacheRequest request;
+  EXPECT_EQ(Call(&v1::Admin::Stub::PurgeCache, request).dropped(), 3u);
+  EXPECT_EQ(backend_.last_purge()->key, std::nullopt);
+  request.set_service("p.S");
+  request.set_method("M");
+  request.set_key("");
+  Call(&v1::Admin::Stub::PurgeCache, request);
+  EXPECT_EQ(backend_.last_purge()->key, "");  // the empty message, and not every one
+  EXPECT_EQ(backend_.last_purge()->service + "/" + backend_.last_purge()->method, "p.S/M");
+}
+
+TEST_F(AdminServerTest, RefusesImpossiblePurges) {
+  const auto refused = [&](const std::string& service, const std::string& method, bool key, const std::string& why) {
+    v1::PurgeCacheRequest request;
+    request.set_service(service);
+    request.set_method(method);
+    if (key) request.set_key("k");
+    Call(&v1::Admin::Stub::PurgeCache, request, grpc::StatusCode::INVALID_ARGUMENT);
+    EXPECT_THAT(message_, HasSubstr(why));
+  };
+  refused("", "M", false, "service");
+  refused("p.S", "", true, "are needed with key");
+  refused("", "", true, "are needed with key");
+  refused("p.S/M", "", false, "without a /");
+  refused("p.S", "/M", false, "without a /");
+  EXPECT_EQ(backend_.last_purge(), std::nullopt);
 }
 
 TEST_F(AdminServerTest, ReloadsAndReportsErrorsInTheAnswer) {
@@ -317,12 +415,15 @@ TEST_F(AdminServerTest, ShutdownDoesNotWaitForAWatcher) {
 }
 
 TEST(StatusCode, NeverSaysUnavailable) {
-  EXPECT_EQ(StatusCode(base::ErrorKind::kConflict), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(StatusCode(base::ErrorKind::kIo), grpc::StatusCode::INTERNAL);
-  for (int kind = 0; kind <= static_cast<int>(base::ErrorKind::kTooLarge); ++kind) {
-    const int code = StatusCode(static_cast<base::ErrorKind>(kind));
-    EXPECT_NE(code, grpc::StatusCode::UNAVAILABLE);
-    EXPECT_NE(code, grpc::StatusCode::OK);
+  using base::ErrorKind;
+  EXPECT_EQ(StatusCode(ErrorKind::kConflict), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(StatusCode(ErrorKind::kIo), grpc::StatusCode::INTERNAL);
+  EXPECT_EQ(StatusCode(ErrorKind::kBusy), grpc::StatusCode::ABORTED);
+  EXPECT_EQ(StatusCode(ErrorKind::kRemoved), grpc::StatusCode::NOT_FOUND);
+  for (int i = 0; i <= static_cast<int>(ErrorKind::kConcurrencyLimited); ++i) {
+    const auto kind = static_cast<ErrorKind>(i);
+    EXPECT_NE(StatusCode(kind), grpc::StatusCode::OK) << base::Reason(kind);
+    EXPECT_NE(StatusCode(kind), grpc::StatusCode::UNAVAILABLE) << base::Reason(kind);
   }
 }
 

@@ -89,10 +89,72 @@ TEST(Args, SaysWhatIsWrong) {
   EXPECT_THAT(Error({"add", "users", "c=h:1", "--weight", "nan"}), HasSubstr("must be a number above 0"));
   EXPECT_THAT(Error({"reweight", "users", "c"}), HasSubstr("write c@2"));
   EXPECT_EQ(Error({"remove", "users", "c", "--weight", "2"}), "remove takes no --weight");
-  EXPECT_THAT(Error({"reload", "--preview"}), HasSubstr("changes no endpoints"));
+  EXPECT_THAT(Error({"reload", "--preview"}), HasSubstr("reload takes no --preview"));
+  EXPECT_EQ(Error({"status", "--if-version", "3"}), "status takes no --if-version");
   EXPECT_THAT(Error({"remove", "u", "c", "--if-version", "-1"}), HasSubstr("must be a version"));
   EXPECT_EQ(Error({"--timeout", "0s", "status"}), "--timeout must be more than 0");
   EXPECT_EQ(Error({"completion", "fish"}), "completion takes bash or zsh");
+}
+
+TEST(Args, ReadsLimits) {
+  EXPECT_EQ(Good({"limits"}).command, Command::kLimits);
+  Args args = Good({"limit", "set", "cluster/users/rate", "--rate", "0.5", "--burst=7", "--queue", "0"});
+  EXPECT_EQ(args.command, Command::kLimitSet);
+  EXPECT_EQ(args.word, "cluster/users/rate");
+  EXPECT_EQ(args.limit, (LimitArgs{0.5, 7, std::nullopt, 0}));
+  args = Good({"limit", "--json", "set", "--max", "3", "process/concurrency"});
+  EXPECT_EQ(args.limit, (LimitArgs{std::nullopt, std::nullopt, 3, std::nullopt}));
+  EXPECT_TRUE(args.json);
+  args = Good({"limit", "reset", "a b"});
+  EXPECT_EQ(args.command, Command::kLimitReset);
+  EXPECT_EQ(args.word, "a b");
+}
+
+TEST(Args, SaysWhatIsWrongWithALimit) {
+  EXPECT_EQ(Error({"limit"}), "limit takes set or reset");
+  EXPECT_EQ(Error({"limit", "get"}), "no command \"limit get\": limit takes set or reset");
+  EXPECT_EQ(Error({"set"}), "no command \"set\"");
+  EXPECT_EQ(Error({"limits", "x"}), "limits takes nothing");
+  EXPECT_EQ(Error({"limit", "set", "--rate", "1"}), "limit set takes NAME and --rate, --burst, --max or --queue");
+  EXPECT_EQ(Error({"limit", "set", "x"}), "limit set needs --rate, --burst, --max or --queue");
+  EXPECT_EQ(Error({"limit", "reset", "x", "--max", "1"}), "limit reset takes no --max");
+  EXPECT_EQ(Error({"limit", "set", "x", "--max", "1", "--preview"}), "limit set takes no --preview");
+  EXPECT_EQ(Error({"status", "--rate", "1"}), "status takes no --rate");
+  for (const char* bad : {"-1", "nan", "inf", "", "1/s", "1e999"}) {
+    EXPECT_THAT(Error({"limit", "set", "x", "--rate", bad}), HasSubstr("must be calls a second")) << bad;
+  }
+  for (const char* bad : {"-1", "1.5", "", "4294967296", "1k"}) {
+    for (const char* flag : {"--burst", "--max", "--queue"}) {
+      EXPECT_THAT(Error({"limit", "set", "x", flag, bad}), HasSubstr("must be a whole number, 0 or more")) << bad;
+    }
+  }
+}
+
+TEST(Args, ReadsCacheCommands) {
+  EXPECT_EQ(Good({"cache", "stats"}).command, Command::kCacheStats);
+  Args args = Good({"cache", "purge"});
+  EXPECT_EQ(args.command, Command::kCachePurge);
+  EXPECT_EQ(args.purge, PurgeArgs{});
+  args = Good({"cache", "purge", "--service", "p.S", "--method=M", "--key", ""});
+  EXPECT_EQ(args.purge, (PurgeArgs{"p.S", "M", "", ""}));  // the empty message is one too
+  args = Good({"cache", "purge", "--service", "p.S", "--method=M", "--key-hex", "0a 00 fF"});
+  EXPECT_EQ(args.purge.key, std::string("\x0a\x00\xff", 3));
+  args = Good({"cache", "purge", "--service", "p.S", "--method=M", "--key-file", "f"});
+  EXPECT_EQ(args.purge, (PurgeArgs{"p.S", "M", std::nullopt, "f"}));
+}
+
+TEST(Args, SaysWhatIsWrongWithAPurge) {
+  EXPECT_EQ(Error({"cache"}), "cache takes stats or purge");
+  EXPECT_EQ(Error({"cache", "clear"}), "no command \"cache clear\": cache takes stats or purge");
+  EXPECT_EQ(Error({"cache", "purge", "x"}), "cache purge takes nothing but flags");
+  EXPECT_EQ(Error({"cache", "stats", "--service", "x"}), "cache stats takes no --service");
+  EXPECT_EQ(Error({"cache", "purge", "--method", "M"}), "--method needs --service");
+  EXPECT_EQ(Error({"cache", "purge", "--service", ""}), "--service needs a value");  // else: everything
+  EXPECT_THAT(Error({"cache", "purge", "--service", "S", "--key", "x"}), HasSubstr("needs --service and --method"));
+  EXPECT_THAT(Error({"cache", "purge", "--key-hex", "0"}), HasSubstr("two digits for each byte"));
+  EXPECT_EQ(Error({"cache", "purge", "--key-hex", "0g"}), "--key-hex \"0g\": \"g\" is no hex digit");
+  EXPECT_THAT(Error({"cache", "purge", "--service", "S", "--method", "M", "--key", "x", "--key-file", "f"}),
+              HasSubstr("one of --key"));
 }
 
 TEST(Args, DurationsHaveUnits) {

@@ -1,4 +1,4 @@
-// FakeBackend: two clusters in memory, and a record of what was asked.
+// FakeBackend: two clusters and a few limits in memory, and a record of what was asked.
 #pragma once
 
 #include <unistd.h>
@@ -20,6 +20,23 @@ class FakeBackend final : public Backend {
     ClusterView odd{"<b>&\"odd'", "round_robin", 1, 1, true, {}};
     odd.endpoints.push_back({"x\x1b[31m", "unix:/x", 1, 0, "draining", "backoff", 0, 0, 0, 0});
     clusters_ = {users, odd};
+    LimitView process, rate, clients;
+    process.name = "process/concurrency";
+    process.max = 100;
+    process.queue_max = 1024;
+    process.waiting = 2;
+    process.in_use = 100;
+    rate.name = "cluster/users/rate";
+    rate.rate = 0.5;
+    rate.burst = 10;
+    rate.queue_max = 5;
+    clients.name = "route/r/client_rate";
+    clients.burst = 100;
+    clients.capped = true;
+    clients.queue_max = 1;
+    clients.in_use = 4;
+    clients.keys = 7;
+    limits_ = {process, rate, clients};
   }
 
   ServerView DescribeServer() override {
@@ -48,6 +65,38 @@ class FakeBackend final : public Backend {
     }
     if (!change.preview) ++version_;
     return ChangeResult{change.preview ? version_ + 1 : version_, 0x1234, 0.125};
+  }
+
+  std::vector<LimitView> ListLimits() override {
+    std::lock_guard lock(mutex_);
+    return limits_;
+  }
+
+  base::Result<LimitView> ChangeLimit(const LimitChange& change) override {
+    std::lock_guard lock(mutex_);
+    limit_changes_.push_back(change);
+    if (change.name == "busy") return base::MakeError(busy_, "somebody holds it");
+    for (LimitView& limit : limits_) {
+      if (limit.name != change.name) continue;
+      if (change.rate) limit.rate = *change.rate;
+      if (change.burst) limit.burst = *change.burst;
+      if (change.max) limit.max = *change.max;
+      if (change.queue_max) limit.queue_max = *change.queue_max;
+      limit.overridden = !change.reset;
+      return limit;
+    }
+    return base::MakeError(base::ErrorKind::kNotFound, "no limit " + change.name);
+  }
+
+  CacheView DescribeCache() override {
+    std::lock_guard lock(mutex_);
+    return cache_;
+  }
+
+  base::Result<uint64_t> PurgeCache(const CachePurgeRequest& purge) override {
+    std::lock_guard lock(mutex_);
+    purges_.push_back(purge);
+    return uint64_t{3};
   }
 
   ReloadResult Reload() override {
@@ -92,6 +141,23 @@ class FakeBackend final : public Backend {
     std::lock_guard lock(mutex_);
     return changes_.empty() ? EndpointChange{} : changes_.back();
   }
+  std::optional<LimitChange> last_limit_change() {
+    std::lock_guard lock(mutex_);
+    return limit_changes_.empty() ? std::nullopt : std::optional(limit_changes_.back());
+  }
+  std::optional<CachePurgeRequest> last_purge() {
+    std::lock_guard lock(mutex_);
+    return purges_.empty() ? std::nullopt : std::optional(purges_.back());
+  }
+  void set_cache(CacheView cache) {
+    std::lock_guard lock(mutex_);
+    cache_ = std::move(cache);
+  }
+  // The kind of error that a change of the limit "busy" ends with.
+  void set_busy(base::ErrorKind kind) {
+    std::lock_guard lock(mutex_);
+    busy_ = kind;
+  }
   size_t change_count() {
     std::lock_guard lock(mutex_);
     return changes_.size();
@@ -106,6 +172,11 @@ class FakeBackend final : public Backend {
   uint64_t version_ = 7;
   std::vector<ClusterView> clusters_;
   std::vector<EndpointChange> changes_;
+  std::vector<LimitView> limits_;
+  std::vector<LimitChange> limit_changes_;
+  CacheView cache_{true, 64 << 20, 3 << 20, 12, 1, 60, 20, 15, 5, 9, 8, 7, {{"no_store", 4}, {"full", 1}}};
+  std::vector<CachePurgeRequest> purges_;
+  base::ErrorKind busy_ = base::ErrorKind::kBusy;
 };
 
 // A directory that goes with its contents.

@@ -94,6 +94,101 @@ TEST_F(Sluicectl, ChangesEndpoints) {
   }
 }
 
+TEST_F(Sluicectl, LimitsAreATable) {
+  EXPECT_EQ(Ctl({"limits"}).out,
+            "LIMIT                RATE  BURST  CAPPED  MAX  QUEUE  WAITING  IN-USE  CLIENTS  SOURCE\n"
+            "process/concurrency     -      -  -       100   1024        2     100        -  file\n"
+            "cluster/users/rate    0.5     10  no        -      5        0       -        -  file\n"
+            "route/r/client_rate  none    100  yes       -      1        0       4        7  file\n");
+  const std::string json = Ctl({"--json", "limits"}).out;
+  for (const char* part : {"\"name\": \"process/concurrency\"", "\"max\": 100", "\"capped\": true", "\"rate\": 0.5",
+                           "\"waiting\": \"2\"", "\"overridden\": false"}) {
+    EXPECT_THAT(json, HasSubstr(part));
+  }
+}
+
+TEST_F(Sluicectl, SetsAndResetsALimit) {
+  ProgramResult result = Ctl({"limit", "set", "cluster/users/rate", "--rate", "2.5", "--burst", "4", "--queue", "0"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, "cluster/users/rate: rate 2.5, burst 4, queue 0; changed by RPC\n");
+  EXPECT_EQ(backend_.last_limit_change()->rate, 2.5);
+  EXPECT_EQ(backend_.last_limit_change()->burst, 4u);
+  EXPECT_EQ(backend_.last_limit_change()->max, std::nullopt);
+  EXPECT_EQ(backend_.last_limit_change()->queue_max, 0u);
+  EXPECT_THAT(Ctl({"limits"}).out, HasSubstr("rpc\n"));
+  result = Ctl({"limit", "set", "process/concurrency", "--max", "0"});
+  EXPECT_EQ(result.out, "process/concurrency: max none, queue 1024; changed by RPC\n");
+  EXPECT_EQ(backend_.last_limit_change()->rate, std::nullopt);
+  result = Ctl({"limit", "reset", "process/concurrency"});
+  EXPECT_EQ(result.out, "process/concurrency: max none, queue 1024; as configured\n");
+  EXPECT_TRUE(backend_.last_limit_change()->reset);
+  result = Ctl({"limit", "reset", "process/rate"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_EQ(result.err, "sluicectl: no limit process/rate\n  `sluicectl limits` shows what there is\n");
+}
+
+TEST_F(Sluicectl, ShowsTheCache) {
+  EXPECT_EQ(Ctl({"cache", "stats"}).out,
+            "Used                  3.0 MiB of 64.0 MiB\n"
+            "Responses             12\n"
+            "Fetches               1\n"
+            "Hits                  60\n"
+            "Stale                 15\n"
+            "Coalesced             5\n"
+            "Misses                20\n"
+            "Answered              80.0%\n"
+            "Evicted               9\n"
+            "Expired               8\n"
+            "Purged                7\n"
+            "Not cached: no_store  4\n"
+            "Not cached: full      1\n");
+  EXPECT_THAT(Ctl({"cache", "stats", "--json"}).out, HasSubstr("\"reason\": \"no_store\""));
+  backend_.set_cache({});
+  EXPECT_EQ(Ctl({"cache", "stats"}).out, "no route caches\n");
+}
+
+TEST_F(Sluicectl, PurgesTheCache) {
+  ProgramResult result = Ctl({"cache", "purge"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, "3 responses dropped\n");
+  EXPECT_EQ(backend_.last_purge()->service + backend_.last_purge()->method, "");
+  EXPECT_EQ(backend_.last_purge()->key, std::nullopt);
+  const std::vector<std::string> method = {"cache", "purge", "--service", "p.S", "--method", "M"};
+  const auto with = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = method;
+    words.insert(words.end(), more.begin(), more.end());
+    return Ctl(words);
+  };
+  EXPECT_EQ(with({"--key", "abc"}).code, 0);
+  EXPECT_EQ(backend_.last_purge()->service + "/" + backend_.last_purge()->method, "p.S/M");
+  EXPECT_EQ(backend_.last_purge()->key, "abc");
+  EXPECT_EQ(with({"--key", ""}).code, 0);
+  EXPECT_EQ(backend_.last_purge()->key, "");
+  const std::string bytes("\x0a\x00\n\r\xff", 5);
+  std::ofstream(dir_ / "file", std::ios::binary) << bytes;
+  EXPECT_EQ(with({"--key-file", dir_ / "file"}).code, 0);
+  EXPECT_EQ(backend_.last_purge()->key, bytes);
+  result = with({"--key-file", dir_ / "none"});
+  EXPECT_EQ(result.code, 2);
+  EXPECT_THAT(result.err, StartsWith("sluicectl: --key-file: cannot read "));
+  EXPECT_EQ(with({"--key-file", dir_ / ""}).code, 2);
+  std::ofstream(dir_ / "file", std::ios::binary) << std::string((1 << 20) + 1, 'x');
+  EXPECT_THAT(with({"--key-file", dir_ / "file"}).err, HasSubstr("larger than 1 MiB"));
+  result = Ctl({"cache", "purge", "--service", "/p.S"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_EQ(result.err, "sluicectl: service: must be like pkg.Service, without a /\n");
+}
+
+TEST_F(Sluicectl, SaysWhatIsBusyAndWhatWasRemoved) {
+  for (auto [kind, hint] : {std::pair{base::ErrorKind::kBusy, "nothing was changed; try again in a moment"},
+                            {base::ErrorKind::kRemoved, "a reload of the configuration took it away"}}) {
+    backend_.set_busy(kind);
+    const ProgramResult result = Ctl({"limit", "reset", "busy"});
+    EXPECT_EQ(result.code, 1);
+    EXPECT_EQ(result.err, "sluicectl: somebody holds it\n  " + std::string(hint) + "\n");
+  }
+}
+
 TEST_F(Sluicectl, ARefusalIsOneWithAReasonAndAHint) {
   ProgramResult result = Ctl({"remove", "users", "a", "--if-version", "3"});
   EXPECT_EQ(result.code, 1);
