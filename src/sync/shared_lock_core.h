@@ -31,14 +31,13 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/check.h"
 #include "base/intrusive_list.h"
+#include "sync/shared_lock_holders.h"
 
 namespace sluice::sync {
 
-enum class LockMode : uint8_t { kShared, kExclusive };
 // kTimedOut also: it would have had to wait and was not allowed to.
 enum class LockOutcome : uint8_t { kWaiting, kGranted, kTimedOut, kCancelled, kRemoved };
 std::string_view ToString(LockOutcome outcome);
@@ -134,7 +133,7 @@ class BasicSharedLock {
   BasicSharedLock& operator=(const BasicSharedLock&) = delete;
   ~BasicSharedLock() {
     // Audit: every guard and every waiter has gone.
-    SLUICE_CHECK(!exclusive_ && shared_ == 0);
+    SLUICE_CHECK(!holders_.exclusive() && holders_.shared() == 0);
     SLUICE_CHECK(queue_.empty() && sharers_.empty() && telling_.empty());
   }
 
@@ -152,9 +151,9 @@ class BasicSharedLock {
     waiter.caller_ = caller;
     waiter.blocker_.clear();
     waiter.outcome_ = LockOutcome::kWaiting;
-    SLUICE_DCHECK(!Holds(caller));
+    SLUICE_DCHECK(caller == nullptr || !holders_.IsInside(caller));
     if (removed_) return waiter.outcome_ = LockOutcome::kRemoved;
-    if (queue_.empty() && Fits(mode)) {
+    if (queue_.empty() && holders_.Fits(mode)) {
       Hold(waiter);
       return waiter.outcome_;
     }
@@ -210,7 +209,7 @@ class BasicSharedLock {
     guard.lock_ = nullptr;
     Lock lock(mutex_);
     removed_ = true;
-    Drop(LockMode::kExclusive, guard.what_, guard.caller_);
+    holders_.Drop(LockMode::kExclusive, guard.what_, guard.caller_);
     while (Place* place = queue_.PopFront()) {
       if (place == &group_) {
         while (Waiter* sharer = sharers_.PopFront()) Decide(*sharer, LockOutcome::kRemoved);
@@ -237,71 +236,40 @@ class BasicSharedLock {
   };
   View Look() {
     Lock lock(mutex_);
-    View view{exclusive_, removed_, shared_, exclusive_waiting_ + (group_.linked() ? 1 : 0), exclusive_waiting_, false, Blocker()};
-    if (Place* front = queue_.front()) view.front_fits = Fits(front == &group_ ? LockMode::kShared : LockMode::kExclusive);
+    View view{holders_.exclusive(), removed_, holders_.shared(), exclusive_waiting_ + (group_.linked() ? 1 : 0),
+              exclusive_waiting_, false, Blocker()};
+    if (Place* front = queue_.front()) view.front_fits = Fits(*front);
     return view;
   }
 
  private:
-  // Those inside with the same word for what they do.
-  struct Holding {
-    std::string_view what;
-    size_t count;
-  };
-
   // All below: under mutex_.
-  bool Fits(LockMode mode) const { return !exclusive_ && (mode == LockMode::kShared || shared_ == 0); }
+  bool Fits(const Place& place) const {
+    return holders_.Fits(&place == &group_ ? LockMode::kShared : LockMode::kExclusive);
+  }
 
   void Hold(Waiter& waiter) {
     waiter.outcome_ = LockOutcome::kGranted;
-    if (waiter.mode_ == LockMode::kExclusive) {
-      exclusive_ = true;
-    } else {
-      ++shared_;
-    }
-    if (waiter.caller_ != nullptr) NoteCaller(waiter.caller_);
-    for (Holding& holding : holdings_) {
-      if (holding.what != waiter.what_) continue;
-      ++holding.count;
-      return;
-    }
-    holdings_.push_back({waiter.what_, 1});
-  }
-
-  void Drop(LockMode mode, std::string_view what, const void* caller) {
-    if (mode == LockMode::kExclusive) {
-      exclusive_ = false;
-    } else {
-      --shared_;
-    }
-    if (caller != nullptr) ForgetCaller(caller);
-    for (Holding& holding : holdings_) {
-      if (holding.what != what) continue;
-      if (--holding.count > 0) return;
-      holding = holdings_.back();
-      holdings_.pop_back();
-      return;
-    }
+    holders_.Add(waiter.mode_, waiter.what_, waiter.caller_);
   }
 
   void ReleaseHeld(LockMode mode, std::string_view what, const void* caller) {
     Lock lock(mutex_);
-    Drop(mode, what, caller);
+    holders_.Drop(mode, what, caller);
     GrantFront();  // a shared release that is not the last finds that the front does not fit
     TellAll(lock);
   }
 
   void DowngradeHeld() {
     Lock lock(mutex_);
-    exclusive_ = false;
-    shared_ = 1;
+    holders_.Downgrade();
     if (group_.linked()) GrantGroup();
     TellAll(lock);
   }
 
   void PassOnHeld(const void* caller) {
     Lock lock(mutex_);
-    ForgetCaller(caller);
+    holders_.ForgetCaller(caller);
   }
 
   void Decide(Waiter& waiter, LockOutcome outcome) {
@@ -320,7 +288,7 @@ class BasicSharedLock {
   // Rule 2.
   void GrantFront() {
     while (Place* front = queue_.front()) {
-      if (!Fits(front == &group_ ? LockMode::kShared : LockMode::kExclusive)) return;
+      if (!Fits(*front)) return;
       if (front == &group_) {
         GrantGroup();
         continue;
@@ -362,12 +330,7 @@ class BasicSharedLock {
   }
 
   std::string Blocker() {
-    std::string out;
-    for (const Holding& holding : holdings_) {
-      out += out.empty() ? "held by " : ", ";
-      out += holding.what;
-      if (holding.count > 1) out += " (" + std::to_string(holding.count) + ")";
-    }
+    std::string out = holders_.ToString();
     if (Place* front = queue_.front(); front != nullptr && front != &group_) {
       out += out.empty() ? "next is " : ", next is ";
       out += static_cast<Waiter&>(*front).what_;
@@ -375,35 +338,10 @@ class BasicSharedLock {
     return out;
   }
 
-#ifndef NDEBUG
-  bool Holds(const void* caller) const {
-    for (const void* holder : callers_) {
-      if (holder == caller && caller != nullptr) return true;
-    }
-    return false;
-  }
-  void NoteCaller(const void* caller) { callers_.push_back(caller); }
-  void ForgetCaller(const void* caller) {
-    for (const void*& holder : callers_) {
-      if (holder != caller) continue;
-      holder = callers_.back();
-      callers_.pop_back();
-      return;
-    }
-  }
-  std::vector<const void*> callers_;
-#else
-  static bool Holds(const void*) { return false; }
-  static void NoteCaller(const void*) {}
-  static void ForgetCaller(const void*) {}
-#endif
-
   Mutex mutex_;
-  bool exclusive_ = false;
   bool removed_ = false;
-  size_t shared_ = 0;
+  LockHolders holders_;
   size_t exclusive_waiting_ = 0;
-  std::vector<Holding> holdings_;
   base::IntrusiveList<Place, QueueTag> queue_;
   Place group_;  // in queue_ while sharers_ is not empty
   base::IntrusiveList<Waiter, WaiterTag> sharers_;
