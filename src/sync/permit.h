@@ -1,7 +1,8 @@
-// Permit: units of a semaphore that somebody holds; the destructor gives them back. Ownership is this object, never a thread.
+// Permit: units of a semaphore that somebody holds; the destructor gives them back. Ownership is this object,
+// never a thread.
 //
-// Not thread-safe; may be moved to and destroyed on any thread, also after its semaphore was broken or destroyed: units
-// held keep the semaphore's state alive (sync/semaphore_core.h). Nothing here suspends.
+// Not thread-safe; may be moved to and destroyed on any thread, also after its semaphore was broken or destroyed:
+// units held keep the semaphore's state alive (sync/semaphore_core.h). Nothing here suspends.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,9 @@
 //   if (!permit.ok()) return permit.error();       // timed out, cancelled, broken: told apart by the kind
 //   ...                                            // the permit's destructor gives the unit back
 //
-// Thread safety: any thread, all of it; Acquire from a task. A large request at the front holds up small ones behind it by
-// design, otherwise it starves. Destroying a semaphore fails those who wait (kDraining); permits may outlive it.
+// Thread safety: any thread, all of it; Acquire from a task. A large request at the front holds up small ones
+// behind it by design, otherwise it starves. Destroying a semaphore fails those who wait (kDraining); permits may
+// outlive it.
 #pragma once
 
 #include <limits>
@@ -30,8 +31,8 @@ class BasicSemaphore {
   using Waiter = typename Core::Waiter;
   using Outcome = SemaphoreOutcome;
 
-  // `capacity`: the largest request that can ever be met; larger ones fail at once instead of blocking all behind them.
-  // `waiters_max`: who may wait; the next fails with kQueueFull.
+  // `capacity`: the largest request that can ever be met; larger ones fail at once instead of blocking all behind
+  // them. `waiters_max`: who may wait; the next fails with kQueueFull.
   explicit BasicSemaphore(Units units) : BasicSemaphore(units, units) {}
   BasicSemaphore(Units units, Units capacity, size_t waiters_max = std::numeric_limits<size_t>::max())
       : core_(new Core({.total = units, .capacity = capacity, .waiters_max = waiters_max})) {}
@@ -42,12 +43,14 @@ class BasicSemaphore {
     core_->Disown();
   }
 
-  // Suspends until `units` are there and everybody before has been served. Checked in this order: broken -> the reason given
-  // to Break; cancelled -> kCancelled, deadline passed -> kDeadlineExceeded, also when units are free: a call past its
-  // deadline must not start; units > capacity -> kInvalidArgument; then it takes or waits; queue full -> kQueueFull.
-  // With a deadline or token: from a task that stays on its worker (SpawnOn, SpawnPinOnStart), whose timer wheel and token
-  // they are. Cancel-safe: a destroyed wait leaves the queue, and units granted meanwhile go to the next.
-  SemaphoreAcquire<Core> Acquire(Units units, base::TimePoint deadline = base::kNever, runtime::CancelToken token = {}) {
+  // Suspends until `units` are there and everybody before has been served. Checked in this order: broken -> the
+  // reason given to Break; cancelled -> kCancelled, deadline passed -> kDeadlineExceeded, also when units are
+  // free: a call past its deadline must not start; units > capacity -> kInvalidArgument; then it takes or waits;
+  // queue full -> kQueueFull. With a deadline or token: from a task that stays on its worker (SpawnOn,
+  // SpawnPinOnStart), whose timer wheel and token they are. Cancel-safe: a destroyed wait leaves the queue, and
+  // units granted meanwhile go to the next.
+  SemaphoreAcquire<Core> Acquire(Units units, base::TimePoint deadline = base::kNever,
+                                 runtime::CancelToken token = {}) {
     return SemaphoreAcquire<Core>(*core_, units, deadline, token);
   }
 
@@ -57,8 +60,8 @@ class BasicSemaphore {
     return std::optional<Permit>(std::in_place, *core_, units);
   }
 
-  // The low-level form. The waiter's owner keeps the semaphore alive while it waits. kWaiting: `wakeup` is called once when
-  // the outcome is set. After kGranted: Adopt.
+  // The low-level form. The waiter's owner keeps the semaphore alive while it waits. kWaiting: `wakeup` is called
+  // once when the outcome is set. After kGranted: Adopt.
   Outcome Enqueue(Waiter& waiter, Units units, typename Traits::Wakeup wakeup) {
     return core_->Enqueue(waiter, units, std::move(wakeup));
   }

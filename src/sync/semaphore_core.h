@@ -1,4 +1,4 @@
-// SemaphoreCore: the state of a counting semaphore with a queue: units, waiters, the one transition that ends each wait.
+// SemaphoreCore: the state of a semaphore with a queue: units, waiters, the transition that ends each wait.
 // docs/semaphore.md
 //
 //   word_   | count, signed (62 bits) | broken | waiters |      one word: a fast path sees all of it in one CAS
@@ -11,19 +11,19 @@
 //   any -> 11 Break: fetch_or, under mutex_; the count is 0 from then on
 //
 // A waiter:    none -> waiting -> granted | timed out | cancelled | broken | too large | displaced | dismissed
-// Each arrow out of "waiting" is made under mutex_ and once. The store of the outcome is the last touch of the waiter:
-// its owner, on another thread, may destroy it at once. So its wakeup is moved out before and called after the mutex,
-// in batches of kWakeBatch: no stranger's code runs under the mutex, nothing is allocated however many are woken.
+// Each arrow out of "waiting" is made under mutex_ and once. The store of the outcome is the last touch of the
+// waiter: its owner, on another thread, may destroy it at once. So its wakeup is moved out before and called after
+// the mutex, in batches of kWakeBatch: no stranger's code runs under it, nothing is allocated however many wake.
 //
-// Who may touch what: queue_, total_, held_, refs_, capacity_, waiters_max_, open_, reason_ and a waiting Waiter's fields
-// only under mutex_. Orders: giving back releases, taking acquires, a grant is the release store of the outcome, which the
-// owner loads with acquire. A plain store of word_ under mutex_ comes after an acquire of it (the CAS that set the bit)
-// and is a release itself, so the chain from the last holder to the next is never cut.
+// Who may touch what: all but word_, and a waiting Waiter's fields, only under mutex_. Orders: giving back releases,
+// taking acquires, a grant is the release store of the outcome, which the owner loads with acquire. A plain store of
+// word_ under mutex_ comes after an acquire of it (the CAS that set the bit) and is a release itself, so the chain
+// from the last holder to the next is never cut.
 //
-// Lifetime: a core that is a member of something (a limiter) is destroyed by it, with no waiter and no unit held.
-// One on the heap (sync/semaphore.h) is given up by Disown and then frees itself when nobody needs it: no unit
-// held, no counted waiter. Units stand for the reference, so a Permit needs no counter of its own: who has units may touch
-// the core; giving them back by the CAS is the last touch.
+// Lifetime: a core that is a member (of a limiter) is destroyed with it, with no waiter and no unit held. One on the
+// heap (sync/semaphore.h) is given up by Disown and frees itself when no unit is held and no counted waiter is left.
+// So units are references, and a Permit needs no counter: who has units may touch the core; the CAS that gives them
+// back is the last touch.
 #pragma once
 
 #include <array>
@@ -44,6 +44,7 @@ class BasicSemaphoreCore {
  public:
   using Units = int64_t;
   using Outcome = SemaphoreOutcome;
+  using Limits = SemaphoreLimits;
   using Wakeup = typename Traits::Wakeup;
   using Queue = typename Traits::Queue;
   template <typename T>
@@ -79,15 +80,11 @@ class BasicSemaphoreCore {
     base::ErrorKind reason_ = base::ErrorKind::kInternal;
   };
 
-  struct Limits {
-    Units total;         // units in all, held ones included
-    Units capacity;      // the largest request that is ever met
-    size_t waiters_max;  // who may wait; those who wait already stay
-    bool open = false;   // no limit: nobody waits, who asks by Enqueue is dismissed
-  };
-
   explicit BasicSemaphoreCore(const Limits& limits)
-      : word_(ToWord(limits.total)), capacity_(limits.capacity), total_(limits.total), waiters_max_(limits.waiters_max),
+      : word_(ToWord(limits.total)),
+        capacity_(limits.capacity),
+        total_(limits.total),
+        waiters_max_(limits.waiters_max),
         open_(limits.open) {
     SLUICE_CHECK(limits.total >= -kUnitsMax && limits.total <= kUnitsMax);
   }
@@ -106,7 +103,8 @@ class BasicSemaphoreCore {
     Units word = word_.load(std::memory_order_relaxed);
     while ((word & kSlow) == 0 && Count(word) >= units) {
       // Acquire: pairs with the release in Give; the last holder's steps come before ours.
-      if (word_.compare_exchange_weak(word, word - ToWord(units), std::memory_order_acquire, std::memory_order_relaxed))
+      if (word_.compare_exchange_weak(word, word - ToWord(units), std::memory_order_acquire,
+                                      std::memory_order_relaxed))
         return true;
     }
     return false;
@@ -119,15 +117,16 @@ class BasicSemaphoreCore {
     while ((word & kSlow) == 0) {
       SLUICE_CHECK(Count(word) <= kUnitsMax - units);
       // Release: pairs with the acquire in TryTake and in EnqueueLocked. The last touch: this may be free after it.
-      if (word_.compare_exchange_weak(word, word + ToWord(units), std::memory_order_release, std::memory_order_relaxed))
+      if (word_.compare_exchange_weak(word, word + ToWord(units), std::memory_order_release,
+                                      std::memory_order_relaxed))
         return;
     }
     GiveSlow(units);
   }
 
-  // Takes, joins the queue, or is refused; checked in the order broken, open, capacity, units, room in the queue. Returns
-  // the waiter's outcome as it stood then. kWaiting: `wakeup` is called once, after the outcome is set, unless the
-  // waiter leaves by Cancel. `counted`: the waiter keeps a core on the heap alive until Leave.
+  // Takes, joins the queue, or is refused; checked in the order broken, open, capacity, units, room in the queue.
+  // Returns the waiter's outcome as it stood then. kWaiting: `wakeup` is called once, after the outcome is set,
+  // unless the waiter leaves by Cancel. `counted`: the waiter keeps a core on the heap alive until Leave.
   Outcome Enqueue(Waiter& waiter, Units units, Wakeup wakeup, bool counted = false) {
     SLUICE_CHECK(units >= 0 && waiter.outcome() != Outcome::kWaiting);
     Outcome outcome = Outcome::kNone;
@@ -140,8 +139,8 @@ class BasicSemaphoreCore {
     return outcome;
   }
 
-  // Leaves the queue from any place in it; whom it held up goes on. False: the outcome was set before, look at it (units
-  // that were granted are the caller's). `wakeup`: receives the waiter's.
+  // Leaves the queue from any place in it; whom it held up goes on. False: the outcome was set before, look at it
+  // (units that were granted are the caller's). `wakeup`: receives the waiter's.
   bool Cancel(Waiter& waiter, Outcome why, Wakeup* wakeup = nullptr) {
     if (waiter.outcome() != Outcome::kWaiting) return false;
     Wakeup removed;  // destroyed after the mutex
@@ -173,7 +172,8 @@ class BasicSemaphoreCore {
     };
     Locked(change);
   }
-  // Takes units away without asking; the count may go negative, grants wait until it has recovered. Ignored when broken.
+  // Takes units away without asking; the count may go negative, grants wait until it has recovered. Ignored when
+  // broken.
   void Consume(Units units) {
     SLUICE_CHECK(units >= 0 && units <= kUnitsMax);
     auto change = [&](WakeBatch&) {
@@ -183,17 +183,11 @@ class BasicSemaphoreCore {
   }
   // `units` that are held will not be given back; the holder may signal them.
   void Forget(Units units) {
-    auto change = [&](WakeBatch&) {
-      if (broken()) {
-        held_ -= units;
-      } else {
-        total_ -= units;
-      }
-    };
+    auto change = [&](WakeBatch&) { (broken() ? held_ : total_) -= units; };
     Locked(change);
   }
-  // A larger total grants at once; a smaller one takes effect as units come back. A waiter that asked for more than the new
-  // capacity fails when its turn comes. No effect when broken.
+  // A larger total grants at once; a smaller one takes effect as units come back. A waiter that asked for more than
+  // the new capacity fails when its turn comes. No effect when broken.
   void Configure(const Limits& limits) {
     SLUICE_CHECK(limits.total >= -kUnitsMax && limits.total <= kUnitsMax);
     auto change = [&](WakeBatch&) {
@@ -206,7 +200,8 @@ class BasicSemaphoreCore {
     };
     Locked(change);
   }
-  // Sticky. Waiters fail in their order, later ones too; the count is 0 from now on, units that come back are ignored.
+  // Sticky. Waiters fail in their order, later ones too; the count is 0 from now on, units that come back are
+  // ignored.
   void Break(base::ErrorKind reason) {
     auto change = [&](WakeBatch&) {
       if (broken()) return;
@@ -218,7 +213,7 @@ class BasicSemaphoreCore {
     };
     Locked(change);
   }
-  // For a core on the heap, broken before: the owner goes. Frees it now or when the last unit and waiter is back.
+  // For a core on the heap, broken before: frees it now or when the last unit and counted waiter is back.
   void Disown() {
     auto change = [&](WakeBatch&) { disowned_ = true; };
     Locked(change);
@@ -287,8 +282,9 @@ class BasicSemaphoreCore {
       }
       batch.WakeAll();
     }
-    if (dead) delete this;
+    if (dead) Free();
   }
+  __attribute__((noinline)) void Free() { delete this; }  // inlined into a limiter g++ takes it for a member's end
 
   __attribute__((noinline)) void GiveSlow(Units units) {
     auto change = [&](WakeBatch&) {
@@ -333,7 +329,8 @@ class BasicSemaphoreCore {
     }
     const typename Queue::Admission admission = queue_.Admit(waiter, waiters_max_);
     if (!admission.admitted) return Settle(waiter, Outcome::kQueueFull);
-    if (admission.displaced != nullptr) Decide(static_cast<Waiter&>(*admission.displaced), Outcome::kDisplaced, batch);
+    if (admission.displaced != nullptr)
+      Decide(static_cast<Waiter&>(*admission.displaced), Outcome::kDisplaced, batch);
     waiter.wakeup_ = std::move(wakeup);
     return Settle(waiter, Outcome::kWaiting);
   }

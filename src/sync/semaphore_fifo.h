@@ -1,5 +1,5 @@
-// SemaphoreFifo: the order in which a semaphore's waiters are served, here strictly first come, first served. The seam at
-// which a limiter puts another order (limits/fair_queue.h).
+// SemaphoreFifo: the order in which a semaphore's waiters are served, here strictly first come, first served. The
+// seam at which a limiter puts another order (limits/fair_queue.h).
 //
 // A queue is only touched under its semaphore's mutex. Every operation is O(1) and allocates nothing here.
 #pragma once

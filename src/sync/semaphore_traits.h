@@ -1,7 +1,9 @@
-// How a wait for a semaphore ends, and the seam at which tests and limiters change one: atomics, mutex, wake-up, order.
+// How a wait for a semaphore ends, and the seam at which tests and limiters change one: atomics, mutex, wake-up,
+// order.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 
@@ -20,7 +22,14 @@ enum class SemaphoreOutcome : uint8_t {
   kTooLarge,   // asked for more than the capacity
   kQueueFull,  // was not let in: as many wait as may wait
   kDisplaced,  // made room for another by the queue's policy
-  kDismissed,  // the limit was lifted (Limits::open): goes on, has no units
+  kDismissed,  // the limit was lifted (SemaphoreLimits::open): goes on, has no units
+};
+
+struct SemaphoreLimits {
+  int64_t total;       // units in all, held ones included
+  int64_t capacity;    // the largest request that is ever met
+  size_t waiters_max;  // who may wait; those who wait already stay
+  bool open = false;   // no limit: nobody waits, who asks for a place in the queue is dismissed
 };
 
 struct SemaphoreTraits {

@@ -1,0 +1,188 @@
+// ConcurrencyLimiter: at most so many calls under way; who finds no room waits its turn or is refused.
+// docs/semaphore.md
+//
+// A semaphore of `max` units whose queue is fair between client connections (limits/fair_queue.h). Lives in a
+// shared_ptr: tickets keep it. Thread safety: any thread, all of it; a Ticket is one call's and used by one
+// thread at a time. Nothing here suspends: a call that is told to wait is woken when its answer has changed, and
+// asks again with Poll.
+//
+//   Ticket:   idle --Ask--> holding            (go: has a unit)
+//               |  \------> waiting --Poll--> holding, or idle (go without a unit; refused)
+//               \---------> idle               (go: no limit; refused)          any --Drop--> idle
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "limits/fair_queue.h"
+#include "limits/options.h"
+#include "limits/wait.h"
+#include "sync/semaphore_core.h"
+
+namespace sluice::limits {
+
+// The seam for tests.
+struct ConcurrencyLimiterTraits : sync::SemaphoreTraits {
+  using Queue = FairQueue;
+  // The time of this worker's turn; kNever where there is none.
+  static base::TimePoint Now();
+};
+
+// How often units come back while calls wait: a moving mean of the time between two, for retry_after. A hint:
+// updates that race lose one.
+class ReturnRate {
+ public:
+  static constexpr std::chrono::milliseconds kUnknown{10}, kMin{1}, kMax{10'000};
+
+  // A unit came back. kNever: the time is not known, nothing is noted.
+  void Note(base::TimePoint now);
+  // The queue is empty: what comes back from now on tells nothing about waiting.
+  void Pause() { last_.store(0, std::memory_order_relaxed); }
+  // How long until `units` more have come back. kUnknown until something has been seen.
+  std::chrono::milliseconds TimeFor(size_t units) const;
+
+ private:
+  std::atomic<int64_t> last_{0};   // nanoseconds of the clock; 0: none in this queue
+  std::atomic<int64_t> mean_{-1};  // nanoseconds; -1: none yet
+};
+
+template <typename Traits>
+class BasicConcurrencyLimiter {
+  using Core = sync::BasicSemaphoreCore<Traits>;
+  using Outcome = sync::SemaphoreOutcome;
+
+ public:
+  explicit BasicConcurrencyLimiter(const ConcurrencyOptions& options)
+      : max_(options.max), enabled_(options.enabled()), core_(ToLimits(options)) {}
+
+  // While calls wait, too: a larger max lets them go at once, a smaller one takes effect as calls end, 0 lets all
+  // go. A limit set after there was none counts the calls that ask from then on, and those from before it was
+  // lifted.
+  void Configure(const ConcurrencyOptions& options) {
+    std::lock_guard lock(configure_);
+    if (!closed_) Apply(options);
+  }
+  // The limit is taken away for good: all who wait go at once, later ones too, holding nothing.
+  void Close() {
+    std::lock_guard lock(configure_);
+    closed_ = true;
+    Apply(ConcurrencyOptions{.max = 0});
+  }
+
+  // There is a limit.
+  bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
+  // Whether a call would go at once. A cheap look at what others change: for choosing, not for admitting.
+  bool HasRoom() const { return !enabled() || (!core_.slow() && core_.raw() > 0); }
+  // Calls that hold a unit now.
+  uint32_t in_use() const { return static_cast<uint32_t>(core_.held()); }
+  size_t waiting() const { return core_.waiters(); }
+
+  // One call's place at one limiter. May be used again after Drop or a refusal.
+  class Ticket {
+   public:
+    Ticket() = default;
+    Ticket(const Ticket&) = delete;
+    Ticket& operator=(const Ticket&) = delete;
+    ~Ticket() { Drop(); }
+
+    // Go, or refused (kQueueFull); never queues. Where there is no limit: goes holding nothing, no read-modify-write.
+    Answer TryAsk(const std::shared_ptr<BasicConcurrencyLimiter>& limiter) {
+      SLUICE_CHECK(limiter_ == nullptr);
+      if (!limiter->enabled()) return Answer::Go();
+      if (!limiter->core_.TryTake(1)) return limiter->Refuse();
+      limiter_ = limiter;
+      holding_ = true;
+      return Answer::Go();
+    }
+    // Go, wait or refused (kQueueFull). `flow`: the client connection. On a worker, in the task to be woken.
+    Answer Ask(const std::shared_ptr<BasicConcurrencyLimiter>& limiter, uint64_t flow) {
+      SLUICE_CHECK(limiter_ == nullptr);
+      if (!limiter->enabled()) return Answer::Go();
+      limiter_ = limiter;
+      if (limiter->core_.TryTake(1)) {
+        holding_ = true;
+        return Answer::Go();
+      }
+      waiter_.set_flow(flow);
+      limiter->core_.Enqueue(waiter_, 1, Traits::Wakeup::ForRunningTask());
+      return Poll();
+    }
+    // After a wake-up, or any time after Ask said wait: go, wait (check_at = kNever) or refused (had to make room).
+    Answer Poll() {
+      SLUICE_CHECK(limiter_ != nullptr);
+      if (holding_) return Answer::Go();
+      switch (waiter_.outcome()) {
+        case Outcome::kWaiting: return Answer::Wait(base::kNever);
+        case Outcome::kGranted:
+          waiter_.Reset();
+          holding_ = true;
+          return Answer::Go();
+        case Outcome::kDismissed: Drop(); return Answer::Go();
+        default: break;  // kQueueFull, kDisplaced
+      }
+      const Answer refused = limiter_->Refuse();
+      Drop();
+      return refused;
+    }
+    // Leaves the queue, or gives the unit back. Idempotent.
+    void Drop() {
+      if (limiter_ == nullptr) return;
+      const std::shared_ptr<BasicConcurrencyLimiter> limiter = std::move(limiter_);
+      // A unit granted and not noticed yet is given back like one that was used.
+      if (!holding_ && !limiter->core_.Cancel(waiter_, Outcome::kCancelled)) {
+        holding_ = waiter_.outcome() == Outcome::kGranted;
+      }
+      waiter_.Reset();
+      if (std::exchange(holding_, false)) limiter->Return();
+    }
+
+    // waiting: Ask said so and Poll has not yet said otherwise; a wake-up may be under way.
+    bool waiting() const { return limiter_ != nullptr && !holding_; }
+    bool holding() const { return holding_; }
+
+   private:
+    std::shared_ptr<BasicConcurrencyLimiter> limiter_;  // null: idle
+    typename Core::Waiter waiter_;
+    bool holding_ = false;
+  };
+
+ private:
+  typename Core::Limits ToLimits(const ConcurrencyOptions& options) const {
+    // No limit: the units stay as they were, so that those that are out come back into the same account.
+    return {.total = max_, .capacity = 1, .waiters_max = options.queue_max, .open = !options.enabled()};
+  }
+  void Apply(const ConcurrencyOptions& options) {
+    if (options.enabled()) max_ = options.max;
+    // Before the waiters go and after the units are there. relaxed: it publishes nothing; who sees the old value
+    // meets Limits::open, or goes as it would have a moment ago.
+    if (!options.enabled()) enabled_.store(false, std::memory_order_relaxed);
+    core_.Configure(ToLimits(options));
+    if (options.enabled()) enabled_.store(true, std::memory_order_relaxed);
+  }
+
+  Answer Refuse() const { return Answer::Refused(Refusal::kQueueFull, returns_.TimeFor(waiting() + 1)); }
+  void Return() {
+    const bool queued = core_.slow();
+    if (queued) returns_.Note(Traits::Now());
+    core_.Give(1);
+    if (queued && !core_.slow()) returns_.Pause();
+  }
+
+  std::mutex configure_;  // one Configure or Close at a time
+  uint32_t max_;          // under configure_: of the newest limit
+  bool closed_ = false;   // under configure_
+  std::atomic<bool> enabled_;
+  Core core_;
+  ReturnRate returns_;
+};
+
+using ConcurrencyLimiter = BasicConcurrencyLimiter<ConcurrencyLimiterTraits>;
+
+}  // namespace sluice::limits
