@@ -24,7 +24,8 @@
 // What makes tokens available (the CAS on due, the one on released) and what looks for them (Head) is seq_cst, so that
 // who queues beside the bucket can build store-buffering on it: see limits/rate_limiter.h. On x86 that is free.
 //
-// Costs: one cache line, shared by all that take. Any thread; never suspends; no time is read, it is passed in.
+// Costs: 64 bytes, written by all that take; not aligned to a cache line, because of tables with a bucket for each client.
+// Any thread; never suspends; no time is read, it is passed in.
 #pragma once
 
 #include <algorithm>
@@ -60,7 +61,7 @@ inline constexpr uint64_t kStartFull = UINT64_MAX;
 inline constexpr uint64_t kStartEmpty = 0;
 
 template <bool kCapped, typename Traits = TokenBucketTraits>
-class alignas(64) BasicTokenBucket {
+class BasicTokenBucket {
  public:
   using Ticket = uint64_t;
   static constexpr uint64_t kTokensMax = uint64_t{1} << 60;  // of a limit, a cap, a grab

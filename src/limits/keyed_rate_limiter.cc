@@ -1,0 +1,127 @@
+// The table of KeyedRateLimiter: look up, take a place, evict, reconfigure.
+#include "limits/keyed_rate_limiter.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace sluice::limits {
+
+// A place, the limiter, the counters of make_shared, and the allocator's own words and rounding.
+const size_t KeyedRateLimiter::kBytesPerKey = sizeof(Place) + sizeof(RateLimiter) + 16 + 24;
+
+KeyedRateLimiter::KeyedRateLimiter(const RateOptions& each, uint32_t keys_max)
+    : keys_max_(keys_max),
+      sets_count_(std::max(1u, keys_max / kWays)),
+      sets_(std::make_unique<Set[]>(sets_count_)),
+      unlimited_(std::make_shared<RateLimiter>(RateOptions{}, base::TimePoint{})),
+      on_(each.enabled()),
+      each_(each) {
+  SLUICE_CHECK(keys_max > 0 && keys_max <= 10'000'000);
+}
+
+KeyedRateLimiter::~KeyedRateLimiter() = default;
+
+RateOptions KeyedRateLimiter::options() const {
+  std::lock_guard lock(options_mutex_);
+  return each_;
+}
+
+KeyedRateLimiter::Set& KeyedRateLimiter::SetOf(uint64_t key_hash, uint32_t& ways) {
+  __extension__ typedef unsigned __int128 Wide;
+  const auto index = static_cast<uint32_t>((Wide{key_hash} * sets_count_) >> 64);
+  ways = keys_max_ / sets_count_ + (index < keys_max_ % sets_count_ ? 1 : 0);  // together exactly keys_max_
+  return sets_[index];
+}
+
+std::shared_ptr<RateLimiter> KeyedRateLimiter::Get(uint64_t key_hash, base::TimePoint now) {
+  if (!on_.load(std::memory_order_relaxed)) return unlimited_;
+  uint32_t ways = 0;
+  Set& set = SetOf(key_hash, ways);
+  std::shared_ptr<RateLimiter> evicted;  // destroyed after the lock
+  std::lock_guard lock(set.mutex);
+  ++set.gets;
+  for (Place& place : set.places) {
+    if (place.key == key_hash && place.limiter != nullptr) {
+      place.used = set.gets;
+      return place.limiter;
+    }
+  }
+  const RateOptions each = options();
+  if (!each.enabled()) return unlimited_;
+  Place* place = FindPlace(set, ways, now);
+  if (place == nullptr) {
+    refusals_.fetch_add(1, std::memory_order_relaxed);
+    return nullptr;
+  }
+  evicted = std::move(place->limiter);
+  place->key = key_hash;
+  place->used = set.gets;
+  place->limiter = std::make_shared<RateLimiter>(each, now, set.full_at);
+  return place->limiter;
+}
+
+KeyedRateLimiter::Place* KeyedRateLimiter::FindPlace(Set& set, uint32_t ways, base::TimePoint now) {
+  if (set.places.size() < ways) {
+    keys_.fetch_add(1, std::memory_order_relaxed);
+    // Doubling could pass `ways`: a set's memory is bounded too.
+    if (set.places.size() == set.places.capacity()) {
+      set.places.reserve(std::min<size_t>(ways, std::max<size_t>(2, 2 * set.places.size())));
+    }
+    return &set.places.emplace_back();
+  }
+  Place* oldest = nullptr;
+  for (Place& place : set.places) {
+    // 1: only this table points to it, and nobody can get another pointer but under the set's mutex.
+    if (place.limiter.use_count() == 1 && (oldest == nullptr || place.used < oldest->used)) oldest = &place;
+  }
+  if (oldest == nullptr) return nullptr;
+  // The copy reads, by a read-modify-write, the count that the last user lowered: what it did to the bucket is seen.
+  const std::shared_ptr<RateLimiter> limiter = oldest->limiter;
+  set.full_at = std::max(set.full_at, limiter->FullAt(now));
+  evictions_.fetch_add(1, std::memory_order_relaxed);
+  return oldest;
+}
+
+void KeyedRateLimiter::Configure(const RateOptions& each, base::TimePoint now) {
+  std::lock_guard turn(configuring_);
+  const RateOptions before = options();
+  {
+    // First: a limiter that is made from now on is made by these; those made before are found below.
+    std::lock_guard lock(options_mutex_);
+    each_ = each;
+  }
+  on_.store(each.enabled(), std::memory_order_relaxed);
+  for (uint32_t i = 0; i < sets_count_; ++i) {
+    Set& set = sets_[i];
+    std::vector<std::shared_ptr<RateLimiter>> old;  // told outside of the set's lock: they wake tasks
+    {
+      std::lock_guard lock(set.mutex);
+      // The debt is in tokens, full_at was reckoned at the old rate.
+      if (set.full_at > now && each.enabled() && before.enabled()) {
+        const std::chrono::duration<double> seconds = (set.full_at - now) * (before.rate / each.rate);
+        const std::chrono::duration<double> most = std::chrono::hours(24 * 365);
+        set.full_at = now + std::chrono::duration_cast<base::Nanos>(std::min(seconds, most));
+      }
+      for (Place& place : set.places) {
+        old.push_back(place.limiter);
+        if (each.enabled() && !place.limiter->CanBecome(each)) {
+          place.limiter = std::make_shared<RateLimiter>(each, now, place.limiter->FullAt(now));
+        }
+      }
+      if (!each.enabled()) {
+        keys_.fetch_sub(set.places.size(), std::memory_order_relaxed);
+        set.places = {};
+        set.full_at = base::TimePoint::min();
+      }
+    }
+    for (const auto& limiter : old) {
+      RateOptions now_each = each;
+      now_each.capped = limiter->capped();  // calls in one that was replaced end by the new rate too
+      limiter->Configure(now_each, now);
+    }
+  }
+}
+
+}  // namespace sluice::limits
