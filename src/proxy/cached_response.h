@@ -27,11 +27,21 @@ class FlatHeaders {
  public:
   FlatHeaders() = default;
   explicit FlatHeaders(const http2::HeaderList& fields);
-  // Appends all fields, with their Indexing.
-  void AppendTo(http2::HeaderList& out) const;
+  // Appends all fields in order, with their Indexing. With `table` (the calling worker's, and that of `out`) those that
+  // the upstream had indexed are interned, so that the encoder knows them the next time.
+  void AppendTo(http2::HeaderList& out, http2::InternTable* table = nullptr) const;
   std::string_view Find(std::string_view name) const;  // of the first; empty if there is none
   bool Has(std::string_view name) const;
-  size_t bytes() const { return bytes_.size() + fields_.size() * sizeof(Entry); }
+  // fn(name, value, indexing) for each field in order.
+  template <typename Fn>
+  void ForEach(Fn&& fn) const {
+    std::string_view rest = bytes_;
+    for (const Entry& entry : fields_) {
+      fn(rest.substr(0, entry.name_size), rest.substr(entry.name_size, entry.value_size), entry.indexing);
+      rest.remove_prefix(size_t{entry.name_size} + entry.value_size);
+    }
+  }
+  size_t bytes() const { return bytes_.capacity() + fields_.capacity() * sizeof(Entry); }
   size_t size() const { return fields_.size(); }
 
  private:
@@ -52,8 +62,11 @@ struct CachedResponse {
 
   bool trailers_only() const { return trailers.size() == 0; }
   size_t bytes() const { return sizeof(*this) + headers.bytes() + message.size() + trailers.bytes(); }
+  // Seconds old it was when it came here: the upstream's `age` (RFC 9111 5.1); 0 without a valid one.
+  uint32_t age_at_arrival() const;
   // The headers to send: the original's, `sluice-cache` (kHit, kStale, kCoalesced) and `age` in whole seconds (RFC 9111
-  // 5.1: an age the upstream gave counts too, so it is replaced by the sum). kNone, kMiss: the original's alone.
+  // 5.1: an age the upstream gave counts too, so it is replaced by the sum). kNone, kMiss: the original's alone. `table`:
+  // the calling worker's, or null.
   http2::HeaderList HeadersFor(CacheOutcome outcome, base::TimePoint now, http2::InternTable* table) const;
 };
 using CachedResponsePtr = std::shared_ptr<const CachedResponse>;

@@ -4,13 +4,17 @@
 //   under way --Complete--> done          every participant is woken, with the same result
 //       |-----last participant leaves---> abandoned   (unless it refreshes a stale entry): the upstream call is cancelled
 //
-// Thread safety: state and participants under the mutex of the table's shard (response_cache.cc). A participant whose
-// result is set is never touched again by the fetch.
+// Beside that, `keep` says whether its response may be stored and whether newcomers may join: no more after a purge, or when
+// a newer fetch has taken its place. Those who take part still get the result.
+//
+// Thread safety: state and participants under the mutex of the table's shard (fetch_table.h). The fetch takes a
+// participant's waker out under the mutex and never touches the participant after that.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -22,7 +26,7 @@
 
 namespace sluice::proxy {
 
-class ResponseCache;
+class FetchTable;
 
 // What the upstream call came to. Shared by all participants.
 struct FetchResult {
@@ -35,45 +39,56 @@ struct FetchResult {
 
 class Fetch {
  public:
-  // A call that waits for the result. On the call's worker; Leave or the destructor gives up.
+  // A call that waits for the result. Used by one thread at a time, the call's; Leave or the destructor gives up.
   class Participant : public base::ListNode<Participant> {
    public:
     Participant() = default;
     ~Participant() { Leave(); }
     Participant(const Participant&) = delete;
     Participant& operator=(const Participant&) = delete;
-    // Null: not yet, or not in a fetch. Any time after the wake-up.
+    // Null: not yet, or not in a fetch. There at any time after the wake-up, until Leave.
     std::shared_ptr<const FetchResult> result() const;
     bool in_fetch() const { return fetch_ != nullptr; }
-    // The last one out cancels the fetch's upstream call. Idempotent.
+    // The last one out, before the result, cancels the fetch's upstream call. Idempotent. Cancel-safe: a wake-up under way
+    // may still come to the task.
     void Leave();
+    // Tests without tasks: called, on any thread, where a task would be woken. Before Join.
+    void SetWakeForTest(std::function<void()> wake) { wake_for_test_ = std::move(wake); }
 
    private:
-    friend class ResponseCache;
-    friend class Fetch;
-    std::shared_ptr<Fetch> fetch_;                // while taking part
-    std::shared_ptr<const FetchResult> result_;   // under the shard's mutex
-    runtime::Waker waker_;
+    friend class FetchTable;
+    std::shared_ptr<Fetch> fetch_;               // while taking part; the owner's thread only
+    std::shared_ptr<const FetchResult> result_;  // answered without a fetch; the owner's thread only
+    runtime::Waker waker_;                       // under the shard's mutex
+    std::function<void()> wake_for_test_;        // same
   };
 
+  Fetch(FetchTable& table, const cache::Key128& hash, std::string_view key, base::TimePoint deadline, bool refresh,
+        std::function<void()> on_abandoned)
+      : table_(table), hash_(hash), key_(key), deadline_(deadline), refresh_(refresh), on_abandoned_(std::move(on_abandoned)) {}
+
+  const cache::Key128& hash() const { return hash_; }
   const std::string& key() const { return key_; }
+  // By which the upstream call must have ended. Participants who came later have one no later.
   base::TimePoint deadline() const { return deadline_; }
-  // Runs once, on any thread and outside of locks, if the last participant leaves before the result is there. Set by who
-  // started the fetch, before anybody else can see... (it has not returned from Start yet).
 
  private:
-  friend class ResponseCache;
-  ResponseCache* cache_ = nullptr;
-  cache::Key128 hash_;
-  std::string key_;
-  base::TimePoint deadline_;  // of the upstream call; later participants must have one no later
+  friend class FetchTable;
+  enum class Keep : uint8_t { kYes, kPurged, kSuperseded, kAbandoned };
+
+  FetchTable& table_;
+  const cache::Key128 hash_;
+  const std::string key_;
+  const base::TimePoint deadline_;
+  const bool refresh_;  // goes on without participants
   // Under the shard's mutex:
   base::IntrusiveList<Participant, Participant> participants_;
-  std::shared_ptr<const FetchResult> result_;
-  bool refresh_ = false;   // goes on without participants
-  bool store_ = true;      // no purge has come since it began
-  bool abandoned_ = false;
   std::function<void()> on_abandoned_;
+  Keep keep_ = Keep::kYes;
+  // Written once, under the mutex, before done_.
+  std::shared_ptr<const FetchResult> result_;
+  // Publishes result_: the release store in FetchTable::Complete pairs with the acquire load in Participant::result.
+  std::atomic<bool> done_{false};
 };
 
 }  // namespace sluice::proxy

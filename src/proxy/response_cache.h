@@ -9,16 +9,15 @@
 #pragma once
 
 #include <array>
-#include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "absl/container/inlined_vector.h"
 #include "base/clock.h"
-#include "base/slice.h"
 #include "metrics/registry.h"
 #include "proxy/cached_response.h"
 #include "proxy/fetch.h"
@@ -37,12 +36,15 @@ enum class NotCached : uint8_t {
   kNotAdmitted,        // the doorkeeper has not seen the key before
   kFull,               // no room could be made
   kPurged,             // a purge came while it was fetched
+  kSuperseded,         // a newer fetch of the same key began meanwhile, for a client that wants no stored response
   kFetchesFull,        // fetches_max fetches were under way
-  kEncoding,           // a response this cache does not keep (no trailers, 1xx only, not gRPC)
+  kDeadline,           // the call's deadline is later than that of the fetch under way, so it went by itself
+  kEncoding,           // a response this cache does not keep (no trailers, :status not 200, not gRPC)
 };
 inline constexpr size_t kNotCachedReasons = static_cast<size_t>(NotCached::kEncoding) + 1;
 std::string_view ToString(NotCached reason);
 
+// Written by `worker` (metrics::Registry's slot), read by anybody.
 struct CacheMetrics {
   explicit CacheMetrics(metrics::Registry& registry);
   metrics::Counter *hits, *misses, *stale, *coalesced, *fetches;
@@ -54,24 +56,28 @@ struct CacheKey {
   std::string bytes;
 };
 
-// What the cache may do for a call, from its headers alone. nullopt with a reason: go to the upstream.
+// What the cache may do for a call, from its headers alone.
 struct CachePlan {
   std::chrono::milliseconds ttl{0};
-  const CacheRule* rule = nullptr;
-  // The client's `cache-control: no-cache`: fetch anew, then store. no-store never gets a plan.
+  const CacheRule* rule = nullptr;  // must live as long as the plan
+  // The client's `cache-control: no-cache` or `max-age=0`: fetch anew, then store. no-store never gets a plan.
   bool revalidate = false;
+  // The client's max-age (RFC 9111 5.2.1.1): nothing older, and nothing stale.
+  std::optional<std::chrono::seconds> age_max;
 };
 
 struct CachePurge {
   std::string service;             // "pkg.Service"; empty: all
   std::string method;              // with service; empty: all of it
-  std::optional<std::string> key;  // the request message's bytes, exactly (without the gRPC prefix); with service and method
+  // The request message's bytes, exactly (without the gRPC prefix); with service and method. What came compressed cannot be
+  // compared, so all compressed requests' entries of the method go too.
+  std::optional<std::string> key;
 };
 
 struct CacheStats {
   size_t capacity_bytes = 0, usage_bytes = 0, entries = 0, fetches = 0;
   uint64_t hits = 0, misses = 0, stale = 0, coalesced = 0;
-  uint64_t evicted = 0, expired = 0, purged = 0;
+  uint64_t evicted = 0, expired = 0, purged = 0, replaced = 0;
   std::array<uint64_t, kNotCachedReasons> not_cached{};
 };
 
@@ -90,35 +96,54 @@ class ResponseCache {
 
   // Null if no rule covers the method (not counted as anything).
   static const CachedMethod* Find(const CacheRule& rule, std::string_view path);
-  // From the request headers: authorization, cache-control. `worker`: slot of the counters.
+  // From the request headers: authorization, cache-control. nullopt (counted): go to the upstream, store nothing.
+  // `worker`: slot of the counters.
   std::optional<CachePlan> Plan(const CacheRule& rule, const CachedMethod& method, const http2::HeaderList& request,
                                 uint32_t worker);
-  // `message`: all DATA of the request, in pieces. nullopt (counted) if it is not exactly one gRPC message.
+  // `message`: all DATA of the request, in pieces: a range of base::Slice. nullopt (counted) if it is not exactly one gRPC
+  // message, or a too large one.
   template <typename Pieces>
   std::optional<CacheKey> MakeKey(const CacheRule& rule, std::string_view cluster, const http2::HeaderList& request,
-                                  const Pieces& message, uint32_t worker);
+                                  const Pieces& message, uint32_t worker) {
+    size_t size = 0;
+    for (const auto& piece : message) size += piece.size();
+    if (!CheckSize(size, worker)) return std::nullopt;
+    CacheKey key;
+    StartKey(key.bytes, rule, cluster, request, size);
+    for (const auto& piece : message) key.bytes.append(piece.view());
+    if (!FinishKey(key, size, worker)) return std::nullopt;
+    return key;
+  }
 
   struct Found {
     enum class Kind : uint8_t { kMiss, kFresh, kStale } kind = Kind::kMiss;
     // kStale: may be served while it is fetched anew. kMiss: may be served if fetching fails with UNAVAILABLE, or null.
     CachedResponsePtr response;
   };
+  // Counts a hit, a miss or a stale answer. Two read-modify-writes on the entry's slot, one on the response's count.
   Found Lookup(const CacheKey& key, const CachePlan& plan, base::TimePoint now, uint32_t worker);
+  // Found::response of a miss was served, because fetching failed: counted as stale.
+  void CountStale(uint32_t worker);
 
   enum class Joined : uint8_t {
-    kStarted,  // the caller must run the upstream call and Complete() *fetch
-    kJoined,   // somebody does; the participant (if given) is woken with the result
-    kAlone,    // fetches_max, or `deadline` is later than the fetch's: call the upstream without sharing
+    kStarted,  // the caller must see to it that the upstream call is made, and Complete() *fetch
+    kJoined,   // somebody does; the participant (if given) is woken with the result, or has it already
+    kAlone,    // fetches_max, or `deadline` is later than the fetch's (counted): call the upstream without sharing
   };
-  // Takes part in the fetch for `key`, or starts one. `participant` null: refresh a stale entry; goes on without participants.
-  // On the task that will wait (its waker is taken).
+  // Takes part in the fetch for `key`, or starts one (then *fetch is set). `participant` null: refresh a stale entry; goes on
+  // without participants, until now + fetch_timeout. With plan.revalidate no fetch is joined: a new one takes its place.
+  // A participant that starts a fetch takes part in it too. Its waker is the task's that runs now; waking is spurious for
+  // other waits, so wait in a loop on result(). If the response was stored after the caller had looked, the participant has
+  // it on return, without a fetch.
   // A started fetch's upstream call must end by max(deadline, now + fetch_timeout) = (*fetch)->deadline().
-  // on_abandoned: runs at most once, on any thread, outside of locks, when the last participant has left early.
+  // on_abandoned: runs at most once, on any thread, outside of locks, when the last participant has left early; perhaps
+  // after Complete has returned, so it must own what it uses.
   Joined Join(const CacheKey& key, const CachePlan& plan, Fetch::Participant* participant, base::TimePoint deadline,
               base::TimePoint now, std::function<void()> on_abandoned, std::shared_ptr<Fetch>* fetch, uint32_t worker);
 
-  // Once for each started fetch. Stores result.response if it may be stored (status, cache-control, size, no purge since),
-  // then wakes every participant. A null response: all go by themselves.
+  // Exactly once for each started fetch, abandoned ones too. Stores result.response if it may be stored (status,
+  // cache-control, size, no purge since), then wakes every participant. A null response: all go by themselves; why is for
+  // the caller to Count. `plan`: the call's that started the fetch.
   void Complete(const std::shared_ptr<Fetch>& fetch, const CachePlan& plan, FetchResult result, base::TimePoint now,
                 uint32_t worker);
 
@@ -127,9 +152,16 @@ class ResponseCache {
   CacheStats stats() const;
   void Count(NotCached reason, uint32_t worker);
 
+  // Another hash, to force collisions. Before the first key is made.
+  void SetHashForTest(cache::Key128 (*hash)(std::string_view));
+
  private:
-  friend class Fetch::Participant;
   struct Impl;
+  // The parts of MakeKey that do not depend on Pieces. `size`: of the message with its prefix.
+  bool CheckSize(size_t size, uint32_t worker);
+  static void StartKey(std::string& bytes, const CacheRule& rule, std::string_view cluster, const http2::HeaderList& request,
+                       size_t size);
+  bool FinishKey(CacheKey& key, size_t size, uint32_t worker);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -7,6 +7,7 @@
 #include <bit>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -33,6 +34,18 @@ TEST(Hash, EveryLengthAndSeedGivesAnotherValue) {
   for (int length = 0; length < 300; ++length, bytes += 'a') {
     EXPECT_TRUE(seen.insert(Hash64(bytes)).second);
     EXPECT_TRUE(seen.insert(Hash64(bytes, 1)).second);
+  }
+}
+
+TEST(Hash, ASecretHashIsAFunctionOfItsBytesAndOfItsOwnSecret) {
+  const SecretHash hash, other;
+  std::set<std::pair<uint64_t, uint64_t>> seen;
+  std::string bytes;
+  for (int length = 0; length < 300; ++length, bytes += 'a') {
+    const Hash128 value = hash(bytes);
+    EXPECT_EQ(value, hash(std::string(bytes)));
+    EXPECT_TRUE(seen.insert({value.hi, value.lo}).second);
+    EXPECT_NE(value, other(bytes));
   }
 }
 
