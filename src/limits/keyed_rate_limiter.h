@@ -43,6 +43,8 @@ class KeyedRateLimiter {
   // its old one; calls in the old one stay there until they end. Not enabled: all who wait go, the table is emptied.
   void Configure(const RateOptions& each, base::TimePoint now);
 
+  // There is a limit.
+  bool enabled() const { return on_.load(std::memory_order_relaxed); }
   // Approximate while others work.
   size_t keys() const { return keys_.load(std::memory_order_relaxed); }
   uint64_t evictions() const { return evictions_.load(std::memory_order_relaxed); }

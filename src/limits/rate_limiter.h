@@ -65,6 +65,8 @@ class BasicRateLimiter {
   // The limit is taken away: all who wait go at once, later Asks too, and hold nothing. For ever.
   void Close();
 
+  // There is a limit.
+  bool enabled() const { return on_.load(std::memory_order_relaxed); }
   // Calls that wait now.
   size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
   // Calls a second; 0: no limit.
