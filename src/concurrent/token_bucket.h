@@ -126,22 +126,19 @@ class BasicTokenBucket {
     Add(std::min(worth, limit_.load(std::memory_order_relaxed)));
   }
 
-  // A call has ended, whatever its outcome. False, and nothing changes, where it is more than is under way: it would raise
-  // the cap for ever. A release that is forgotten lowers it for ever; so guard objects, and outstanding() for the audit.
+  // A call has ended, whatever its outcome. False, and nothing changes, where it is more than is claimed and not given back:
+  // it would raise the cap for ever. A release that is forgotten lowers it for ever; so guard objects, and outstanding()
+  // for the audit.
   [[nodiscard]] bool Release(uint64_t tokens)
     requires kCapped
   {
-    return GiveBack(tokens, [this] {
-      const uint64_t tail = this->tail();
-      const uint64_t due = due_.load(std::memory_order_relaxed);
-      return Distance(tail, due) < 0 ? tail : due;  // what was granted
-    });
+    return GiveBack(tokens);
   }
 
   // For a ticket given up, or granted and not used. What has no room is lost. Capped: false as in Release.
   bool Refund(uint64_t tokens) {
     if constexpr (kCapped) {
-      if (!GiveBack(tokens, [this] { return this->tail(); })) return false;
+      if (!GiveBack(tokens)) return false;
     }
     Add(tokens);
     return true;
@@ -155,7 +152,7 @@ class BasicTokenBucket {
     rate_.store(TokenRate::Encode(tokens_per_second), std::memory_order_relaxed);
     return true;
   }
-  // 1..kTokensMax. Lower: what is there above the new burst is lost.
+  // 1..kTokensMax. Lower: what is there above the new burst is lost; a TryGrab that runs meanwhile may still get of it.
   void SetLimit(uint64_t limit) {
     SLUICE_CHECK(limit > 0 && limit <= kTokensMax);
     limit_.store(limit, std::memory_order_relaxed);
@@ -204,13 +201,12 @@ class BasicTokenBucket {
   {
     return released_.load(std::memory_order_seq_cst) + cap_.load(std::memory_order_seq_cst);
   }
-  // Granted and not given back.
+  // Claimed and not given back: under way, or queued by Grab.
   uint64_t outstanding() const
     requires kCapped
   {
     const uint64_t released = released_.load(std::memory_order_acquire);  // before tail: never more than was claimed
-    const uint64_t tail = this->tail(), head = this->head();
-    return Positive(Distance(Distance(tail, head) < 0 ? tail : head, released));
+    return tail() - released;
   }
   // There for the next to come.
   uint64_t available() const { return Positive(Distance(head(), tail())); }
@@ -255,13 +251,12 @@ class BasicTokenBucket {
     }
   }
 
-  template <typename Bound>
-  bool GiveBack(uint64_t tokens, Bound bound) {
+  bool GiveBack(uint64_t tokens) {
     SLUICE_DCHECK(tokens <= kTokensMax);
     uint64_t released = released_.load(std::memory_order_acquire);
     do {
-      // Acquire above and in a failed CAS: who moved released had claimed (and been granted) before, so the bound counts it.
-      if (Distance(bound(), released + tokens) < 0) return false;
+      // Acquire above and in a failed CAS: who moved released had claimed before, so tail counts it.
+      if (Distance(tail(), released + tokens) < 0) return false;
       // seq_cst: before the caller's look at who waits for a release. Pairs with ceil() of one that has just said so.
     } while (!released_.compare_exchange_weak(released, released + tokens, std::memory_order_seq_cst,
                                               std::memory_order_acquire));
@@ -280,12 +275,13 @@ class BasicTokenBucket {
     }
   }
 
-  // Takes back what lies above a limit that was lowered. Tickets that were granted stay so: due stays at or above tail, or
-  // where it was.
+  // Takes back what lies above a limit that was lowered, but nothing from the tickets there are.
   void Trim() {
     uint64_t due = due_.load(std::memory_order_relaxed);
     while (true) {
-      const uint64_t most = DueMax();
+      uint64_t most = DueMax();
+      const uint64_t claimed = tail();
+      if (Distance(most, claimed) < 0) most = claimed;  // a lower cap: ceil is behind what is under way
       if (Distance(due, most) <= 0) return;
       if (due_.compare_exchange_weak(due, most, std::memory_order_relaxed, std::memory_order_relaxed)) return;
     }
