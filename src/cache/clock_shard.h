@@ -61,6 +61,7 @@ class ClockShard : public ClockTable<Traits> {
     if (entry.charge > capacity / kShardPartMax) return Refuse(too_large_, Inserted::kTooLarge);
     if (entry.expires <= now || !Admit(entry, capacity)) return Refuse(not_admitted_, Inserted::kNotAdmitted);
 
+    this->Prefetch(entry.key);
     const bool owes_slot = this->occupancy_.fetch_add(1, std::memory_order_relaxed) >= occupancy_max_;
     if (owes_slot) evicted_for_slots_.fetch_add(1, std::memory_order_relaxed);
     const bool room = strict_ ? ChargeStrict(entry.charge, capacity, owes_slot, now)
@@ -71,21 +72,23 @@ class ClockShard : public ClockTable<Traits> {
       this->usage_.fetch_add(entry.charge, std::memory_order_relaxed);
       return Standalone(entry, want);
     }
+    this->inserted_.fetch_add(1, std::memory_order_relaxed);  // now, while the line is here; taken back if it was too early
     Slot* slot;
     switch (this->Claim(entry.key, now, slot)) {
       case Base::Place::kClaimed:
-        inserted_.fetch_add(1, std::memory_order_relaxed);
         this->Publish(*slot, entry.key, entry.value, entry.charge, entry.expires, CountdownFor(entry.priority),
                       want != nullptr ? 1 : 0);
         if (want != nullptr) *want = slot;
         return Inserted::kInserted;
       case Base::Place::kPresent:
+        this->inserted_.fetch_sub(1, std::memory_order_relaxed);
         this->occupancy_.fetch_sub(1, std::memory_order_relaxed);
         this->usage_.fetch_sub(entry.charge, std::memory_order_relaxed);
         return Refuse(present_, Inserted::kPresent);
       case Base::Place::kNone:  // others filled the path behind us
         break;
     }
+    this->inserted_.fetch_sub(1, std::memory_order_relaxed);
     this->occupancy_.fetch_sub(1, std::memory_order_relaxed);
     if (want != nullptr) return Standalone(entry, want);
     this->usage_.fetch_sub(entry.charge, std::memory_order_relaxed);
@@ -98,7 +101,7 @@ class ClockShard : public ClockTable<Traits> {
 
   void AddTo(Stats& stats) const {
     auto add = [](uint64_t& to, const Atomic<uint64_t>& from) { to += from.load(std::memory_order_relaxed); };
-    add(stats.inserted, inserted_);
+    add(stats.inserted, this->inserted_);
     add(stats.present, present_);
     add(stats.not_admitted, not_admitted_);
     add(stats.full, full_);
@@ -123,6 +126,9 @@ class ClockShard : public ClockTable<Traits> {
   struct Evicted {
     size_t charge = 0;
     size_t count = 0;
+    size_t causes[kCauses] = {};
+    size_t pinned = 0;   // passed
+    size_t lowered = 0;  // countdowns
   };
 
   Inserted Refuse(Atomic<uint64_t>& counter, Inserted why) {
@@ -161,7 +167,7 @@ class ClockShard : public ClockTable<Traits> {
     const bool paid = evicted.charge >= over && (!owes_slot || evicted.count > 0);
     // Of what was evicted, `charge - raised` passes to the new entry. Never negative: raised + over >= charge.
     this->usage_.fetch_sub(evicted.charge + raised - (paid ? charge : 0), std::memory_order_relaxed);
-    this->occupancy_.fetch_sub(evicted.count, std::memory_order_relaxed);
+    Book(evicted);
     return paid;
   }
 
@@ -177,43 +183,55 @@ class ClockShard : public ClockTable<Traits> {
     Evicted evicted;
     if (wanted != 0) {
       evicted = Evict(wanted, now);
-      this->occupancy_.fetch_sub(evicted.count, std::memory_order_relaxed);
+      Book(evicted);
       if (owes_slot && evicted.count == 0) return false;
     }
     this->usage_.fetch_add(charge - evicted.charge, std::memory_order_relaxed);  // modulo 2^64, as the sum is
     return true;
   }
 
+  // All but the charges, in one go: two inserts at once would pass these lines to and fro.
+  void Book(const Evicted& evicted) {
+    if (evicted.count != 0) this->occupancy_.fetch_sub(evicted.count, std::memory_order_relaxed);
+    for (size_t i = 0; i < kCauses; ++i) {
+      if (evicted.causes[i] != 0) this->freed_[i].fetch_add(evicted.causes[i], std::memory_order_relaxed);
+    }
+  }
+
   // Frees entries worth `wanted` bytes, or as much as can be had within kRoundsMax and the effort cap. The caller takes
   // the sums off usage and occupancy.
   Evicted Evict(size_t wanted, int64_t now) {
     Evicted evicted;
-    size_t pinned = 0, examined = 0;
+    size_t examined = 0;
     bool capped = false;
     do {
       const size_t hand = clock_.fetch_add(kStep, std::memory_order_relaxed);
-      for (size_t i = 0; i < kStep; ++i) Visit(this->slot(hand + i), now, evicted, pinned);
+      for (size_t i = 0; i < kStep; ++i) Visit(this->slot(hand + i), now, evicted);
       examined += kStep;
-      capped = !strict_ && (evicted.count + 1) * effort_cap_ <= pinned;
+      // The original counts the freed alone. Where a few entries are free among many pinned, all the work is lowering
+      // their countdowns; giving up before the third time leaves usage above the capacity.
+      const size_t done = evicted.count + evicted.lowered / kCountdownMax;
+      capped = !strict_ && (done + 1) * effort_cap_ <= evicted.pinned;
     } while (evicted.charge < wanted && !capped && examined < kRoundsMax * this->slots());
     slots_examined_.fetch_add(examined, std::memory_order_relaxed);
-    if (pinned != 0) pinned_seen_.fetch_add(pinned, std::memory_order_relaxed);
+    if (evicted.pinned != 0) pinned_seen_.fetch_add(evicted.pinned, std::memory_order_relaxed);
     if (capped && evicted.charge < wanted) effort_capped_.fetch_add(1, std::memory_order_relaxed);
     return evicted;
   }
 
   // The hand passes a slot: one round less to live, or the end.
-  void Visit(Slot& slot, int64_t now, Evicted& evicted, size_t& pinned) {
+  void Visit(Slot& slot, int64_t now, Evicted& evicted) {
     uint64_t word = slot.meta.load(std::memory_order_relaxed);
     const Meta seen(word);
     if (!seen.shareable()) return;
     if (seen.references() != 0) {
-      ++pinned;
+      ++evicted.pinned;
       return;
     }
     // Perhaps another entry's time by now: then that one goes early.
     const bool expired = slot.expires.load(std::memory_order_relaxed) <= now;
     if (seen.visible() && seen.countdown() > 0 && !expired) {
+      ++evicted.lowered;
       const uint32_t left = std::min(seen.countdown() - 1, kCountdownMax - 1);
       // Failure: somebody has just read it. Relaxed: nothing is read or published; a CAS continues the releases before it.
       slot.meta.compare_exchange_strong(word, Meta::Unreferenced(left, true).word(), std::memory_order_relaxed,
@@ -227,7 +245,8 @@ class ClockShard : public ClockTable<Traits> {
     const typename Base::Vacated vacated = this->Vacate(slot);
     evicted.charge += vacated.charge;
     ++evicted.count;
-    this->LetGo(vacated.value, cause);
+    ++evicted.causes[static_cast<size_t>(cause)];
+    this->Delete(vacated.value, cause);
   }
 
   // Set once, or by hand.
@@ -238,9 +257,10 @@ class ClockShard : public ClockTable<Traits> {
   Doorkeeper<Traits> doorkeeper_;
   Atomic<size_t> capacity_{0};
 
+  // A line for what an eviction writes, and one for what is not usual.
   alignas(64) Atomic<uint64_t> clock_{0};  // slots passed by the hand; the low bits are its place
-  Atomic<uint64_t> inserted_{0}, present_{0}, not_admitted_{0}, full_{0}, too_large_{0}, standalone_{0};
-  Atomic<uint64_t> slots_examined_{0}, pinned_seen_{0}, effort_capped_{0}, evicted_for_slots_{0};
+  Atomic<uint64_t> slots_examined_{0}, pinned_seen_{0}, effort_capped_{0};
+  alignas(64) Atomic<uint64_t> present_{0}, not_admitted_{0}, full_{0}, too_large_{0}, standalone_{0}, evicted_for_slots_{0};
 };
 
 }  // namespace sluice::cache

@@ -214,10 +214,10 @@ class ClockTable {
     return static_cast<Cause>(slot.cause.load(std::memory_order_relaxed));
   }
 
-  void LetGo(void* value, Cause cause) {
-    freed_[static_cast<size_t>(cause)].fetch_add(1, std::memory_order_relaxed);
-    deleter_(value, cause, context_);
-  }
+  void Delete(void* value, Cause cause) const { deleter_(value, cause, context_); }
+
+  // The slot that an insert will look at first, while it sees to the books.
+  void Prefetch(const Key128& key) const { __builtin_prefetch(&slots_[key.lo & mask_], 1); }
 
   Slot& slot(size_t index) { return slots_[index & mask_]; }
 
@@ -272,7 +272,8 @@ class ClockTable {
       void* value = slot.value;
       usage_.fetch_sub(slot.charge, std::memory_order_relaxed);
       delete &slot;
-      return LetGo(value, Cause::kReleased);
+      CountFreed(Cause::kReleased);
+      return Delete(value, Cause::kReleased);
     }
     seen = Meta(slot.meta.load(std::memory_order_relaxed));
     while (seen.shareable() && !seen.visible() && seen.references() == 0) {
@@ -286,8 +287,11 @@ class ClockTable {
     const Vacated vacated = Vacate(slot);
     usage_.fetch_sub(vacated.charge, std::memory_order_relaxed);
     occupancy_.fetch_sub(1, std::memory_order_relaxed);
-    LetGo(vacated.value, cause);
+    CountFreed(cause);
+    Delete(vacated.value, cause);
   }
+
+  void CountFreed(Cause cause) { freed_[static_cast<size_t>(cause)].fetch_add(1, std::memory_order_relaxed); }
 
   // Relaxed: nothing is published, the difference stays. Who comes second finds the bits gone; a successor has none.
   __attribute__((noinline)) static void LowerCounters(Slot& slot) {
@@ -314,6 +318,7 @@ class ClockTable {
   // Written by inserts, evictions and erasures; relaxed: they are sums, and publish nothing.
   alignas(64) Atomic<size_t> usage_{0};  // bytes, standalone entries included, and those of inserts under way
   Atomic<size_t> occupancy_{0};          // slots, those that inserts under way have reserved included
+  Atomic<uint64_t> inserted_{0};
   Atomic<uint64_t> freed_[kCauses] = {};
 };
 

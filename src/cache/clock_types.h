@@ -39,8 +39,8 @@ struct ClockCacheOptions {
   uint32_t shards = 0;                 // rounded up to a power of two, at most 64. 0: as many as have 32 MiB each
   // Usage never passes the capacity; what does not fit is refused. Else an insert beside pinned entries may pass it.
   bool strict = false;
-  // An insert stops looking for room after this many pinned entries for each one freed (and one more). Not when strict.
-  // At least 1. Higher holds the capacity better where most entries are pinned, lower costs less there.
+  // An insert stops looking for room after this many pinned entries for each one freed, or three brought nearer to it, and
+  // for one more. Not when strict. At least 1. Higher holds the capacity better where most entries are pinned, lower costs less there.
   uint32_t effort_cap = 30;
   // Into a full shard only keys come that were refused once within about the last `slots` inserts. A scan then leaves the
   // cache as it is, and the first response to a key is not cached.
