@@ -124,7 +124,8 @@ class Parser {
 
   // A command's first word, or the second after a group's.
   base::Status Word(std::string_view word) {
-    const std::string name = group_.empty() ? std::string(word) : std::string(group_) + " " + std::string(word);
+    std::string name(word);
+    if (!group_.empty()) name = std::string(group_) + " " + name;
     spec_ = Find(name);
     if (spec_ != nullptr) return base::Ok();
     if (!group_.empty()) return Bad("no command " + Quoted(name) + ": " + Choices(group_));
@@ -138,7 +139,8 @@ class Parser {
     std::string choices;
     for (const CommandSpec& spec : kCommands) {
       if (!spec.name.starts_with(std::string(group) + " ")) continue;
-      choices += (choices.empty() ? std::string(group) + " takes " : " or ") + std::string(spec.name.substr(group.size() + 1));
+      choices += choices.empty() ? std::string(group) + " takes " : " or ";
+      choices += spec.name.substr(group.size() + 1);
     }
     return choices;
   }
@@ -166,7 +168,8 @@ class Parser {
       if (target == &args_.preview) given_ |= kPreview;
       return base::Ok();
     }
-    const auto* known = std::find_if(std::begin(kValueFlags), std::end(kValueFlags), [&](auto& f) { return f.first == flag; });
+    const auto* known =
+        std::find_if(std::begin(kValueFlags), std::end(kValueFlags), [&](auto& f) { return f.first == flag; });
     if (known == std::end(kValueFlags)) return Bad("no flag " + Quoted(flag));
     base::Result<std::string_view> value = Value(flag, inline_value);
     if (!value.ok()) return value.error();
@@ -243,7 +246,9 @@ class Parser {
     if ((given_ & kMethod) != 0 && (given_ & kService) == 0) return Bad("--method needs --service");
     const uint32_t keys = given_ & kKeyFlags;
     if ((keys & (keys - 1)) != 0) return Bad("one of --key, --key-hex and --key-file is enough");
-    if (keys != 0 && (given_ & kMethod) == 0) return Bad("a key needs --service and --method: it is a request of that method");
+    if (keys != 0 && (given_ & kMethod) == 0) {
+      return Bad("a key needs --service and --method: it is a request of that method");
+    }
     return base::Ok();
   }
 

@@ -65,17 +65,18 @@ std::string Size(uint64_t bytes) {
   return Format("%.1f ", size) + units[unit];
 }
 
+// Of a limit of each client only the clients are counted.
 std::vector<std::string> LimitRow(const v1::Limit& limit) {
-  const bool rate = limit.has_rate();
+  const bool rate = limit.has_rate(), clients = limit.name().ends_with("/client_rate");
   return {limit.name(),
           rate ? Limit(limit.rate().rate()) : "-",
           rate ? std::to_string(limit.rate().burst()) : "-",
           rate ? (limit.rate().capped() ? "yes" : "no") : "-",
           rate ? "-" : Limit(limit.concurrency().max()),
           std::to_string(limit.queue_max()),
-          std::to_string(limit.waiting()),
-          rate && !limit.rate().capped() ? "-" : std::to_string(limit.in_use()),
-          limit.name().ends_with("/client_rate") ? std::to_string(limit.clients()) : "-",
+          clients ? "-" : std::to_string(limit.waiting()),
+          clients || (rate && !limit.rate().capped()) ? "-" : std::to_string(limit.in_use()),
+          clients ? std::to_string(limit.clients()) : "-",
           limit.overridden() ? "rpc" : "file"};
 }
 

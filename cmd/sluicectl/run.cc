@@ -111,7 +111,8 @@ class Session {
         return Call(&v1::Admin::Stub::ListLimits, v1::ListLimitsRequest(), [](const auto& r) { return Print(r); });
       case Command::kLimitSet:
       case Command::kLimitReset:
-        return Call(&v1::Admin::Stub::ChangeLimit, MakeLimitChange(args_), [](const auto& r) { return Print(r.limit()); });
+        return Call(&v1::Admin::Stub::ChangeLimit, MakeLimitChange(args_),
+                    [](const auto& r) { return Print(r.limit()); });
       case Command::kCacheStats:
         return Call(&v1::Admin::Stub::GetCache, v1::GetCacheRequest(), [](const auto& r) { return Print(r); });
       case Command::kCachePurge:

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -56,7 +57,8 @@ struct ChangeResult {
 
 // One limiter, as it is in force.
 struct LimitView {
-  // "process/concurrency", "cluster/NAME/{rate,concurrency,endpoint_concurrency}", "route/NAME/{rate,client_rate}"
+  // "process/concurrency", "cluster/NAME/{rate,concurrency,endpoint_concurrency}", "route/NAME/{rate,client_rate}". Its last
+  // part tells what it is: what ends in "concurrency" has max, the rest a rate.
   std::string name;
   // Rates: calls a second, burst, capped. Concurrency: max. 0: no limit.
   double rate = 0;
@@ -65,8 +67,8 @@ struct LimitView {
   uint32_t max = 0;
   uint32_t queue_max = 0;
   bool overridden = false;     // changed by RPC and not as configured
-  uint64_t waiting = 0;        // calls in the queue now
-  uint64_t in_use = 0;         // concurrency: calls that hold a permit; capped: tokens out
+  uint64_t waiting = 0;        // calls in the queue now; not client_rate
+  uint64_t in_use = 0;         // concurrency: calls that hold a permit; capped: tokens out; not client_rate
   uint64_t keys = 0;           // client_rate: clients remembered
 };
 
@@ -116,12 +118,12 @@ class Backend {
   // nothing changed).
   virtual base::Result<ChangeResult> ChangeEndpoints(const EndpointChange& change) = 0;
   // In the order process, clusters, routes.
-  virtual std::vector<LimitView> ListLimits() { return {}; }
+  virtual std::vector<LimitView> ListLimits() = 0;
   // kNotFound, kInvalidArgument (says what is allowed). Returns the limit as it is now.
-  virtual base::Result<LimitView> ChangeLimit(const LimitChange&) { return base::MakeError(base::ErrorKind::kNotFound, "no limits"); }
-  virtual CacheView DescribeCache() { return {}; }
+  virtual base::Result<LimitView> ChangeLimit(const LimitChange& change) = 0;
+  virtual CacheView DescribeCache() = 0;
   // Calls that begin after it returns get nothing from before. Returns how many responses were dropped. kInvalidArgument.
-  virtual base::Result<uint64_t> PurgeCache(const CachePurgeRequest&) { return uint64_t{0}; }
+  virtual base::Result<uint64_t> PurgeCache(const CachePurgeRequest& purge) = 0;
   virtual ReloadResult Reload() = 0;
   // "trace".."off"; kInvalidArgument names what is allowed.
   virtual base::Status SetLogLevel(std::string_view level) = 0;

@@ -51,6 +51,7 @@ base::Status Server::Init() {
   const auto count = static_cast<uint32_t>(runtime_->size());
   registry_ = std::make_unique<metrics::Registry>(count);
   metrics_ = std::make_unique<proxy::ProxyMetrics>(*registry_);
+  limits_.Apply(config_);
   clusters_ = std::make_unique<Clusters>(*registry_, count);
   if (auto status = clusters_->Init(config_); !status) return status;
   std::vector<proxy::WorkerContext*> contexts;
@@ -294,7 +295,9 @@ admin::ReloadResult Server::Reload() {
     if (!socket) return failed(socket.error().detail);
     added.emplace_back(listener, std::move(*socket));
   }
+  LimitTable limits = limits_.MakePlan(wanted);
   if (auto status = clusters_->Apply(wanted); !status) return failed(status.error().detail);
+  limits_.Commit(std::move(limits));
   // Listeners stand in the order of the former configuration; go through them by the address that was asked for.
   std::vector<std::unique_ptr<proxy::Listener>> kept;
   for (size_t i = 0; i < listeners_.size(); ++i) {
@@ -349,6 +352,14 @@ base::Result<std::vector<admin::ClusterView>> Server::ListClusters(std::string_v
 base::Result<admin::ChangeResult> Server::ChangeEndpoints(const admin::EndpointChange& change) {
   return clusters_->Change(change);
 }
+
+std::vector<admin::LimitView> Server::ListLimits() { return limits_.List(); }
+
+base::Result<admin::LimitView> Server::ChangeLimit(const admin::LimitChange& change) { return limits_.Change(change); }
+
+admin::CacheView Server::DescribeCache() { return {}; }
+
+base::Result<uint64_t> Server::PurgeCache(const admin::CachePurgeRequest&) { return uint64_t{0}; }
 
 base::Status Server::SetLogLevel(std::string_view level) {
   auto parsed = ParseLogLevel(level);

@@ -24,6 +24,7 @@
 #include "config/config.h"
 #include "net/acceptor.h"
 #include "server/clusters.h"
+#include "server/limit_set.h"
 
 namespace sluice::admin {
 class AdminServer;
@@ -77,6 +78,10 @@ class Server final : private admin::Backend {
   admin::ServerView DescribeServer() override;
   base::Result<std::vector<admin::ClusterView>> ListClusters(std::string_view name) override;
   base::Result<admin::ChangeResult> ChangeEndpoints(const admin::EndpointChange& change) override;
+  std::vector<admin::LimitView> ListLimits() override;
+  base::Result<admin::LimitView> ChangeLimit(const admin::LimitChange& change) override;
+  admin::CacheView DescribeCache() override;
+  base::Result<uint64_t> PurgeCache(const admin::CachePurgeRequest& purge) override;
   base::Status SetLogLevel(std::string_view level) override;
   std::string LogLevel() override;
   std::string RenderMetrics() override;
@@ -95,6 +100,7 @@ class Server final : private admin::Backend {
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
   std::unique_ptr<runtime::Runtime> runtime_;
   std::unique_ptr<metrics::Registry> registry_;
+  LimitSet limits_;
   std::unique_ptr<Clusters> clusters_;
   std::unique_ptr<proxy::ProxyMetrics> metrics_;
   std::vector<std::unique_ptr<proxy::WorkerContext>> workers_;

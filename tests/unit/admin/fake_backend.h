@@ -34,7 +34,6 @@ class FakeBackend final : public Backend {
     clients.burst = 100;
     clients.capped = true;
     clients.queue_max = 1;
-    clients.in_use = 4;
     clients.keys = 7;
     limits_ = {process, rate, clients};
   }

@@ -99,7 +99,7 @@ TEST_F(Sluicectl, LimitsAreATable) {
             "LIMIT                RATE  BURST  CAPPED  MAX  QUEUE  WAITING  IN-USE  CLIENTS  SOURCE\n"
             "process/concurrency     -      -  -       100   1024        2     100        -  file\n"
             "cluster/users/rate    0.5     10  no        -      5        0       -        -  file\n"
-            "route/r/client_rate  none    100  yes       -      1        0       4        7  file\n");
+            "route/r/client_rate  none    100  yes       -      1        -       -        7  file\n");
   const std::string json = Ctl({"--json", "limits"}).out;
   for (const char* part : {"\"name\": \"process/concurrency\"", "\"max\": 100", "\"capped\": true", "\"rate\": 0.5",
                            "\"waiting\": \"2\"", "\"overridden\": false"}) {
