@@ -88,8 +88,7 @@ class BasicSemaphoreCore {
         open_(limits.open) {
     SLUICE_CHECK(limits.total >= -kUnitsMax && limits.total <= kUnitsMax);
   }
-  BasicSemaphoreCore(const BasicSemaphoreCore&) = delete;
-  BasicSemaphoreCore& operator=(const BasicSemaphoreCore&) = delete;
+  BasicSemaphoreCore(const BasicSemaphoreCore&) = delete;  // nor moved: waiters and permits point here
   ~BasicSemaphoreCore() {
     SLUICE_CHECK(queue_.size() == 0);
     SLUICE_CHECK(HeldLocked() == 0);  // audit: every unit has come back
