@@ -1,95 +1,28 @@
 #include "server/clusters.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/hash.h"
-#include "base/log.h"
 #include "runtime/worker.h"
+#include "server/cluster_view.h"
+#include "server/endpoint_change.h"
 
 namespace sluice::server {
 
 using base::ErrorKind;
 using base::MakeError;
+using sync::LockMode;
 using upstream::ClusterState;
 using upstream::WantedEndpoint;
 
 namespace {
-
-std::vector<WantedEndpoint> WantedOf(const std::vector<upstream::EndpointOptions>& endpoints) {
-  std::vector<WantedEndpoint> out;
-  for (const upstream::EndpointOptions& e : endpoints) out.push_back({e.name, e.address, e.weight, false});
-  return out;
-}
-
-std::vector<WantedEndpoint> WantedOf(const ClusterState& state) {
-  std::vector<WantedEndpoint> out;
-  for (const upstream::ListedEndpoint& e : state.endpoints) {
-    out.push_back({e.endpoint->name(), e.endpoint->address(), e.weight, e.draining});
-  }
-  return out;
-}
 
 // The same but for the list itself.
 bool SameOptions(upstream::ClusterOptions a, upstream::ClusterOptions b) {
   a.endpoints.clear();
   b.endpoints.clear();
   return a == b;
-}
-
-base::Result<WantedEndpoint> ToWanted(const admin::EndpointSpec& spec) {
-  auto address = net::Address::Parse(spec.address);
-  if (!address) return MakeError(ErrorKind::kInvalidArgument, "endpoint " + spec.name + ": " + address.error().detail);
-  if (address->port() == 0 && address->kind() != net::Address::Kind::kUnix) {
-    return MakeError(ErrorKind::kInvalidArgument, "endpoint " + spec.address + ": port 0 cannot be connected to; allowed: 1 to 65535");
-  }
-  return WantedEndpoint{spec.name.empty() ? address->ToString() : spec.name, *address, spec.weight, false};
-}
-
-// The list after the change; names that are not there, or are there already, are errors, so nothing happens by mistake.
-base::Result<std::vector<WantedEndpoint>> ApplyChange(std::vector<WantedEndpoint> list, const admin::EndpointChange& change) {
-  using Kind = admin::EndpointChange::Kind;
-  if (change.kind == Kind::kReplace) list.clear();
-  if (change.kind != Kind::kReplace && change.endpoints.empty()) {
-    return MakeError(ErrorKind::kInvalidArgument, "the change names no endpoint");
-  }
-  for (const admin::EndpointSpec& spec : change.endpoints) {
-    std::string name = spec.name.empty() ? spec.address : spec.name;
-    if (change.kind == Kind::kReplace || change.kind == Kind::kAdd) {
-      auto wanted = ToWanted(spec);
-      if (!wanted) return wanted.error();
-      name = wanted->name;
-      if (std::any_of(list.begin(), list.end(), [&](const auto& e) { return e.name == name; })) {
-        return MakeError(ErrorKind::kInvalidArgument, "endpoint " + name + " is in the list already");
-      }
-      list.push_back(std::move(*wanted));
-      continue;
-    }
-    auto it = std::find_if(list.begin(), list.end(), [&](const auto& e) { return e.name == name; });
-    if (it == list.end()) {
-      return MakeError(ErrorKind::kNotFound, "no endpoint " + name + " in cluster " + change.cluster);
-    }
-    switch (change.kind) {
-      case Kind::kRemove: list.erase(it); break;
-      case Kind::kReweight: it->weight = spec.weight; break;
-      case Kind::kDrain: it->draining = true; break;
-      case Kind::kUndrain: it->draining = false; break;
-      case Kind::kReplace:
-      case Kind::kAdd: break;
-    }
-  }
-  return list;
-}
-
-// Keys that draining endpoints keep on the ring go elsewhere all the same, so their share counts as moved.
-double DrainShare(const ClusterState& before, const ClusterState& after) {
-  double moved = 0;
-  std::vector<double> shares = after.balancer->Shares();
-  for (size_t i = 0; i < after.endpoints.size(); ++i) {
-    for (const upstream::ListedEndpoint& old : before.endpoints) {
-      if (old.endpoint == after.endpoints[i].endpoint && old.draining != after.endpoints[i].draining) moved += shares[i];
-    }
-  }
-  return moved;
 }
 
 proxy::RouteMetrics MakeRouteMetrics(metrics::Registry& registry, const std::string& route, const std::string& cluster) {
@@ -104,51 +37,110 @@ proxy::RouteMetrics MakeRouteMetrics(metrics::Registry& registry, const std::str
   return out;
 }
 
+base::TimePoint After(base::Nanos wait) { return base::DeadlineAfter(base::Clock::Steady().Now(), wait); }
+
 }  // namespace
 
-Clusters::Clusters(metrics::Registry& registry, uint32_t workers)
-    : registry_(registry), worker_count_(workers), snapshots_(workers) {}
+Clusters::Clusters(metrics::Registry& registry, uint32_t workers, ClusterWaits waits)
+    : registry_(registry), worker_count_(workers), waits_(waits), snapshots_(workers) {}
 
 base::Status Clusters::Init(const config::Config& config) {
-  std::lock_guard lock(mutex_);
-  state_file_ = config.state_file;
   SavedLists saved;
-  if (!state_file_.empty()) {
-    auto loaded = LoadState(state_file_);
+  if (!config.state_file.empty()) {
+    auto loaded = LoadState(config.state_file);
     if (!loaded) return loaded.error();
     saved = std::move(*loaded);
   }
-  auto entries = BuildEntries(config, saved);
+  auto entries = BuildEntries(config, saved, {});
   if (!entries) return entries.error();
-  auto snapshot = BuildSnapshot(config, *entries);
-  if (!snapshot) return snapshot.error();
-  Publish(std::move(*snapshot), std::move(*entries));
+  auto route_config = BuildRouteConfig(config, *entries);
+  if (!route_config) return route_config.error();
+  SavedLists kept;
+  for (const auto& [name, entry] : *entries) {
+    if (entry.state->overridden) kept[name] = {entry.configured, WantedOf(*entry.state)};
+  }
+  state_.Start(config.state_file, std::move(kept));
+  std::lock_guard lock(mutex_);
+  entries_ = std::move(*entries);
+  PublishLocked(std::move(*route_config));
   return base::Ok();
+}
+
+bool Clusters::Keeps(const Entry& entry, const upstream::ClusterOptions& options) {
+  return SameOptions(*entry.state->options, options) && entry.configured == Fingerprint(options.endpoints);
+}
+
+base::Result<std::vector<HeldCluster>> Clusters::HoldForReload(const config::Config& config, const Entries& before) const {
+  std::set<std::string_view> kept;
+  for (const upstream::ClusterOptions& options : config.clusters) {
+    if (auto it = before.find(options.name); it != before.end() && Keeps(it->second, options)) kept.insert(options.name);
+  }
+  std::vector<HeldCluster> held;
+  const base::TimePoint deadline = After(waits_.reload);
+  for (const auto& [name, entry] : before) {  // by name: no two requests can wait for each other
+    if (kept.contains(name)) continue;
+    auto cluster = ClusterLife::Hold(entry.life, LockMode::kExclusive, "reload", deadline);
+    if (!cluster) return cluster.error();
+    held.push_back(std::move(*cluster));
+  }
+  return held;
 }
 
 base::Status Clusters::Apply(const config::Config& config) {
-  std::lock_guard lock(mutex_);
-  auto entries = BuildEntries(config, {});
-  if (!entries) return entries.error();
-  auto snapshot = BuildSnapshot(config, *entries);
-  if (!snapshot) return snapshot.error();
-  if (auto saved = Save(*entries); !saved) return saved.error();
-  Publish(std::move(*snapshot), std::move(*entries));
+  std::lock_guard reload(reload_mutex_);
+  // 1. Nobody else changes what this reload changes.
+  auto held = HoldForReload(config, entries());
+  if (!held) return held.error();
+  // 2. Build aside: all that can fail. `before` is read under the locks: for the clusters held it stays true.
+  const Entries before = entries();
+  auto built = BuildEntries(config, {}, before);
+  if (!built) return built.error();
+  auto route_config = BuildRouteConfig(config, *built);
+  if (!route_config) return route_config.error();
+  StateKeeper::Changes changes;
+  for (const HeldCluster& cluster : *held) {
+    std::optional<SavedList>& list = changes[cluster.life->name()];
+    auto it = built->find(cluster.life->name());
+    if (it != built->end() && it->second.state->overridden) list = {it->second.configured, WantedOf(*it->second.state)};
+  }
+  if (auto saved = state_.Update(changes); !saved) return saved.error();
+  // 3. From here on nothing fails. Who waits for a cluster that goes is told so.
+  std::vector<Left> left;
+  for (HeldCluster& cluster : *held) {
+    auto it = built->find(cluster.life->name());
+    const ClusterState* after = it == built->end() ? nullptr : it->second.state.get();
+    left.push_back({cluster.life, Removed(*before.find(cluster.life->name())->second.state, after)});
+    cluster.life->AddLeaving(left.back().endpoints);
+    if (after == nullptr) cluster.life->Remove(cluster.guard);
+  }
+  // 4. Publish. Clusters that are kept may have been changed meanwhile: by what they are now.
+  std::shared_ptr<const proxy::Snapshot> former;
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& [name, entry] : *built) {
+      auto it = before.find(name);
+      if (it != before.end() && it->second.state == entry.state) entry.state = entries_.find(name)->second.state;
+    }
+    entries_.swap(*built);
+    former = PublishLocked(std::move(*route_config));
+  }
+  Drain(std::move(*held), left);
   return base::Ok();
 }
 
-base::Result<Clusters::Entries> Clusters::BuildEntries(const config::Config& config, const SavedLists& saved) const {
+base::Result<Clusters::Entries> Clusters::BuildEntries(const config::Config& config, const SavedLists& saved,
+                                                       const Entries& before) const {
   Entries entries;
   for (const upstream::ClusterOptions& options : config.clusters) {
-    auto it = entries_.find(options.name);
-    const ClusterState* previous = it == entries_.end() ? nullptr : it->second.state.get();
-    uint64_t configured = Fingerprint(options.endpoints);
-    bool same_options = previous != nullptr && SameOptions(*previous->options, options);
-    bool same_list = previous != nullptr && it->second.configured == configured;
-    if (same_options && same_list) {
+    auto it = before.find(options.name);
+    if (it != before.end() && Keeps(it->second, options)) {
       entries[options.name] = it->second;
       continue;
     }
+    const ClusterState* previous = it == before.end() ? nullptr : it->second.state.get();
+    uint64_t configured = Fingerprint(options.endpoints);
+    bool same_options = previous != nullptr && SameOptions(*previous->options, options);
+    bool same_list = previous != nullptr && it->second.configured == configured;
     bool overridden = previous != nullptr && previous->overridden && same_list;
     std::vector<WantedEndpoint> wanted = overridden ? WantedOf(*previous) : WantedOf(options.endpoints);
     if (auto kept = saved.find(options.name); kept != saved.end() && kept->second.configured == configured) {
@@ -158,71 +150,80 @@ base::Result<Clusters::Entries> Clusters::BuildEntries(const config::Config& con
     auto shared = same_options ? previous->options : std::make_shared<const upstream::ClusterOptions>(options);
     auto state = upstream::BuildClusterState(shared, wanted, previous, overridden, worker_count_, registry_);
     if (!state) return MakeError(state.error().kind, "cluster " + options.name + ": " + state.error().detail);
-    entries[options.name] = {std::move(*state), configured};
+    auto life = previous == nullptr ? std::make_shared<ClusterLife>(options.name) : it->second.life;
+    entries[options.name] = {std::move(*state), configured, std::move(life)};
   }
   return entries;
 }
 
-base::Result<std::shared_ptr<const proxy::Snapshot>> Clusters::BuildSnapshot(const config::Config& config, const Entries& entries) {
-  auto snapshot = std::make_shared<proxy::Snapshot>();
+base::Result<std::shared_ptr<const proxy::RouteConfig>> Clusters::BuildRouteConfig(const config::Config& config,
+                                                                                   const Entries& entries) {
   std::map<std::string_view, uint32_t> index;
-  for (const auto& [name, entry] : entries) {
-    index[name] = static_cast<uint32_t>(snapshot->clusters.size());
-    snapshot->clusters.push_back(entry.state);
-  }
+  for (const auto& [name, entry] : entries) index.emplace(name, static_cast<uint32_t>(index.size()));
   std::vector<proxy::Route> routes;
   for (const proxy::RouteOptions& options : config.routes) {
     auto it = index.find(options.cluster);
     if (it == index.end()) return MakeError(ErrorKind::kInvalidArgument, "route " + options.name + ": no cluster " + options.cluster);
     routes.push_back({options, it->second, MakeRouteMetrics(registry_, options.name, options.cluster)});
   }
-  std::shared_ptr<proxy::AccessLog> access_log;
-  if (current_ != nullptr && current_->config->access_log->options() == config.access_log) {
-    access_log = current_->config->access_log;
-  } else {
+  std::shared_ptr<proxy::AccessLog> log = access_log();
+  if (log == nullptr || !(log->options() == config.access_log)) {
     auto opened = proxy::AccessLog::Open(config.access_log);
     if (!opened) return opened.error();
-    access_log = std::move(*opened);
+    log = std::move(*opened);
   }
-  snapshot->config = std::make_shared<const proxy::RouteConfig>(proxy::RouteConfig{
-      proxy::RouteTable(std::move(routes)), config.forwarding, std::move(access_log), base::Hash64(config.hash_seed)});
-  return std::shared_ptr<const proxy::Snapshot>(std::move(snapshot));
+  return std::make_shared<const proxy::RouteConfig>(proxy::RouteConfig{
+      proxy::RouteTable(std::move(routes)), config.forwarding, std::move(log), base::Hash64(config.hash_seed)});
 }
 
-void Clusters::Publish(std::shared_ptr<const proxy::Snapshot> snapshot, Entries entries) {
+std::shared_ptr<const proxy::Snapshot> Clusters::PublishLocked(std::shared_ptr<const proxy::RouteConfig> config) {
+  auto snapshot = std::make_shared<proxy::Snapshot>();
+  snapshot->config = std::move(config);
+  for (const auto& [name, entry] : entries_) snapshot->clusters.push_back(entry.state);
   // Nobody sees the old value once this returns: what has left can be drained.
   snapshots_.Publish(proxy::SnapshotPointers(snapshot, worker_count_));
-  current_ = std::move(snapshot);
-  std::vector<std::shared_ptr<upstream::Endpoint>> removed;
-  for (const auto& [name, entry] : entries_) {
-    auto it = entries.find(name);
-    for (auto& endpoint : Removed(*entry.state, it == entries.end() ? nullptr : it->second.state.get())) removed.push_back(endpoint);
+  return std::exchange(current_, std::move(snapshot));
+}
+
+void Clusters::Drain(std::vector<HeldCluster> held, const std::vector<Left>& all) {
+  for (HeldCluster& cluster : held) cluster.guard.Downgrade();  // a removed one's guard is empty
+  for (size_t i = 0; i < held.size(); ++i) {
+    DrainStep(Endpoints(all[i].endpoints).first(std::min(kDrainStep, all[i].endpoints.size())));
+    held[i].life->Sweep();
+    held[i].guard.Release();
   }
-  entries_ = std::move(entries);
-  std::erase_if(leaving_, [](const auto& endpoint) { return endpoint.expired(); });
-  for (const auto& endpoint : removed) {
+  for (const Left& left : all) {
+    for (size_t from = kDrainStep; from < left.endpoints.size(); from += kDrainStep) {
+      // Drained in any case: a cluster that was removed meanwhile has no lock to take any more.
+      auto step = ClusterLife::Hold(left.life, LockMode::kShared, "drain", base::kNever);
+      DrainStep(Endpoints(left.endpoints).subspan(from, std::min(kDrainStep, left.endpoints.size() - from)));
+    }
+  }
+}
+
+void Clusters::DrainStep(Endpoints endpoints) {
+  std::lock_guard lock(mutex_);  // the workers are not destroyed meanwhile
+  for (const auto& endpoint : endpoints) {
     endpoint->MarkRemoved();
-    leaving_.push_back(endpoint);
     for (proxy::WorkerContext* worker : workers_) {
       worker->worker().Post([worker, endpoint] { worker->pools.Drain(*endpoint); });
     }
   }
 }
 
-base::Status Clusters::Save(const Entries& entries) const {
-  if (state_file_.empty()) return base::Ok();
-  SavedLists lists;
-  for (const auto& [name, entry] : entries) {
-    if (entry.state->overridden) lists[name] = {entry.configured, WantedOf(*entry.state)};
-  }
-  return SaveState(state_file_, lists);
-}
-
 base::Result<admin::ChangeResult> Clusters::Change(const admin::EndpointChange& change) {
-  std::lock_guard lock(mutex_);
-  auto it = entries_.find(change.cluster);
-  if (it == entries_.end()) return MakeError(ErrorKind::kNotFound, "no cluster " + change.cluster);
-  const ClusterState& before = *it->second.state;
+  const LockMode mode = change.preview ? LockMode::kShared : LockMode::kExclusive;
+  Entries now = entries();
+  auto it = now.find(change.cluster);
+  if (it == now.end()) return MakeError(ErrorKind::kNotFound, "no cluster " + change.cluster);
+  auto held = ClusterLife::Hold(it->second.life, mode, change.preview ? "preview" : "change of endpoints", After(waits_.change));
+  if (!held) return held.error();
+  now = entries();
+  it = now.find(change.cluster);
+  // Who takes a cluster out of the table removes its lock first.
+  SLUICE_CHECK(it != now.end() && it->second.life == held->life);
+  const Entry entry = it->second;
+  const ClusterState& before = *entry.state;
   if (change.expected_version && *change.expected_version != before.version) {
     return MakeError(ErrorKind::kConflict, "cluster " + change.cluster + " is at version " + std::to_string(before.version) +
                                                ", not " + std::to_string(*change.expected_version));
@@ -234,72 +235,55 @@ base::Result<admin::ChangeResult> Clusters::Change(const admin::EndpointChange& 
   admin::ChangeResult result;
   result.version = (*state)->version;
   result.digest = (*state)->balancer->Digest();
-  result.moved_share = std::min(1.0, upstream::MovedShare(*before.balancer, before.BalancerEndpoints(), *(*state)->balancer,
-                                                          (*state)->BalancerEndpoints()) +
-                                         DrainShare(before, **state));
+  result.moved_share = MovedShare(before, **state);
   if (change.preview) return result;
 
-  Entries entries = entries_;
-  entries[change.cluster].state = *state;
-  if (auto saved = Save(entries); !saved) return saved.error();
-  auto snapshot = std::make_shared<proxy::Snapshot>(*current_);
-  for (auto& cluster : snapshot->clusters) {
-    if (cluster->name() == change.cluster) cluster = *state;
+  if (auto saved = state_.Update({{change.cluster, SavedList{entry.configured, WantedOf(**state)}}}); !saved) return saved.error();
+  std::vector<Left> left;
+  left.push_back({held->life, Removed(before, state->get())});
+  held->life->AddLeaving(left[0].endpoints);
+  std::shared_ptr<const proxy::Snapshot> former;
+  {
+    std::lock_guard lock(mutex_);
+    entries_.find(change.cluster)->second.state = std::move(*state);
+    former = PublishLocked(current_->config);
   }
-  Publish(std::move(snapshot), std::move(entries));
+  std::vector<HeldCluster> all;
+  all.push_back(std::move(*held));
+  Drain(std::move(all), left);
   return result;
 }
 
-admin::ClusterView Clusters::View(const ClusterState& state) const {
-  admin::ClusterView view;
-  view.name = state.name();
-  view.policy = ToString(state.options->policy);
-  view.version = state.version;
-  view.digest = state.balancer->Digest();
-  view.overridden = state.overridden;
-  auto describe = [](upstream::Endpoint& endpoint) {
-    admin::EndpointView out;
-    out.name = endpoint.name();
-    out.address = endpoint.address().ToString();
-    out.connection = ToString(endpoint.link());
-    out.in_flight = static_cast<uint64_t>(std::max<int64_t>(0, endpoint.metrics().in_flight->Value()));
-    out.calls = endpoint.metrics().calls->Value();
-    out.failures = endpoint.metrics().failures->Value();
-    out.connections = static_cast<uint64_t>(std::max<int64_t>(0, endpoint.metrics().connections->Value()));
-    return out;
-  };
-  std::vector<double> shares = state.balancer->Shares();
-  for (size_t i = 0; i < state.endpoints.size(); ++i) {
-    const upstream::ListedEndpoint& entry = state.endpoints[i];
-    admin::EndpointView out = describe(*entry.endpoint);
-    out.weight = entry.weight;
-    out.share = entry.draining ? 0 : shares[i];
-    out.state = entry.draining ? "draining" : "active";
-    view.endpoints.push_back(std::move(out));
+base::Result<std::vector<admin::ClusterView>> Clusters::List(std::string_view name) {
+  std::vector<admin::ClusterView> out;
+  const base::TimePoint deadline = After(waits_.inspection);
+  bool known = name.empty();
+  for (const auto& [cluster, seen] : entries()) {
+    if (!name.empty() && name != cluster) continue;
+    known = true;
+    auto held = ClusterLife::Hold(seen.life, LockMode::kShared, "inspection", deadline);
+    if (!held && held.error().kind == ErrorKind::kRemoved && name.empty()) continue;  // so it is not in the list
+    if (!held) return held.error();
+    std::shared_ptr<const ClusterState> state;
+    {
+      std::lock_guard lock(mutex_);
+      state = entries_.find(cluster)->second.state;
+    }
+    held->life->Sweep();
+    out.push_back(MakeClusterView(*state, held->life->Leaving()));
   }
-  for (const auto& weak : leaving_) {
-    auto endpoint = weak.lock();
-    if (endpoint == nullptr || endpoint->cluster() != state.name() || endpoint->metrics().in_flight->Value() <= 0) continue;
-    admin::EndpointView out = describe(*endpoint);
-    out.state = "removed";
-    view.endpoints.push_back(std::move(out));
-  }
-  return view;
+  if (!known) return MakeError(ErrorKind::kNotFound, "no cluster " + std::string(name));
+  return out;
 }
 
-base::Result<std::vector<admin::ClusterView>> Clusters::List(std::string_view name) {
+Clusters::Entries Clusters::entries() {
   std::lock_guard lock(mutex_);
-  std::vector<admin::ClusterView> out;
-  for (const auto& [cluster, entry] : entries_) {
-    if (name.empty() || name == cluster) out.push_back(View(*entry.state));
-  }
-  if (out.empty() && !name.empty()) return MakeError(ErrorKind::kNotFound, "no cluster " + std::string(name));
-  return out;
+  return entries_;
 }
 
 std::shared_ptr<proxy::AccessLog> Clusters::access_log() {
   std::lock_guard lock(mutex_);
-  return current_->config->access_log;
+  return current_ == nullptr ? nullptr : current_->config->access_log;
 }
 
 std::vector<std::pair<std::string, uint64_t>> Clusters::Versions() {
@@ -307,6 +291,15 @@ std::vector<std::pair<std::string, uint64_t>> Clusters::Versions() {
   std::vector<std::pair<std::string, uint64_t>> out;
   for (const auto& [name, entry] : entries_) out.emplace_back(name, entry.state->version);
   return out;
+}
+
+base::Result<HeldCluster> Clusters::HoldForTest(std::string_view name, LockMode mode, std::string_view what) {
+  const Entries now = entries();
+  auto it = now.find(name);
+  if (it == now.end()) return MakeError(ErrorKind::kNotFound, "no cluster " + std::string(name));
+  auto held = ClusterLife::Hold(it->second.life, mode, what, After(waits_.change));
+  if (held) held->guard.PassOn();  // the test's thread may ask again
+  return held;
 }
 
 }  // namespace sluice::server

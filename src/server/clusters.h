@@ -1,13 +1,26 @@
-// Clusters: the writer's side of routes, clusters and endpoint lists. Builds a Snapshot aside, publishes it whole, and
-// tells the workers to drain what has left.
+// Clusters: the writer's side of routes, clusters and endpoint lists. Builds new states aside, publishes a Snapshot whole,
+// and tells the workers to drain what has left.
 //
-// Thread safety: every function may be called from any thread but a worker's; they exclude each other by one mutex.
+// Each cluster has a lock of its own (cluster_life.h): what is expensive (building a ring, the state file) happens under it
+// alone, so two clusters change at the same time and one that is being built holds up nobody who looks at another. The
+// mutex is held for the table of clusters and the publication only.
+//
+//   who                  holds                                             waits, then kBusy
+//   Change               its cluster, exclusive; shared while it drains    5 s
+//   a preview            its cluster, shared                               5 s
+//   Apply (a reload)     all that it changes or takes away, exclusive,     8 s in all
+//                        in name order; shared while it drains
+//   List                 one cluster after the other, shared               250 ms in all
+// Order: reload_mutex_, clusters' locks by name, then the state file's mutex or mutex_, never both.
+//
+// Thread safety: every function may be called from any thread but a worker's.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,13 +31,15 @@
 #include "metrics/registry.h"
 #include "proxy/snapshot.h"
 #include "proxy/worker_context.h"
+#include "server/cluster_life.h"
 #include "server/state_file.h"
+#include "server/state_keeper.h"
 
 namespace sluice::server {
 
 class Clusters {
  public:
-  Clusters(metrics::Registry& registry, uint32_t workers);
+  Clusters(metrics::Registry& registry, uint32_t workers, ClusterWaits waits = {});
 
   // The first snapshot: the configuration, with what the state file keeps of earlier changes. Once, before workers run.
   base::Status Init(const config::Config& config);
@@ -35,9 +50,11 @@ class Clusters {
   }
 
   // A reload. Lists changed by RPC stay, unless the configuration's list of that cluster has changed. On an error
-  // (access log, state file) nothing has changed.
+  // (kBusy, access log, state file) nothing has changed.
   base::Status Apply(const config::Config& config);
+  // kBusy, kRemoved, and as admin::Backend::ChangeEndpoints.
   base::Result<admin::ChangeResult> Change(const admin::EndpointChange& change);
+  // kBusy, kNotFound, kRemoved.
   base::Result<std::vector<admin::ClusterView>> List(std::string_view name);
 
   const proxy::SnapshotData& snapshots() const { return snapshots_; }
@@ -45,31 +62,55 @@ class Clusters {
   // name -> version, for metrics.
   std::vector<std::pair<std::string, uint64_t>> Versions();
 
+  // Holds a cluster as a change would. kNotFound, kBusy, kRemoved.
+  base::Result<HeldCluster> HoldForTest(std::string_view name, sync::LockMode mode, std::string_view what);
+
  private:
   struct Entry {
     std::shared_ptr<const upstream::ClusterState> state;
     uint64_t configured = 0;  // Fingerprint of the configuration's list
+    std::shared_ptr<ClusterLife> life;
   };
   using Entries = std::map<std::string, Entry, std::less<>>;
+  // Endpoints that left a cluster's list.
+  struct Left {
+    std::shared_ptr<ClusterLife> life;
+    std::vector<std::shared_ptr<upstream::Endpoint>> endpoints;
+  };
+  using Endpoints = std::span<const std::shared_ptr<upstream::Endpoint>>;
+  // Endpoints that are drained in one shared step.
+  static constexpr size_t kDrainStep = 256;
 
-  base::Result<Entries> BuildEntries(const config::Config& config, const SavedLists& saved) const;
-  base::Result<std::shared_ptr<const proxy::Snapshot>> BuildSnapshot(const config::Config& config, const Entries& entries);
-  void Publish(std::shared_ptr<const proxy::Snapshot> snapshot, Entries entries);
-  base::Status Save(const Entries& entries) const;
-  admin::ClusterView View(const upstream::ClusterState& state) const;
+  // Whether a reload leaves the cluster alone.
+  static bool Keeps(const Entry& entry, const upstream::ClusterOptions& options);
+  // Holds, in name order, each cluster that the configuration changes or does not have any more.
+  base::Result<std::vector<HeldCluster>> HoldForReload(const config::Config& config, const Entries& before) const;
+  // The entries of `config`: those of `before` where they are kept, else new states.
+  base::Result<Entries> BuildEntries(const config::Config& config, const SavedLists& saved, const Entries& before) const;
+  // What a snapshot has besides its clusters; these will stand in it in the order of `entries`.
+  base::Result<std::shared_ptr<const proxy::RouteConfig>> BuildRouteConfig(const config::Config& config, const Entries& entries);
+
+  Entries entries();
+  // Under mutex_: a snapshot of entries_. Returns the former one, to be dropped without the mutex.
+  std::shared_ptr<const proxy::Snapshot> PublishLocked(std::shared_ptr<const proxy::RouteConfig> config);
+  // Drains in steps of kDrainStep; the first one under the locks that are `held` (downgraded here, then released), the
+  // others each under a shared lock of their own, so that a reload that waits meanwhile gets its turn.
+  void Drain(std::vector<HeldCluster> held, const std::vector<Left>& all);
+  void DrainStep(Endpoints endpoints);
 
   metrics::Registry& registry_;
   const uint32_t worker_count_;
+  const ClusterWaits waits_;
   proxy::SnapshotData snapshots_;
+  StateKeeper state_;
+
+  std::mutex reload_mutex_;  // one reload at a time; the set of clusters changes in reloads only
 
   std::mutex mutex_;
   // All below: under mutex_.
   std::vector<proxy::WorkerContext*> workers_;
-  std::string state_file_;
   Entries entries_;
   std::shared_ptr<const proxy::Snapshot> current_;
-  // Endpoints that left a list and may still have calls; for inspection.
-  std::vector<std::weak_ptr<upstream::Endpoint>> leaving_;
 };
 
 }  // namespace sluice::server

@@ -1,0 +1,16 @@
+// A cluster as the admin plane shows it.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "admin/backend.h"
+#include "upstream/cluster.h"
+
+namespace sluice::server {
+
+// `leaving`: endpoints that left the list; those with calls in flight are shown as "removed".
+admin::ClusterView MakeClusterView(const upstream::ClusterState& state,
+                                   const std::vector<std::shared_ptr<upstream::Endpoint>>& leaving);
+
+}  // namespace sluice::server

@@ -1,0 +1,23 @@
+// What a change by RPC makes of an endpoint list, as values: no locks, no publication.
+#pragma once
+
+#include <vector>
+
+#include "admin/backend.h"
+#include "base/error.h"
+#include "upstream/cluster.h"
+
+namespace sluice::server {
+
+std::vector<upstream::WantedEndpoint> WantedOf(const std::vector<upstream::EndpointOptions>& endpoints);
+std::vector<upstream::WantedEndpoint> WantedOf(const upstream::ClusterState& state);
+
+// The list after the change; names that are not there, or are there already, are errors (kNotFound, kInvalidArgument), so
+// nothing happens by mistake.
+base::Result<std::vector<upstream::WantedEndpoint>> ApplyChange(std::vector<upstream::WantedEndpoint> list,
+                                                                const admin::EndpointChange& change);
+
+// Share of the keys that go elsewhere than before, 0..1.
+double MovedShare(const upstream::ClusterState& before, const upstream::ClusterState& after);
+
+}  // namespace sluice::server
