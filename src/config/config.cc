@@ -29,7 +29,9 @@ ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::
     Section root(reader, tree.root(), "");
     ParseListeners(root, &result.config.listeners);
     ParseClusters(root, &result.config.clusters);
-    ParseRoutes(root, result.config.clusters, &result.config.routes);
+    Descriptors descriptors;
+    ParseDescriptorSet(root, file, &descriptors, &result.config.descriptor_set);
+    ParseRoutes(root, result.config.clusters, descriptors, &result.config.routes);
     ParseProcess(root, &result.config);
   }  // reports unknown keys
   result.errors = reader.TakeErrors();

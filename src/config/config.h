@@ -44,7 +44,7 @@ struct Config {
   limits::ConcurrencyOptions concurrency;
   proxy::CacheOptions cache;
   // File made by `protoc --include_imports --descriptor_set_out`: names of message fields, methods without side effects.
-  // Empty: none. Read again with each reload.
+  // Empty: none. In the file relative to its directory; here, as it was opened. Read again with each reload.
   std::string descriptor_set;
   // Endpoint lists changed by RPC are kept here over a restart. Empty: they are not.
   std::string state_file;
@@ -73,7 +73,7 @@ struct ParseResult {
   bool ok() const { return errors.empty(); }
 };
 
-// `file` is the name to show in errors.
+// `file` is the name to show in errors; its directory is where a relative `descriptor_set` is looked for and read.
 ParseResult Parse(std::string_view yaml, std::string_view file);
 // Reads and parses; a file that cannot be read is one error.
 ParseResult Load(const std::string& path);

@@ -107,6 +107,19 @@ void ParseCluster(Reader& reader, const Node& node, std::string path, upstream::
   if (const Node* http2 = section.Find("http2")) {
     ParseSession(reader, *http2, section.PathOf("http2"), &out->http2);
   }
+  if (const Node* rate = section.Find("rate_limit")) {
+    ParseRate(reader, *rate, section.PathOf("rate_limit"), &out->rate_limit);
+  }
+  if (const Node* node = section.Find("concurrency")) {
+    ParseConcurrency(reader, *node, section.PathOf("concurrency"), &out->concurrency);
+  }
+  if (const Node* node = section.Find("endpoint_concurrency")) {
+    ParseConcurrency(reader, *node, section.PathOf("endpoint_concurrency"), &out->endpoint_concurrency);
+  }
+  section.DecimalOrZero("bounded_load", {1.01, 100}, &out->bounded_load);
+  if (out->bounded_load > 0 && out->policy != Policy::kRingHash) {
+    section.Fail("bounded_load", "is only allowed with policy ring_hash: it moves keys on along the ring");
+  }
 }
 
 }  // namespace

@@ -86,6 +86,8 @@ void ParseProcess(Section& root, Config* config) {
   if (const Node* log = root.Find("log")) ParseLog(reader, *log, &config->log);
   if (const Node* log = root.Find("access_log")) ParseAccessLog(reader, *log, &config->access_log);
   if (const Node* node = root.Find("forwarding")) ParseForwarding(reader, *node, &config->forwarding);
+  if (const Node* node = root.Find("concurrency")) ParseConcurrency(reader, *node, "concurrency", &config->concurrency);
+  if (const Node* node = root.Find("cache")) ParseCache(reader, *node, &config->cache);
   root.Text("state_file", &config->state_file);
   root.Duration("drain_timeout", {0ms, 1h}, &config->drain_timeout);
   root.Text("hash_seed", &config->hash_seed);

@@ -13,36 +13,20 @@ namespace sluice::config {
 namespace {
 
 using namespace std::chrono_literals;
-using proxy::HashBy;
 using proxy::MetadataMatch;
 using proxy::RouteOptions;
-
-constexpr std::string_view kHashBys = "random, method, peer, {metadata: name}";
 
 bool AllOf(std::string_view text, bool (*allowed)(char)) {
   return std::all_of(text.begin(), text.end(), allowed);
 }
 bool IsVisible(char c) { return c > ' ' && c <= '~'; }
-bool IsPathSegment(char c) { return IsVisible(c) && c != '/'; }
+bool IsPathSegmentChar(char c) { return IsVisible(c) && c != '/'; }
 // gRPC's ASCII-Value (gRPC over HTTP/2, "Custom-Metadata").
 bool IsValueChar(char c) { return c >= ' ' && c <= '~'; }
 // RFC 9110 5.6.2 tchar, without upper case: RFC 9113 8.2.1.
 bool IsNameChar(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
          std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
-}
-
-// Reports at the key; true if the name is there and legal.
-bool ParseMetadataName(Section& section, std::string_view key, std::string* out) {
-  std::string name;
-  if (section.Require(key) == nullptr || !section.Text(key, &name)) return false;
-  if (name.empty() || name.size() > kNameBytesMax || !AllOf(name, IsNameChar)) {
-    section.Fail(key,
-                 Cat(Shown(name), " is not a metadata name: lower case letters, digits, - _ . and such"));
-    return false;
-  }
-  *out = std::move(name);
-  return true;
 }
 
 // A text condition of the path or authority; empty means any.
@@ -58,9 +42,9 @@ void ParseCondition(Section& section, std::string_view key, bool (*allowed)(char
 }
 
 void ParsePath(Section& section, RouteOptions* out) {
-  ParseCondition(section, "service", IsPathSegment, "a service name like pkg.Service, without /",
+  ParseCondition(section, "service", IsPathSegmentChar, "a service name like pkg.Service, without /",
                  &out->service);
-  ParseCondition(section, "method", IsPathSegment, "a method name like Get, without /", &out->method);
+  ParseCondition(section, "method", IsPathSegmentChar, "a method name like Get, without /", &out->method);
   ParseCondition(section, "prefix", IsVisible, "the start of a path like /pkg.Service/Get", &out->prefix);
   if (!out->prefix.empty() && out->prefix[0] != '/') {
     section.Fail("prefix", Cat(Shown(out->prefix), " does not begin with /, but every path does"));
@@ -72,7 +56,7 @@ void ParsePath(Section& section, RouteOptions* out) {
 }
 
 void ParseAuthority(Section& section, RouteOptions* out) {
-  ParseCondition(section, "authority", IsPathSegment, "an authority like users.example.com", &out->authority);
+  ParseCondition(section, "authority", IsPathSegmentChar, "an authority like users.example.com", &out->authority);
   const size_t star = out->authority.rfind('*');
   if (star == out->authority.npos) return;
   if (star != 0 || out->authority.size() < 3 || out->authority[1] != '.') {
@@ -99,25 +83,6 @@ void ParseMatch(Reader& reader, const Node& node, std::string path, MetadataMatc
   }
 }
 
-void ParseHashBy(Reader& reader, const Node& node, const std::string& path, HashBy* out) {
-  constexpr std::array<std::pair<std::string_view, HashBy::Kind>, 3> kKinds = {
-      {{"random", HashBy::Kind::kRandom}, {"method", HashBy::Kind::kMethod}, {"peer", HashBy::Kind::kPeer}}};
-  if (node.kind == Node::Kind::kMap) {
-    Section section(reader, node, path);
-    if (ParseMetadataName(section, "metadata", &out->metadata)) out->kind = HashBy::Kind::kMetadata;
-    return;
-  }
-  if (node.kind == Node::Kind::kScalar) {
-    for (const auto& [name, kind] : kKinds) {
-      if (node.text != name) continue;
-      out->kind = kind;
-      return;
-    }
-  }
-  const std::string shown = node.kind == Node::Kind::kScalar ? Shown(node.text) + " " : "";
-  reader.Fail(node, path, Cat(shown, "is not one of: ", kHashBys));
-}
-
 void ParseRetry(Reader& reader, const Node& node, std::string path, proxy::RetryOptions* out) {
   Section section(reader, node, std::move(path));
   section.Number("attempts", {1, 10}, &out->attempts_max);
@@ -140,7 +105,8 @@ void ParseClusterName(Section& section, const std::vector<upstream::ClusterOptio
 }
 
 void ParseRoute(Reader& reader, const Node& node, const std::string& path,
-                const std::vector<upstream::ClusterOptions>& clusters, RouteOptions* out) {
+                const std::vector<upstream::ClusterOptions>& clusters, const Descriptors& descriptors,
+                const std::vector<RouteOptions>& before, RouteOptions* out) {
   Section section(reader, node, path);
   out->name = path;
   ParseName(section, "name", &out->name);
@@ -151,11 +117,20 @@ void ParseRoute(Reader& reader, const Node& node, const std::string& path,
   });
   ParseClusterName(section, clusters, &out->cluster);
   if (const Node* hash_by = section.Find("hash_by")) {
-    ParseHashBy(reader, *hash_by, section.PathOf("hash_by"), &out->hash_by);
+    ParseHashBy(reader, *hash_by, section.PathOf("hash_by"), descriptors, before, *out, &out->hash_by);
   }
   section.Duration("timeout", {0ms, 24h}, &out->timeout);
   if (const Node* retry = section.Find("retry"))
     ParseRetry(reader, *retry, section.PathOf("retry"), &out->retry);
+  if (const Node* rate = section.Find("rate_limit")) {
+    ParseRate(reader, *rate, section.PathOf("rate_limit"), &out->rate_limit);
+  }
+  if (const Node* rate = section.Find("client_rate_limit")) {
+    ParseClientRate(reader, *rate, section.PathOf("client_rate_limit"), &out->client_rate_limit);
+  }
+  if (const Node* cache = section.Find("cache")) {
+    ParseCacheRule(reader, *cache, section.PathOf("cache"), descriptors, *out, &out->cache);
+  }
 }
 
 // A dead route is always a mistake in the order, and calls would silently go elsewhere.
@@ -171,7 +146,24 @@ void CheckReachable(Reader& reader, const Node& node, const std::string& path,
 
 }  // namespace
 
-void ParseRoutes(Section& root, const std::vector<upstream::ClusterOptions>& clusters,
+bool IsPathSegment(std::string_view text) { return AllOf(text, IsPathSegmentChar); }
+
+bool IsMetadataName(std::string_view name) {
+  return !name.empty() && name.size() <= kNameBytesMax && AllOf(name, IsNameChar);
+}
+
+bool ParseMetadataName(Section& section, std::string_view key, std::string* out) {
+  std::string name;
+  if (section.Require(key) == nullptr || !section.Text(key, &name)) return false;
+  if (!IsMetadataName(name)) {
+    section.Fail(key, Cat(Shown(name), " is not a metadata name: ", kMetadataNameIs));
+    return false;
+  }
+  *out = std::move(name);
+  return true;
+}
+
+void ParseRoutes(Section& root, const std::vector<upstream::ClusterOptions>& clusters, const Descriptors& descriptors,
                  std::vector<RouteOptions>* out) {
   const Node* routes = root.Find("routes");
   if (routes == nullptr && clusters.size() == 1) {
@@ -190,7 +182,7 @@ void ParseRoutes(Section& root, const std::vector<upstream::ClusterOptions>& clu
     RouteOptions route;
     // A route with a mistake has conditions nobody wrote; only whole ones are compared.
     const size_t errors_before = root.reader().error_count();
-    ParseRoute(root.reader(), node, path, clusters, &route);
+    ParseRoute(root.reader(), node, path, clusters, descriptors, *out, &route);
     const auto [first, added] = names.emplace(route.name, path);
     if (!added) {
       root.reader().Fail(node, path, Cat("name ", Shown(route.name), " is also that of ", first->second));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/descriptor_set.h"
 #include "config/section.h"
 
 namespace sluice::config {
@@ -19,17 +20,45 @@ inline constexpr size_t kClustersMax = 1000;
 inline constexpr size_t kRoutesMax = 4000;
 inline constexpr size_t kMetadataMatchesMax = 16;
 inline constexpr size_t kNameBytesMax = 256;
+inline constexpr size_t kCachedMethodsMax = 1000;  // of a route
+inline constexpr size_t kVaryMax = 16;
+
+// The descriptor set of the configuration being parsed.
+struct Descriptors {
+  enum class State : uint8_t { kNone, kFailed, kLoaded };
+  State state = State::kNone;  // kFailed: reported; what depends on it is not reported again
+  DescriptorSet set;
+};
 
 void ParseSession(Reader& reader, const Node& node, std::string path, http2::SessionOptions* out);
 void ParseKeepalive(Reader& reader, const Node& node, std::string path, http2::KeepaliveOptions* out);
 
+void ParseRate(Reader& reader, const Node& node, std::string path, limits::RateOptions* out);
+void ParseConcurrency(Reader& reader, const Node& node, std::string path, limits::ConcurrencyOptions* out);
+void ParseClientRate(Reader& reader, const Node& node, std::string path, proxy::ClientRateOptions* out);
+void ParseCache(Reader& reader, const Node& node, proxy::CacheOptions* out);
+
 void ParseListeners(Section& root, std::vector<proxy::ListenerOptions>* out);
 void ParseClusters(Section& root, std::vector<upstream::ClusterOptions>* out);
-// After the clusters, whose names the routes must use.
-void ParseRoutes(Section& root, const std::vector<upstream::ClusterOptions>& clusters,
+// Reads the file that the key names, relative to the directory of `file`, which is the configuration's.
+void ParseDescriptorSet(Section& root, std::string_view file, Descriptors* descriptors, std::string* out);
+// After the clusters, whose names the routes must use, and the descriptor set.
+void ParseRoutes(Section& root, const std::vector<upstream::ClusterOptions>& clusters, const Descriptors& descriptors,
                  std::vector<proxy::RouteOptions>* out);
+// Of one route, whose conditions `route` has already. `before`: the routes before it.
+void ParseHashBy(Reader& reader, const Node& node, const std::string& path, const Descriptors& descriptors,
+                 const std::vector<proxy::RouteOptions>& before, const proxy::RouteOptions& route, proxy::HashBy* out);
+void ParseCacheRule(Reader& reader, const Node& node, std::string path, const Descriptors& descriptors,
+                    const proxy::RouteOptions& route, proxy::CacheRule* out);
 // Everything else at the top level. After the listeners, whose addresses the admin ports must not take.
 void ParseProcess(Section& root, Config* config);
+
+// A condition of a route, or a part of one.
+bool IsPathSegment(std::string_view text);  // visible ASCII without /; also the empty one
+bool IsMetadataName(std::string_view name);
+inline constexpr std::string_view kMetadataNameIs = "lower case letters, digits, - _ . and such";
+// Requires the key; reports there. True if the name is there and legal.
+bool ParseMetadataName(Section& section, std::string_view key, std::string* out);
 
 // A name: 1..kNameBytesMax visible ASCII characters. True if the key is there and its value is one.
 bool ParseName(Section& section, std::string_view key, std::string* out);

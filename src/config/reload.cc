@@ -20,6 +20,12 @@ std::vector<std::string> RestartOnlyChanges(const Config& running, const Config&
   compare("admin.http", Shown(running.admin.http), Shown(wanted.admin.http));
   compare("log.path", Shown(running.log.path), Shown(wanted.log.path));
   compare("state_file", Shown(running.state_file), Shown(wanted.state_file));
+  // The table is built once.
+  const auto yes_no = [](bool value) -> std::string { return value ? "true" : "false"; };
+  compare("cache.entry_expected", FormatBytes(running.cache.entry_bytes_expected),
+          FormatBytes(wanted.cache.entry_bytes_expected));
+  compare("cache.strict", yes_no(running.cache.strict), yes_no(wanted.cache.strict));
+  compare("cache.doorkeeper", yes_no(running.cache.doorkeeper), yes_no(wanted.cache.doorkeeper));
   return out;
 }
 

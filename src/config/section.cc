@@ -165,26 +165,34 @@ void Section::ReadNumber(std::string_view key, Range<uint64_t> range, uint64_t* 
   }
 }
 
-void Section::Bytes(std::string_view key, Range<uint32_t> range, uint32_t* out) {
+void Section::ReadBytes(std::string_view key, Range<uint64_t> range, uint64_t* out) {
   const std::string allowed = Cat("a size in [", FormatBytes(range.min), ", ", FormatBytes(range.max),
                                   "] (bytes, or with KiB, MiB, GiB)");
   const std::string* text = FindScalar(key, allowed);
   if (text == nullptr) return;
   const auto value = ParseBytes(*text);
   if (value && *value >= range.min && *value <= range.max) {
-    *out = static_cast<uint32_t>(*value);
+    *out = *value;
   } else {
     Fail(key, Cat(Shown(*text), " is not ", allowed));
   }
 }
 
 void Section::Decimal(std::string_view key, Range<double> range, double* out) {
-  const std::string allowed =
-      Cat("a number in [", FormatDecimal(range.min), ", ", FormatDecimal(range.max), "]");
+  ReadDecimal(key, range, false, out);
+}
+
+void Section::DecimalOrZero(std::string_view key, Range<double> range, double* out) {
+  ReadDecimal(key, range, true, out);
+}
+
+void Section::ReadDecimal(std::string_view key, Range<double> range, bool or_zero, double* out) {
+  const std::string allowed = Cat(or_zero ? "0 or " : "", "a number in [", FormatDecimal(range.min), ", ",
+                                  FormatDecimal(range.max), "]");
   const std::string* text = FindScalar(key, allowed);
   if (text == nullptr) return;
   const auto value = ParseDecimal(*text);
-  if (value && *value >= range.min && *value <= range.max) {
+  if (value && ((*value >= range.min && *value <= range.max) || (or_zero && *value == 0))) {
     *out = *value;
   } else {
     Fail(key, Cat(Shown(*text), " is not ", allowed));

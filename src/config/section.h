@@ -82,8 +82,16 @@ class Section {
     ReadNumber(key, {range.min, range.max}, &value);
     *out = static_cast<T>(value);
   }
-  void Bytes(std::string_view key, Range<uint32_t> range, uint32_t* out);
+  template <std::unsigned_integral T>
+  void Bytes(std::string_view key, Range<T> range, T* out) {
+    static_assert(sizeof(T) <= sizeof(uint64_t));
+    uint64_t value = *out;
+    ReadBytes(key, {range.min, range.max}, &value);
+    *out = static_cast<T>(value);
+  }
   void Decimal(std::string_view key, Range<double> range, double* out);
+  // 0, which means none, or a number in the range.
+  void DecimalOrZero(std::string_view key, Range<double> range, double* out);
   void Duration(std::string_view key, Range<std::chrono::milliseconds> range, std::chrono::milliseconds* out);
   void Mode(std::string_view key, uint32_t* out);
   // True if the key is there and its text was stored.
@@ -113,6 +121,8 @@ class Section {
   // The scalar of the key, or null if it is absent or (reported) no scalar.
   const std::string* FindScalar(std::string_view key, std::string_view allowed);
   void ReadNumber(std::string_view key, Range<uint64_t> range, uint64_t* out);
+  void ReadBytes(std::string_view key, Range<uint64_t> range, uint64_t* out);
+  void ReadDecimal(std::string_view key, Range<double> range, bool or_zero, double* out);
   int ReadChoice(std::string_view key, const std::vector<std::string_view>& names);
   const Node* Lookup(std::string_view key) const;
   void CheckKeys();

@@ -81,7 +81,10 @@ std::string FormatDuration(std::chrono::milliseconds time) {
 
 std::string FormatDecimal(double value) {
   char buffer[32];
-  const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value);
+  // The shortest form of 10000000 would be 1e+07.
+  const bool whole = std::abs(value) < 1e15 && value == std::trunc(value);
+  const auto [end, error] = whole ? std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::fixed)
+                                  : std::to_chars(buffer, buffer + sizeof(buffer), value);
   return std::string(buffer, error == std::errc() ? end : buffer);
 }
 

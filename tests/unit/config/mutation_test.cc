@@ -75,7 +75,7 @@ TEST(Mutation, NoFileCrashesTheParserAndErrorsStayInOrder) {
   SCOPED_TRACE("SLUICE_TEST_SEED=" + std::to_string(seed));
   base::Random random(seed);
   std::vector<std::string> texts;
-  for (const char* name : {"reference.yaml", "quickstart.yaml", "minimal.yaml"}) {
+  for (const char* name : {"reference.yaml", "quickstart.yaml", "minimal.yaml", "cached.yaml"}) {
     std::ifstream in(std::string(SLUICE_SOURCE_DIR) + "/config/" + name);
     texts.emplace_back(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
     ASSERT_FALSE(texts.back().empty());

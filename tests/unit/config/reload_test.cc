@@ -17,6 +17,9 @@ TEST(RestartOnlyChanges, NamesEachChangeWithBothValues) {
   wanted.admin = {"", "127.0.0.1:9901"};
   wanted.log.path = "/l";
   wanted.state_file = "/s";
+  wanted.cache.entry_bytes_expected = 512;
+  wanted.cache.strict = true;
+  wanted.cache.doorkeeper = true;
   EXPECT_THAT(RestartOnlyChanges(Config(), wanted),
               ElementsAre("workers: from 0 to 4 needs a restart",
                           "blocking_threshold: from 10ms to 20ms needs a restart",
@@ -24,7 +27,10 @@ TEST(RestartOnlyChanges, NamesEachChangeWithBothValues) {
                           "admin.grpc: from \"unix:/tmp/sluice-admin.sock\" to \"\" needs a restart",
                           "admin.http: from \"\" to \"127.0.0.1:9901\" needs a restart",
                           "log.path: from \"\" to \"/l\" needs a restart",
-                          "state_file: from \"\" to \"/s\" needs a restart"));
+                          "state_file: from \"\" to \"/s\" needs a restart",
+                          "cache.entry_expected: from 4KiB to 512 needs a restart",
+                          "cache.strict: from false to true needs a restart",
+                          "cache.doorkeeper: from false to true needs a restart"));
 }
 
 TEST(RestartOnlyChanges, IsEmptyForWhatAReloadTakesOver) {
@@ -37,6 +43,12 @@ TEST(RestartOnlyChanges, IsEmptyForWhatAReloadTakesOver) {
   wanted.forwarding = {true, true};
   wanted.drain_timeout = 1ms;
   wanted.hash_seed = "x";
+  wanted.descriptor_set = "d";
+  wanted.concurrency = {5, 6};
+  wanted.cache.capacity_bytes = 1 << 20;
+  wanted.cache.entry_bytes_max = 4096;
+  wanted.cache.request_bytes_max = 0;
+  wanted.cache.fetches_max = 1;
   EXPECT_THAT(RestartOnlyChanges(Config(), wanted), IsEmpty());
 }
 
