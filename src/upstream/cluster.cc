@@ -1,9 +1,11 @@
 #include "upstream/cluster.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "upstream/endpoint_pool.h"
 
 namespace sluice::upstream {
 
@@ -17,10 +19,29 @@ std::vector<BalancerEndpoint> ClusterState::BalancerEndpoints() const {
   return out;
 }
 
+bool ClusterState::BelowBoundedLoad(uint32_t i, uint32_t worker) const {
+  if (options->bounded_load <= 0) return true;
+  const ListedEndpoint& entry = endpoints[i];
+  const EndpointPool* pool = entry.endpoint->pool(worker);
+  if (pool == nullptr) return true;  // none of its calls is under way
+  const double share = entry.weight / std::max(active_weight, entry.weight);
+  return pool->in_flight() < std::ceil(options->bounded_load * share * (load->of(worker) + 1.0));
+}
+
+namespace {
+std::shared_ptr<const ClusterLimits> MakeLimits(const ClusterOptions& options, metrics::Registry& registry) {
+  // The bucket begins full, so any time in the past will do.
+  return std::make_shared<const ClusterLimits>(std::make_shared<limits::RateLimiter>(options.rate_limit, base::TimePoint{}),
+                                               std::make_shared<limits::ConcurrencyLimiter>(options.concurrency), options.name,
+                                               registry);
+}
+}  // namespace
+
 base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_ptr<const ClusterOptions> options,
                                                                     const std::vector<WantedEndpoint>& wanted,
                                                                     const ClusterState* previous, bool overridden,
-                                                                    uint32_t workers, metrics::Registry& registry) {
+                                                                    uint32_t workers, metrics::Registry& registry,
+                                                                    std::shared_ptr<const ClusterLimits> limits) {
   if (wanted.size() > kEndpointsMax) {
     return MakeError(ErrorKind::kInvalidArgument, "more than " + std::to_string(kEndpointsMax) + " endpoints");
   }
@@ -38,6 +59,8 @@ base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_
   state->options = options;
   state->version = previous == nullptr ? 1 : previous->version + 1;
   state->overridden = overridden;
+  state->load = previous != nullptr ? previous->load : std::make_shared<ClusterLoad>(workers);
+  state->limits = limits != nullptr ? std::move(limits) : previous != nullptr ? previous->limits : MakeLimits(*options, registry);
   state->endpoints.reserve(wanted.size());
   absl::flat_hash_set<std::string_view> names;
   for (const WantedEndpoint& want : wanted) {
@@ -53,9 +76,10 @@ base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_
     if (it != known.end() && it->second->endpoint->address() == want.address) {
       endpoint = it->second->endpoint;
     } else {
-      endpoint = std::make_shared<Endpoint>(options->name, want.name, want.address, options, workers, registry);
+      endpoint = std::make_shared<Endpoint>(options->name, want.name, want.address, options, state->load, workers, registry);
     }
     state->endpoints.push_back({std::move(endpoint), want.weight, want.draining});
+    if (!want.draining) state->active_weight += want.weight;
   }
   const bool same_ring = previous != nullptr && previous->options->policy == options->policy &&
                          previous->options->ring_points == options->ring_points;

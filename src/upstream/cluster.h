@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "upstream/cluster_limits.h"
 #include "upstream/endpoint.h"
 #include "upstream/load_balancer.h"
 
@@ -25,10 +26,18 @@ struct ClusterState {
   std::shared_ptr<const ClusterOptions> options;
   std::vector<ListedEndpoint> endpoints;
   std::unique_ptr<const LoadBalancer> balancer;
+  std::shared_ptr<const ClusterLimits> limits;  // never null
+  std::shared_ptr<ClusterLoad> load;            // never null
+  double active_weight = 0;                     // of the endpoints that are not draining, summed
   uint64_t version = 1;
   bool overridden = false;  // changed by RPC since the configuration was read
 
   const std::string& name() const { return options->name; }
+  // Its endpoints have a limit on calls under way.
+  bool EndpointsLimited() const { return !endpoints.empty() && endpoints[0].endpoint->concurrency()->enabled(); }
+  // Bounded load: may endpoint i take one more of this worker's calls? (Mirrokni, Thorup, Zadimoghaddam 2016: none gets
+  // more than ceil(c x share x (calls + 1)), so that together they always have room.) True where there is no bound.
+  bool BelowBoundedLoad(uint32_t i, uint32_t worker) const;
   // What the balancer was built from, in its order.
   std::vector<BalancerEndpoint> BalancerEndpoints() const;
 };
@@ -42,11 +51,13 @@ struct WantedEndpoint {
 };
 
 // Builds the state for `wanted`. Endpoints of `previous` with the same name and address are kept: their connections, calls
-// and counters go on, also under changed options. kInvalidArgument: duplicate names, bad weight, too many.
+// and counters go on, also under changed options. `limits`: of the cluster from now on; null: those of `previous`, or new
+// ones as the options say. kInvalidArgument: duplicate names, bad weight, too many.
 base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_ptr<const ClusterOptions> options,
                                                                     const std::vector<WantedEndpoint>& wanted,
                                                                     const ClusterState* previous, bool overridden,
-                                                                    uint32_t workers, metrics::Registry& registry);
+                                                                    uint32_t workers, metrics::Registry& registry,
+                                                                    std::shared_ptr<const ClusterLimits> limits = nullptr);
 
 // The endpoints of `before` that are in no list any more.
 std::vector<std::shared_ptr<Endpoint>> Removed(const ClusterState& before, const ClusterState* after);

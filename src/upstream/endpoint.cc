@@ -5,11 +5,13 @@
 namespace sluice::upstream {
 
 Endpoint::Endpoint(std::string cluster, std::string name, net::Address address, std::shared_ptr<const ClusterOptions> options,
-                   uint32_t workers, metrics::Registry& registry)
+                   std::shared_ptr<ClusterLoad> load, uint32_t workers, metrics::Registry& registry)
     : cluster_(std::move(cluster)),
       name_(std::move(name)),
       address_(std::move(address)),
       options_(std::move(options)),
+      load_(std::move(load)),
+      concurrency_(std::make_shared<limits::ConcurrencyLimiter>(options_->endpoint_concurrency)),
       pools_(workers, nullptr),
       links_(workers) {
   metrics::Labels labels = {{"cluster", cluster_}, {"endpoint", name_}};

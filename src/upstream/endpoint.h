@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "limits/concurrency_limiter.h"
 #include "metrics/registry.h"
+#include "upstream/cluster_limits.h"
 #include "upstream/options.h"
 
 namespace sluice::upstream {
@@ -28,8 +30,9 @@ struct EndpointMetrics {
 
 class Endpoint {
  public:
+  // `load`: of its cluster.
   Endpoint(std::string cluster, std::string name, net::Address address, std::shared_ptr<const ClusterOptions> options,
-           uint32_t workers, metrics::Registry& registry);
+           std::shared_ptr<ClusterLoad> load, uint32_t workers, metrics::Registry& registry);
   ~Endpoint();
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -40,6 +43,9 @@ class Endpoint {
   // Of the list it came with first. A pool goes by those of the newest list it has seen.
   const std::shared_ptr<const ClusterOptions>& options() const { return options_; }
   EndpointMetrics& metrics() { return metrics_; }
+  // Bounds the calls under way to it, over all workers. Never null; begins with options().endpoint_concurrency.
+  const std::shared_ptr<limits::ConcurrencyLimiter>& concurrency() const { return concurrency_; }
+  ClusterLoad& load() { return *load_; }
 
   // Worker `w` only: its pool, or null if it has none (yet, or any more).
   EndpointPool* pool(uint32_t w) const { return pools_[w]; }
@@ -60,6 +66,8 @@ class Endpoint {
   const std::string cluster_, name_;
   const net::Address address_;
   const std::shared_ptr<const ClusterOptions> options_;
+  const std::shared_ptr<ClusterLoad> load_;
+  const std::shared_ptr<limits::ConcurrencyLimiter> concurrency_;
   EndpointMetrics metrics_;
   std::vector<EndpointPool*> pools_;
   std::vector<std::atomic<Link>> links_;

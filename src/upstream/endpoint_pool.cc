@@ -48,12 +48,14 @@ bool EndpointPool::Wait(Waiter& waiter) {
 void EndpointPool::BeginCall() {
   ++in_flight_;
   uint32_t w = context_.worker.index();
+  ++endpoint_->load().of(w);
   endpoint_->metrics().in_flight->Add(w, 1);
   endpoint_->metrics().calls->Add(w);
 }
 
 void EndpointPool::EndCall() {
   --in_flight_;
+  --endpoint_->load().of(context_.worker.index());
   endpoint_->metrics().in_flight->Add(context_.worker.index(), -1);
   FinishDrainIfIdle();
 }

@@ -96,7 +96,7 @@ TEST_F(ClusterTest, ThePickIsAnIndexOfTheList) {
 
 TEST(Endpoint, ItsLinkIsTheBestOfItsWorkers) {
   metrics::Registry registry(3);
-  Endpoint endpoint("c", "e", *net::Address::Parse("10.0.0.1:1"), std::make_shared<ClusterOptions>(), 3,
+  Endpoint endpoint("c", "e", *net::Address::Parse("10.0.0.1:1"), std::make_shared<ClusterOptions>(), std::make_shared<ClusterLoad>(3), 3,
                     registry);
   using Link = Endpoint::Link;
   EXPECT_EQ(endpoint.link(), Link::kIdle);

@@ -43,7 +43,7 @@ class EndpointPoolTest : public ::testing::Test {
       context.reset(new http2::ConnectionContext{time.worker, {}, {}, net.Dial()});
       set.emplace(*context);
       endpoint = std::make_shared<Endpoint>("c", "e", *net::Address::Parse("10.0.0.1:1"),
-                                            std::make_shared<ClusterOptions>(options), 1, registry);
+                                            std::make_shared<ClusterOptions>(options), std::make_shared<ClusterLoad>(1), 1, registry);
     }
     return *set->Get(endpoint, endpoint->options());
   }
