@@ -26,6 +26,9 @@ struct CallRecord {
   GrpcCode status = GrpcCode::kOk;
   std::string_view cause;   // reason token of the proxy's error; empty where the upstream answered
   std::string_view detail;  // for a person; empty or the proxy's message
+  std::string_view limit;   // the bound that refused the call, or for which it waited when its deadline passed
+  std::string_view waits;   // what it waited for and how long: "cluster/users/rate=3.200ms,..."
+  std::string_view cache;   // "hit", "stale", "coalesced", "miss"; empty: not cacheable
   uint32_t attempts = 0;
   uint64_t request_bytes = 0, response_bytes = 0;
   // Durations per phase, from the first header byte; negative: the phase was not reached.

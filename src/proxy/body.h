@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "absl/container/inlined_vector.h"
 #include "base/slice.h"
@@ -65,6 +66,14 @@ class Body {
     sent_ = 0;
   }
   uint64_t total() const { return total_; }
+  // All of the request so far, before any of it was sent.
+  std::span<const base::Slice> parts() const { return parts_; }
+  // Takes a copy of another's, before any of that was sent.
+  void CopyFrom(const Body& other) {
+    for (const base::Slice& part : other.parts()) {
+      Append(part.size() <= kInlineBytes ? base::Slice::Copy(part.view()) : part);  // small ones may lie inside `other`
+    }
+  }
 
  private:
   size_t keep_max_ = SIZE_MAX;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/hash.h"
 #include "proxy/access_log.h"
 #include "proxy/grpc_timeout.h"
 #include "runtime/runtime.h"
@@ -15,21 +14,21 @@ using http2::Token;
 
 http2::StreamEvents* Call::Start(WorkerContext& context, http2::StreamIo& downstream, ClientPtr client,
                                  http2::HeaderList request, bool end_stream) {
-  std::unique_ptr<Call> call(new Call(context, downstream, std::move(client), std::move(request), end_stream));
+  std::unique_ptr<Call> call(new Call(context, &downstream, std::move(client), std::move(request), end_stream));
   http2::StreamEvents* events = &call->from_downstream_;
   // Refused while stopping: the call is destroyed and has released its stream.
   return context.worker().runtime().SpawnOn(context.worker(), Run(std::move(call))) ? events : nullptr;
 }
 
-Call::Call(WorkerContext& context, http2::StreamIo& downstream, ClientPtr client, http2::HeaderList request, bool end_stream)
+Call::Call(WorkerContext& context, http2::StreamIo* downstream, ClientPtr client, http2::HeaderList request, bool end_stream)
     : context_(context),
-      downstream_(&downstream),
+      downstream_(downstream),
       request_(std::move(request)),
       request_ended_(end_stream),
       client_(std::move(client)),
       started_(context.worker().now()) {
   context_.calls.PushBack(*this);
-  context_.metrics.calls_in_flight->Add(context_.index(), 1);
+  if (downstream_ != nullptr) context_.metrics.calls_in_flight->Add(context_.index(), 1);
   ReadSnapshot();
   const http2::Field* type = request_.Find(Token::kContentType);
   is_grpc_ = type != nullptr && type->value().starts_with("application/grpc");
@@ -47,21 +46,31 @@ Call::~Call() {
   EndAttempt();
   ReleaseDownstream();
   context_.worker().timers().Disarm(*this);
-  context_.metrics.calls_in_flight->Add(context_.index(), -1);
+  LeaveFetch();
+  if (fetch_stream_ == nullptr) context_.metrics.calls_in_flight->Add(context_.index(), -1);
 }
 
 runtime::Task<void> Call::Run(std::unique_ptr<Call> self) {
   Call& call = *self;
-  while (!call.end_) {
-    call.Route();
+  call.Route();
+  while (call.WaitsForMessage()) co_await call.event_.Wait();
+  call.AskCache();
+  while (call.WaitsForFetch()) co_await call.event_.Wait();
+  while (call.WaitsForAdmission()) co_await call.event_.Wait();
+  while (!call.over()) {
     call.Pick();
+    while (call.WaitsForEndpoint()) co_await call.event_.Wait();
     call.OpenUpstream();
     while (!call.end_ && !call.attempt_error_ && !call.response_begun_) co_await call.event_.Wait();
     if (call.end_ || call.response_begun_) break;
-    if (!call.MayRetry()) call.end_ = std::move(call.attempt_error_);
+    if (!call.MayRetry()) {
+      call.end_ = std::move(call.attempt_error_);
+    } else {
+      call.Route();  // by the configuration and the list of now
+    }
   }
-  if (!call.end_) call.ForwardResponse();
-  while (!call.end_ && !call.attempt_error_ && !call.response_ended_) co_await call.event_.Wait();
+  if (!call.over()) call.ForwardResponse();
+  while (!call.over() && !call.attempt_error_ && !call.response_ended_) co_await call.event_.Wait();
   call.EndResponse();
   call.Finish();
 }
@@ -77,76 +86,41 @@ void Call::ReadTimeout() {
 
 void Call::Route() {
   if (end_) return;
-  if (attempts_ > 0) ReadSnapshot();  // another attempt goes by the configuration and the list of now
+  if (attempts_ > 0) ReadSnapshot();
+  MatchRoute();
+  if (end_ || attempts_ > 0) return;
+  const RouteOptions& options = route_->options;
+  body_.SetKeepMax(options.retry.attempts_max > 1 ? options.retry.buffer_bytes_max : 0);
+  if (options.timeout.count() > 0) deadline_ = std::min(deadline_, base::DeadlineAfter(started_, options.timeout));
+  if (context_.worker().now() >= deadline_) return Fail(ErrorKind::kDeadlineExceeded, "the deadline had passed on arrival");
+  ArmTimer(base::kNever);
+}
+
+void Call::MatchRoute() {
   route_ = config_->routes.Match(request_);
   if (route_ == nullptr) {
     const http2::Field* path = request_.Find(Token::kPath);
     return Fail(ErrorKind::kNoRoute, "no route for " + std::string(path != nullptr ? path->value() : "a request without path"));
   }
   cluster_ = snapshot_->clusters[route_->cluster].get();
-  if (attempts_ > 0) return;
-  const RouteOptions& options = route_->options;
-  body_.SetKeepMax(options.retry.attempts_max > 1 ? options.retry.buffer_bytes_max : 0);
-  if (options.timeout.count() > 0) deadline_ = std::min(deadline_, base::DeadlineAfter(started_, options.timeout));
-  if (context_.worker().now() >= deadline_) return Fail(ErrorKind::kDeadlineExceeded, "the deadline had passed on arrival");
-  if (deadline_ != base::kNever) context_.worker().timers().Arm(*this, deadline_);
 }
 
-uint64_t Call::HashKey() const {
-  const HashBy& by = route_->options.hash_by;
-  switch (by.kind) {
-    case HashBy::Kind::kRandom:
-    case HashBy::Kind::kField: break;
-    case HashBy::Kind::kPeer: return base::Hash64(client_->peer_hash, config_->hash_seed);
-    case HashBy::Kind::kMethod:
-      if (const http2::Field* path = request_.Find(Token::kPath)) return base::Hash64(path->value(), config_->hash_seed);
-      break;
-    case HashBy::Kind::kMetadata:
-      if (const http2::Field* field = request_.Find(by.metadata)) return base::Hash64(field->value(), config_->hash_seed);
-      break;
-  }
-  return context_.worker().random().Next();
-}
-
-void Call::Pick() {
-  if (end_) return;
-  const uint32_t w = context_.index();
-  bool look_at_tried = true;
-  auto ok = [&](uint32_t index) {
-    const upstream::ListedEndpoint& entry = cluster_->endpoints[index];
-    if (entry.draining || entry.endpoint->removed()) return false;
-    if (look_at_tried && std::find(tried_.begin(), tried_.end(), entry.endpoint.get()) != tried_.end()) return false;
-    const upstream::EndpointPool* pool = entry.endpoint->pool(w);
-    return pool == nullptr || pool->Usable();
-  };
-  auto load = [&](uint32_t index) {
-    const upstream::EndpointPool* pool = cluster_->endpoints[index].endpoint->pool(w);
-    return pool == nullptr ? 0u : pool->in_flight();
-  };
-  upstream::PickContext pick{HashKey(), context_.worker().random().Next(), w, ok, load};
-  uint32_t index = cluster_->balancer->Pick(pick);
-  if (index == upstream::LoadBalancer::kNone && !tried_.empty()) {
-    // All that are left have been tried: one that refused may take the call on another connection.
-    look_at_tried = false;
-    index = cluster_->balancer->Pick(pick);
-  }
-  if (index == upstream::LoadBalancer::kNone) {
-    // Why the last attempt failed says more than that nothing is left.
-    if (last_failure_) return Fail(last_failure_->kind, last_failure_->detail, last_failure_->source);
-    return Fail(ErrorKind::kNoEndpoint, "no endpoint of cluster " + cluster_->name() + " can take the call: " +
-                                            (cluster_->endpoints.empty() ? "the list is empty" : "all are in back-off or draining"));
-  }
-  const std::shared_ptr<upstream::Endpoint>& endpoint = cluster_->endpoints[index].endpoint;
-  pool_ = context_.pools.Get(endpoint, cluster_->options);
-  SLUICE_CHECK(pool_ != nullptr);
-  pool_->BeginCall();
-  tried_now_ = endpoint.get();
-  if (config_->access_log->enabled()) endpoint_name_ = endpoint->name();
-  ++attempts_;
+// One timer for the deadline and for the next look at a limit.
+void Call::ArmTimer(base::TimePoint check_at) {
+  const base::TimePoint when = std::min(deadline_, check_at);
+  if (when == timer_at_) return;
+  timer_at_ = when;
+  context_.worker().timers().Arm(*this, when);
 }
 
 void Call::OpenUpstream() {
   if (end_) return;
+  pool_ = context_.pools.Get(*endpoint_, cluster_->options);
+  SLUICE_CHECK(pool_ != nullptr);
+  pool_->BeginCall();
+  tried_now_ = endpoint_->get();
+  if (config_->access_log->enabled() || fetch_stream_ != nullptr) endpoint_name_ = tried_now_->name();
+  ++attempts_;
   if (http2::Connection* connection = pool_->Ready()) {
     OpenOn(*connection);
   } else if (!pool_->Wait(*this)) {
@@ -160,9 +134,17 @@ void Call::OnNoConnection(const base::Error& error) { FailAttempt(error); }
 
 // A response that is complete, though not passed on yet, is not late. Else the attempt ends here and now: no call
 // starts after its deadline.
-void Call::OnTimer(base::TimePoint) {
-  if (response_ended_) return;
-  Fail(ErrorKind::kDeadlineExceeded, "the call's deadline passed");
+void Call::OnTimer(base::TimePoint now) {
+  timer_at_ = base::kNever;
+  if (now < deadline_) return event_.Set();  // a limit is to be asked again
+  if (response_ended_ || served_) return;
+  base::Error error = base::MakeError(ErrorKind::kDeadlineExceeded, "the call's deadline passed");
+  if (admission_ != nullptr && admission_->waiting()) {
+    error.bound = admission_->bound()->name;
+    error.detail += " while it waited for " + error.bound;
+    admission_->GiveUp(/*deadline_passed=*/true, now);
+  }
+  Fail(std::move(error));
   EndAttempt();
 }
 
@@ -199,9 +181,10 @@ void Call::ForwardResponse() {
 
 // The last word to the client: the upstream's trailers, or ours.
 void Call::EndResponse() {
+  if (served_) return;
   if (end_) return Answer(*end_);
   if (attempt_error_) return Answer(*attempt_error_);
-  const http2::HeaderList& last = trailers_received_ ? trailers_ : response_;
+  http2::HeaderList& last = trailers_received_ ? trailers_ : response_;
   const http2::Field* status = last.Find(Token::kGrpcStatus);
   const http2::Field* http_status = response_.Find(Token::kStatus);
   bool http_ok = http_status != nullptr && http_status->value() == "200";
@@ -213,6 +196,10 @@ void Call::EndResponse() {
     response_forwarded_ = true;
     return Answer(base::MakeError(ErrorKind::kUpstreamNoStatus, "the upstream ended the response without grpc-status",
                                   ErrorSource::kUpstream));
+  }
+  // Participants of a fetch say themselves what they waited for: what is cached must not.
+  if (fetch_stream_ == nullptr && admission_ != nullptr && !admission_->waits().empty()) {
+    last.Add("sluice-waited", FormatWaits(admission_->waits()));
   }
   if (!response_forwarded_) {
     downstream_->SendHeaders(response_, true);
@@ -236,7 +223,16 @@ void Call::Answer(const base::Error& error) {
 void Call::Finish() {
   EndAttempt();
   ReleaseDownstream();
+  LeaveFetch();
   context_.worker().timers().Disarm(*this);
+  if (admission_ != nullptr) {
+    admission_->GiveUp(/*deadline_passed=*/false, context_.worker().now());
+    if (!admission_->waits().empty()) waits_ = FormatWaits(admission_->waits());
+    admission_.reset();  // permits go back before anybody is told
+  }
+  if (fetch_stream_ != nullptr) {
+    return fetch_stream_->Complete({nullptr, cause_, std::move(endpoint_name_), std::move(waits_), attempts_}, status_);
+  }
   const uint32_t w = context_.index();
   base::Nanos total = context_.worker().now() - started_;
   if (route_ != nullptr) {
@@ -264,7 +260,10 @@ void Call::WriteAccessLog(base::Nanos total) {
   if (cause_) {
     record.cause = base::Reason(cause_->kind);
     record.detail = cause_->detail;
+    record.limit = cause_->bound;
   }
+  record.waits = waits_;
+  if (cache_ != CacheOutcome::kNone) record.cache = ToString(cache_);
   record.attempts = attempts_;
   record.request_bytes = body_.total();
   record.response_bytes = response_bytes_;
@@ -279,6 +278,7 @@ void Call::EndAttempt() {
   CancelWait();
   if (upstream_ != nullptr) std::exchange(upstream_, nullptr)->Release();
   if (pool_ != nullptr) std::exchange(pool_, nullptr)->EndCall();
+  if (admission_ != nullptr) admission_->DropEndpoint();
 }
 
 void Call::ReleaseDownstream() {
@@ -286,8 +286,13 @@ void Call::ReleaseDownstream() {
 }
 
 void Call::Fail(ErrorKind kind, std::string detail, ErrorSource source) {
-  if (end_) return;
-  end_ = base::MakeError(kind, std::move(detail), source);
+  Fail(base::MakeError(kind, std::move(detail), source));
+}
+
+void Call::Fail(base::Error error) {
+  if (over()) return;
+  end_ = std::move(error);
+  if (relay_ != nullptr) std::exchange(relay_, nullptr)->LeaderGone();  // nothing more may come from it
   event_.Set();
 }
 

@@ -1,5 +1,10 @@
-// Call: one RPC through the proxy. Run() is the policy, top to bottom: route, pick, open upstream, decide on retry, answer,
-// finish. Once both streams are open, DATA goes from stream to stream inside the events, without waking the coroutine.
+// Call: one RPC through the proxy. Run() is the policy, top to bottom: route, cache, admit, pick, open upstream, decide on
+// retry, answer, finish. Once both streams are open, DATA goes from stream to stream inside the events, without waking the
+// coroutine. Its parts: call.cc the policy, call_cache.cc the response cache, call_admit.cc limits and the choice of an
+// endpoint, call_streams.cc the two streams.
+//
+// A call that may be answered from the cache and is not becomes a participant of a fetch (fetch.h): a second Call, without
+// a client of its own, which goes the same way through limits and retries.
 //
 // Life: Start() makes it and spawns Run(), which owns it. It belongs to the worker of the downstream connection, which
 // is also the worker of its upstream connection. Each stream is released the moment it can bring nothing more, so that
@@ -15,8 +20,10 @@
 #include "absl/container/inlined_vector.h"
 #include "base/error.h"
 #include "http2/session.h"
+#include "proxy/admission.h"
 #include "proxy/body.h"
 #include "proxy/client.h"
+#include "proxy/fetch_stream.h"
 #include "proxy/grpc_status.h"
 #include "proxy/worker_context.h"
 #include "runtime/frame_pool.h"
@@ -26,7 +33,7 @@
 
 namespace sluice::proxy {
 
-class Call final : public base::ListNode<Call>, private upstream::EndpointPool::Waiter, private runtime::Timer {
+class Call final : public base::ListNode<Call>, private upstream::EndpointPool::Waiter, private runtime::Timer, private FetchLeader {
  public:
   // From SessionEvents::OnRequest. Null, with the stream released, if the process is stopping.
   static http2::StreamEvents* Start(WorkerContext& context, http2::StreamIo& downstream, ClientPtr client,
@@ -39,7 +46,7 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   // The proxy is stopping: the call ends with a status that says so. Its task must run once more before the
   // connections go.
   void EndForShutdown() {
-    if (!response_ended_) Fail(base::ErrorKind::kDraining, "the proxy is stopping");
+    if (!response_ended_ && !served_) Fail(base::ErrorKind::kDraining, "the proxy is stopping");
   }
 
  private:
@@ -65,13 +72,20 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   // but all of them together are bounded.
   static constexpr uint32_t kAttemptsEver = 32;
 
-  Call(WorkerContext& context, http2::StreamIo& downstream, ClientPtr client, http2::HeaderList request, bool end_stream);
+  // `downstream` null: a fetching call.
+  Call(WorkerContext& context, http2::StreamIo* downstream, ClientPtr client, http2::HeaderList request, bool end_stream);
   static runtime::Task<void> Run(std::unique_ptr<Call> self);
 
-  // The steps of Run. Each sets end_ when the call is over.
+  // The steps of Run. Each sets end_ when the call is over. Those that return bool say whether to wait for an event and
+  // to ask again.
   void ReadTimeout();
   void Route();
+  bool WaitsForMessage();
+  void AskCache();
+  bool WaitsForFetch();
+  bool WaitsForAdmission();
   void Pick();
+  bool WaitsForEndpoint();
   void OpenUpstream();
   bool MayRetry();
   void ForwardResponse();
@@ -79,7 +93,21 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   void Answer(const base::Error& error);
   void Finish();
 
+  bool over() const { return end_.has_value() || served_; }
+  void MatchRoute();
   uint64_t HashKey() const;
+  uint64_t ClientKey() const;
+  uint32_t PickAtLevel(int level);
+  void Refuse(const limits::Answer& answer);
+  void ArmTimer(base::TimePoint check_at);
+
+  void StartFetch(const CacheKey& key, bool refresh);
+  void Serve(const CachedResponse& response, CacheOutcome outcome);
+  void LeaveFetch();
+  void RelayHeaders(const http2::HeaderList& fields, bool end_stream) override;
+  void RelayData(base::Slice bytes, bool end_stream) override;
+  void RelayEnded(const FetchResult& result, GrpcCode status) override;
+  void FetchGone() override;
   void PrepareRequest();
   void OpenOn(http2::Connection& connection);
   void SendBody();
@@ -89,6 +117,7 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   void WriteAccessLog(base::Nanos total);
   void ReleaseDownstream();
   void Fail(base::ErrorKind kind, std::string detail, base::ErrorSource source = base::ErrorSource::kProxy);
+  void Fail(base::Error error);
   void FailAttempt(base::Error error);
 
   void OnConnection(http2::Connection& connection) override;
@@ -110,11 +139,20 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   bool is_grpc_ = false;
   bool forwarded_ = false;  // the request has the fields that forwarding adds
   const ClientPtr client_;
+  // A fetching call's client; null for one that has a client of its own.
+  std::unique_ptr<FetchStream> fetch_stream_;
 
   std::shared_ptr<const RouteConfig> config_;
   std::shared_ptr<const Snapshot> snapshot_;  // null once the response has begun: there is no other attempt
   const proxy::Route* route_ = nullptr;
   const upstream::ClusterState* cluster_ = nullptr;
+  const std::shared_ptr<upstream::Endpoint>* endpoint_ = nullptr;  // picked for the next attempt; in *cluster_
+  bool waits_for_endpoint_ = false;
+  bool key_known_ = false;
+  uint64_t key_ = 0;  // for the ring; of all attempts the same
+  // Set up where there are limits. Ends before the snapshot, whose names it uses.
+  std::unique_ptr<Admission> admission_;
+  bool admitted_ = false;
   upstream::EndpointPool* pool_ = nullptr;  // of this attempt; BeginCall was called
   const upstream::Endpoint* tried_now_ = nullptr;  // of this attempt, or the last; kept alive by snapshot_
   std::string endpoint_name_;                      // of the last attempt, for the access log
@@ -131,6 +169,17 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   absl::InlinedVector<base::Slice, 2> pending_response_;
   uint64_t response_bytes_ = 0;
 
+  // The response cache. Set where the method is cacheable.
+  std::optional<CachePlan> plan_;
+  bool message_asked_ = false;  // WaitsForMessage has decided what it needs
+  bool by_field_ = false;       // the ring's key is in the message
+  Fetch::Participant participant_;
+  FetchStream* relay_ = nullptr;  // the fetch that this call leads, while it is there
+  CachedResponsePtr fallback_;    // stale, for when fetching fails with UNAVAILABLE
+  CacheOutcome cache_ = CacheOutcome::kNone;
+  bool served_ = false;  // answered in whole, not through an attempt of its own
+  std::string waits_;    // of the fetch
+
   std::optional<base::Error> attempt_error_;  // this attempt failed
   std::optional<base::Error> last_failure_;   // of the attempt before this one
   std::optional<base::Error> end_;            // the call is over with this error of ours
@@ -139,6 +188,7 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
 
   base::TimePoint started_, opened_{}, answered_{};
   base::TimePoint deadline_ = base::kNever;
+  base::TimePoint timer_at_ = base::kNever;  // when the timer is armed for
 };
 
 }  // namespace sluice::proxy

@@ -69,12 +69,14 @@ void Call::FromDownstream::OnHeaders(http2::HeaderList fields, bool) {
   call.request_trailers_ = std::move(fields);
   call.request_ended_ = true;
   call.SendBody();
+  if (call.upstream_ == nullptr) call.event_.Set();  // the call may wait for its message
 }
 
 void Call::FromDownstream::OnData(base::Slice bytes, bool end_stream) {
   call.request_ended_ = end_stream;
   call.body_.Append(std::move(bytes));
   call.SendBody();
+  if (call.upstream_ == nullptr) call.event_.Set();  // the call may wait for its message
 }
 
 void Call::FromDownstream::OnReset(ErrorCode, ResetCause cause) {
@@ -85,6 +87,7 @@ void Call::FromDownstream::OnReset(ErrorCode, ResetCause cause) {
 }
 
 void Call::FromDownstream::OnSent(size_t bytes) {
+  if (call.relay_ != nullptr) return call.relay_->RelaySent(bytes);
   if (call.upstream_ != nullptr) call.upstream_->Consume(bytes);
 }
 

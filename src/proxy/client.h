@@ -11,6 +11,7 @@ namespace sluice::proxy {
 struct Client {
   std::string peer_name;  // "127.0.0.1:40000"
   uint64_t peer_hash;     // of the address without its port
+  uint64_t flow;          // unique to the connection: whose turn it is in a fair queue
 
   // The peer's name without the port.
   std::string_view address() const {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <climits>
 #include <optional>
 
@@ -20,7 +21,8 @@ namespace {
 constexpr uint32_t kCallsPerStream = 2;
 
 ClientPtr MakeClient(std::string peer_name) {
-  Client client{std::move(peer_name), 0};
+  static std::atomic<uint64_t> flows{0};  // one a connection: not on the path of a call
+  Client client{std::move(peer_name), 0, flows.fetch_add(1, std::memory_order_relaxed)};
   client.peer_hash = base::Hash64(client.address());
   return std::make_shared<const Client>(std::move(client));
 }

@@ -8,6 +8,9 @@
 #include <vector>
 
 #include "http2/header.h"
+#include "limits/bound.h"
+#include "limits/keyed_rate_limiter.h"
+#include "limits/rate_limiter.h"
 #include "metrics/registry.h"
 #include "proxy/grpc_status.h"
 #include "proxy/options.h"
@@ -19,10 +22,25 @@ struct RouteMetrics {
   metrics::Histogram* duration;
 };
 
+// How fast calls of a route may start. Both limiters are there, with a limit or without. Any thread.
+struct RouteLimits {
+  RouteLimits(std::shared_ptr<limits::RateLimiter> all, std::shared_ptr<limits::KeyedRateLimiter> each_client,
+              const std::string& route, metrics::Registry& registry)
+      : rate(std::move(all)),
+        client_rate(std::move(each_client)),
+        rate_bound(registry, "route/" + route + "/rate"),
+        client_rate_bound(registry, "route/" + route + "/client_rate") {}
+
+  const std::shared_ptr<limits::RateLimiter> rate;
+  const std::shared_ptr<limits::KeyedRateLimiter> client_rate;
+  const limits::BoundMetrics rate_bound, client_rate_bound;
+};
+
 struct Route {
   RouteOptions options;
   uint32_t cluster = 0;  // index into the snapshot's clusters
   RouteMetrics metrics;
+  std::shared_ptr<const RouteLimits> limits;  // null: none
 };
 
 class RouteTable {

@@ -11,10 +11,20 @@
 #include "concurrent/doubly_buffered_data.h"
 #include "proxy/options.h"
 #include "proxy/access_log.h"
+#include "proxy/response_cache.h"
 #include "proxy/route_table.h"
 #include "upstream/cluster.h"
 
 namespace sluice::proxy {
+
+// Bounds the calls under way in the whole process. Any thread.
+struct ProcessLimits {
+  ProcessLimits(std::shared_ptr<limits::ConcurrencyLimiter> limiter, metrics::Registry& registry)
+      : concurrency(std::move(limiter)), bound(registry, "process/concurrency") {}
+
+  const std::shared_ptr<limits::ConcurrencyLimiter> concurrency;
+  const limits::BoundMetrics bound;
+};
 
 // What a call needs to its end. Apart from the endpoint lists, so that a call that lasts for hours does not keep the
 // rings of its time in memory.
@@ -23,6 +33,8 @@ struct RouteConfig {
   ForwardingOptions forwarding;
   std::shared_ptr<AccessLog> access_log;  // never null
   uint64_t hash_seed = 0;
+  std::shared_ptr<const ProcessLimits> limits;  // null: none
+  std::shared_ptr<ResponseCache> cache;         // null: no route caches
 };
 
 // What it needs until its response begins.

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,8 @@ class ProxyFixture : public ::testing::Test {
   proxy::ForwardingOptions forwarding;
   proxy::AccessLogOptions access_log;
   proxy::ListenerOptions listener;
+  limits::ConcurrencyOptions process;
+  proxy::CacheOptions cache;
 
   ProxyFixture() {
     cluster.name = "c";
@@ -65,9 +68,12 @@ class ProxyFixture : public ::testing::Test {
     ASSERT_TRUE(built.ok()) << built.error().detail;
     auto snapshot = std::make_shared<proxy::Snapshot>();
     std::vector<proxy::Route> table;
-    for (const proxy::RouteOptions& route : routes) table.push_back({route, 0, RouteMetrics(route.name)});
+    MakeLimits();
+    for (const proxy::RouteOptions& route : routes) {
+      table.push_back({route, 0, RouteMetrics(route.name), route_limits[route.name]});
+    }
     snapshot->config = std::make_shared<proxy::RouteConfig>(
-        proxy::RouteConfig{proxy::RouteTable(std::move(table)), forwarding, log_, 0});
+        proxy::RouteConfig{proxy::RouteTable(std::move(table)), forwarding, log_, 0, process_limits, response_cache});
     snapshot->clusters = {*built};
     snapshots.Publish(proxy::SnapshotPointers(std::move(snapshot), 1));
     if (state_ != nullptr) {
@@ -142,8 +148,27 @@ class ProxyFixture : public ::testing::Test {
   proxy::SnapshotData snapshots{1};
   FakeNet net{time.worker};
   std::optional<proxy::WorkerContext> context;
+  // Made by the first SetEndpoints.
+  std::map<std::string, std::shared_ptr<const proxy::RouteLimits>> route_limits;
+  std::shared_ptr<const proxy::ProcessLimits> process_limits;
+  std::shared_ptr<proxy::ResponseCache> response_cache;  // if a route caches
+  const upstream::ClusterState& state() const { return *state_; }
 
  private:
+  void MakeLimits() {
+    if (process_limits != nullptr) return;
+    process_limits = std::make_shared<proxy::ProcessLimits>(std::make_shared<limits::ConcurrencyLimiter>(process), registry);
+    for (const proxy::RouteOptions& route : routes) {
+      const base::TimePoint now = time.clock.Now();
+      const proxy::ClientRateOptions& client = route.client_rate_limit;
+      route_limits[route.name] = std::make_shared<proxy::RouteLimits>(
+          std::make_shared<limits::RateLimiter>(route.rate_limit, now),
+          std::make_shared<limits::KeyedRateLimiter>(client.rate, client.clients_max), route.name, registry);
+      if (route.cache.enabled() && response_cache == nullptr) {
+        response_cache = std::make_shared<proxy::ResponseCache>(cache, registry);
+      }
+    }
+  }
   proxy::RouteMetrics RouteMetrics(const std::string& name) {
     proxy::RouteMetrics out;
     for (size_t code = 0; code < proxy::kGrpcCodes; ++code) {

@@ -1,0 +1,176 @@
+// The part of a call that may be answered without an upstream call of its own: the message that is its key, the look-up,
+// the fetch it leads or joins, and the relay of a response that is too large to share.
+#include "proxy/call.h"
+#include "proxy/message_field.h"
+#include "runtime/runtime.h"
+
+namespace sluice::proxy {
+
+using base::ErrorKind;
+using http2::Token;
+using GrpcBytes = std::span<const base::Slice>;
+
+namespace {
+
+// Bytes of the first message with its prefix; kMessagePrefixBytes until the prefix is there.
+size_t MessageBytes(GrpcBytes parts) { return FieldBytesWanted(parts, SIZE_MAX - kMessagePrefixBytes); }
+
+}  // namespace
+
+// The key of the cache, or of the ring, lies in the message: it is waited for before any limit is asked, so that a slow
+// client holds no permit. Bytes that came are credited to the client at once; they are bounded by what is waited for.
+bool Call::WaitsForMessage() {
+  if (over()) return false;
+  if (!message_asked_) {
+    message_asked_ = true;
+    const http2::Field* path = request_.Find(Token::kPath);
+    const CacheRule& rule = route_->options.cache;
+    if (rule.enabled() && config_->cache != nullptr && is_grpc_ && fetch_stream_ == nullptr && path != nullptr) {
+      if (const CachedMethod* method = ResponseCache::Find(rule, path->value())) {
+        plan_ = config_->cache->Plan(rule, *method, request_, context_.index());
+      }
+    }
+    by_field_ = route_->options.hash_by.kind == HashBy::Kind::kField;
+  }
+  if (request_ended_) return false;
+  const size_t have = body_.total();
+  const size_t message = MessageBytes(body_.parts());
+  // One message and the end of the request. What is longer than that is no unary call.
+  if (plan_ && (message > config_->cache->request_bytes_max() + kMessagePrefixBytes)) {
+    config_->cache->Count(NotCached::kRequestTooLarge, context_.index());
+    plan_.reset();
+  } else if (plan_ && have > message) {
+    config_->cache->Count(NotCached::kNotUnary, context_.index());
+    plan_.reset();
+  }
+  const bool for_ring = by_field_ && have < FieldBytesWanted(body_.parts(), route_->options.hash_by.field_bytes_max);
+  if (!plan_ && !for_ring) return false;
+  if (have > credited_ && downstream_ != nullptr) {
+    downstream_->Consume(have - credited_);
+    credited_ = have;
+  }
+  return true;
+}
+
+void Call::AskCache() {
+  if (over() || !plan_) return;
+  ResponseCache& cache = *config_->cache;
+  const uint32_t w = context_.index();
+  const base::TimePoint now = context_.worker().now();
+  std::optional<CacheKey> key = cache.MakeKey(*plan_->rule, route_->options.cluster, request_, body_.parts(), w);
+  if (!key || request_trailers_) return;
+  ResponseCache::Found found = cache.Lookup(*key, *plan_, now, w);
+  switch (found.kind) {
+    case ResponseCache::Found::Kind::kFresh: return Serve(*found.response, CacheOutcome::kHit);
+    case ResponseCache::Found::Kind::kStale:
+      StartFetch(*key, /*refresh=*/true);
+      return Serve(*found.response, CacheOutcome::kStale);
+    case ResponseCache::Found::Kind::kMiss:
+      cache_ = CacheOutcome::kMiss;
+      fallback_ = std::move(found.response);
+      return StartFetch(*key, /*refresh=*/false);
+  }
+}
+
+// Joins the fetch for the key, or starts it: a second call with this one's request.
+void Call::StartFetch(const CacheKey& key, bool refresh) {
+  ResponseCache& cache = *config_->cache;
+  auto anchor = std::make_shared<FetchStream::Anchor>();
+  std::shared_ptr<Fetch> fetch;
+  const auto joined =
+      cache.Join(key, *plan_, refresh ? nullptr : &participant_, deadline_, context_.worker().now(),
+                 FetchStream::Canceller(context_.worker(), anchor), &fetch, context_.index());
+  if (joined == ResponseCache::Joined::kJoined && !refresh) cache_ = CacheOutcome::kCoalesced;
+  if (joined != ResponseCache::Joined::kStarted) return;
+  http2::HeaderList request = request_.Clone();
+  request.Remove(Token::kGrpcTimeout);  // the fetch has its own, for all that may join
+  // A client of its own, because the count of this one's bounds the calls of a connection.
+  auto client = std::make_shared<const Client>(*client_);
+  std::unique_ptr<Call> call(new Call(context_, nullptr, std::move(client), std::move(request), /*end_stream=*/true));
+  FetchLeader* leader = refresh ? nullptr : this;
+  call->fetch_stream_ = std::make_unique<FetchStream>(cache, *plan_, std::move(fetch), leader,
+                                                      std::move(anchor), config_, context_.worker(), call->from_downstream_);
+  call->downstream_ = call->fetch_stream_.get();
+  call->deadline_ = call->fetch_stream_->deadline();
+  call->body_.CopyFrom(body_);
+  if (!refresh) relay_ = call->fetch_stream_.get();
+  // Refused while stopping: the call is destroyed and tells its participants.
+  context_.worker().runtime().SpawnOn(context_.worker(), Run(std::move(call)));
+}
+
+bool Call::WaitsForFetch() {
+  if (over()) return false;
+  if (relay_ != nullptr && relay_->relaying()) return true;
+  std::shared_ptr<const FetchResult> result = participant_.result();
+  if (result == nullptr) return participant_.in_fetch();
+  relay_ = nullptr;
+  participant_.Leave();
+  endpoint_name_ = result->endpoint;
+  waits_ = result->waits;
+  attempts_ = result->attempts;
+  if (result->response == nullptr) {
+    cache_ = CacheOutcome::kMiss;
+    attempts_ = 0;
+    return false;  // by itself
+  }
+  cause_ = result->cause;
+  if (result->response->status == GrpcCode::kUnavailable && fallback_ != nullptr) {
+    config_->cache->CountStale(context_.index());
+    Serve(*fallback_, CacheOutcome::kStale);
+  } else {
+    Serve(*result->response, cache_);
+  }
+  return false;
+}
+
+void Call::Serve(const CachedResponse& response, CacheOutcome outcome) {
+  served_ = true;
+  cache_ = outcome;
+  status_ = response.status;
+  response_bytes_ = response.message.size();
+  answered_ = context_.worker().now();
+  if (downstream_ == nullptr) return;
+  const bool trailers = !response.trailers_only();
+  http2::HeaderList headers = response.HeadersFor(outcome, answered_, &context_.connection.interns);
+  http2::HeaderList last(&context_.connection.interns);
+  response.trailers.AppendTo(last, &context_.connection.interns);
+  if (!waits_.empty()) (trailers ? last : headers).Add("sluice-waited", waits_);
+  downstream_->SendHeaders(headers, !trailers && response.message.empty());
+  if (!response.message.empty()) downstream_->SendData(response.message, !trailers);
+  if (trailers) downstream_->SendHeaders(last, true);
+  ReleaseDownstream();
+}
+
+void Call::LeaveFetch() {
+  participant_.Leave();
+  if (relay_ != nullptr) std::exchange(relay_, nullptr)->LeaderGone();
+}
+
+void Call::RelayHeaders(const http2::HeaderList& fields, bool end_stream) {
+  answered_ = context_.worker().now();
+  response_forwarded_ = true;
+  if (downstream_ == nullptr) return;
+  downstream_->SendHeaders(fields, end_stream);
+  if (end_stream) ReleaseDownstream();
+}
+
+void Call::RelayData(base::Slice bytes, bool end_stream) {
+  response_bytes_ += bytes.size();
+  if (downstream_ == nullptr) return;
+  downstream_->SendData(std::move(bytes), end_stream);
+  if (end_stream) ReleaseDownstream();
+}
+
+void Call::FetchGone() { relay_ = nullptr; }
+
+void Call::RelayEnded(const FetchResult& result, GrpcCode status) {
+  served_ = true;
+  status_ = status;
+  cause_ = result.cause;
+  endpoint_name_ = result.endpoint;
+  waits_ = result.waits;
+  attempts_ = result.attempts;
+  event_.Set();
+}
+
+}  // namespace sluice::proxy
