@@ -56,6 +56,11 @@ TEST(Limits, ARateOfZeroIsNone) {
   EXPECT_FALSE(result.config.routes[0].client_rate_limit.rate.enabled());
 }
 
+TEST(Limits, ABurstOfOneIsFineWithoutCapped) {
+  EXPECT_THAT(ErrorsOf(Yaml(", rate_limit: {rate: 1, burst: 1}", "")), ElementsAre());
+  EXPECT_THAT(ErrorsOf(Yaml(", rate_limit: {rate: 1, burst: 2, capped: true}", "")), ElementsAre());
+}
+
 TEST(Limits, WhatCannotBeMeantIsOneErrorWithItsPlace) {
   const struct {
     std::string_view cluster, route, top;
