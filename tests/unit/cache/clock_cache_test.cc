@@ -74,6 +74,15 @@ TEST(ClockCache, APresentKeyKeepsItsValueAndItsOwner) {
   EXPECT_EQ(f.cache.entries(), 1u);
 }
 
+// What the insert has passed on its way is put back; the audit at the end counts it.
+TEST(ClockCache, APresentKeyFurtherOnLeavesThePathAsItWas) {
+  Fixture f;
+  const Key128 first{1, 5}, second{1, 5 + (uint64_t{1} << 40)};  // one home slot
+  for (const Key128& key : {first, second}) f.cache.Insert(key, ValueOf(1), 100, Priority::kLow, kNever, kNow);
+  EXPECT_EQ(f.cache.Insert(second, ValueOf(2), 100, Priority::kLow, kNever, kNow), Inserted::kPresent);
+  EXPECT_EQ(f.cache.usage(), 200u);
+}
+
 TEST(ClockCache, AWantedHandlePinsTheNewEntry) {
   Fixture f;
   ClockCache::Handle handle;
