@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -178,7 +179,7 @@ class BasicConcurrencyLimiter {
   std::mutex configure_;  // one Configure or Close at a time
   uint32_t max_;          // under configure_: of the newest limit
   bool closed_ = false;   // under configure_
-  std::atomic<bool> enabled_;
+  typename Traits::template Atomic<bool> enabled_;
   Core core_;
   ReturnRate returns_;
 };
