@@ -142,6 +142,10 @@ TEST(TokenBucket, ALongPauseBringsOneLimit) {
       EXPECT_EQ(queued.Deficiency(ticket), 900 * kCall);
     }
   }
+  // 2^8 tokens a nanosecond for 2^56 of them: exactly 0 in 64 bits.
+  TokenBucket wrapped({.rate = 256e9, .limit = kCall}, kStartEmpty, kStart);
+  wrapped.Replenish(kStart + nanoseconds(int64_t{1} << 56));
+  EXPECT_EQ(wrapped.available(), kCall);
 }
 
 TEST(TokenBucket, TimeThatStandsOrGoesBackChangesNothing) {

@@ -121,6 +121,8 @@ TEST(RateLimiter, AWaitThatWouldPassTheDeadlineIsRefusedAtOnce) {
   EXPECT_TRUE(c.refused(Refusal::kTooLate));
   EXPECT_EQ(c.answer.retry_after, milliseconds(2));
   EXPECT_EQ(limiter->waiting(), 1u);
+  EXPECT_FALSE(c.Ask(limiter, kStart + microseconds(500), kStart));
+  EXPECT_EQ(c.answer.retry_after, milliseconds(2));  // rounded up: a retry is not early
   EXPECT_FALSE(d.Ask(limiter, kStart, At(2)));
   EXPECT_TRUE(d.waits());
   auto alone = Make(1, false, 10, 1e6);
