@@ -14,6 +14,7 @@ struct ProxyConfig {
   // Endpoints of the cluster "echo": name and address.
   std::vector<std::pair<std::string, std::string>> endpoints;
   std::string policy = "ring_hash";
+  std::string hash_by = "{metadata: x-key}";
   // More keys, one "key: value" each.
   std::vector<std::string> cluster, route, listener, top;
 
@@ -27,7 +28,7 @@ struct ProxyConfig {
     for (const auto& [name, address] : endpoints) {
       yaml += "      - {name: " + name + ", address: \"" + address + "\"}\n";
     }
-    yaml += "routes:\n  - cluster: echo\n    hash_by: {metadata: x-key}\n";
+    yaml += "routes:\n  - cluster: echo\n    hash_by: " + hash_by + "\n";
     for (const std::string& line : route) yaml += "    " + line + "\n";
     for (const std::string& line : top) yaml += line + "\n";
     return yaml;
