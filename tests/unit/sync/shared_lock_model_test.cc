@@ -200,7 +200,7 @@ TEST(SharedLockModel, AMillionRandomStepsFollowTheRules) {
     steps += RunLife(random, kSteps - steps);
     ASSERT_FALSE(HasFailure()) << "life " << lives << ", step " << steps;
   }
-  EXPECT_GT(lives, 100);  // removals took part
+  EXPECT_GT(lives, 20);  // removals took part
 }
 
 }  // namespace
