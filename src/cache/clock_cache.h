@@ -1,15 +1,16 @@
 // ClockCache: a fixed-capacity map from 128-bit keys to shared values, read without locks. docs/clock-cache.md
 //
-// After RocksDB's HyperClockCache: open-addressed shards of 64-byte slots; a hit is two atomic adds on the entry's own line
-// (take a reference, give it back), and these adds are also the record of use that the clock's hand reads.
+// After RocksDB's HyperClockCache: open-addressed shards of 64-byte slots; a hit is two atomic adds on the entry's own
+// line (take a reference, give it back), and these adds are also the record of use that the clock's hand reads.
 //
-// Costs:   the tables are sized once, by the expected charge; eviction is approximate, and its work falls to inserts; an
-//          erased entry may stay until the hand passes; two inserts of one key at once, or past a hole in its path, may leave
-//          two entries of it, of which either is found until one ages out.
-// Layers:  clock_meta.h (states, orderings) <- clock_table.h (entries) <- clock_shard.h (capacity, clock) <- here (shards).
+// Costs:   the tables are sized once, by the expected charge; eviction is approximate, and its work falls to inserts;
+//          an erased entry may stay until the hand passes; two inserts of one key at once, or past a hole in its path,
+//          may leave two entries of it, of which either is found until one ages out.
+// Layers:  clock_meta.h (states, orderings) <- clock_table.h (entries) <- clock_shard.h (capacity, clock)
+//          <- here (shards)
 //
-// Thread safety: everything but construction and destruction, from any thread; no call waits or suspends. Lifetime: every
-// handle is given back before the destructor runs, which checks that and the books.
+// Thread safety: everything but construction and destruction, from any thread; no call waits or suspends. Lifetime:
+// every handle is given back before the destructor runs, which checks that and the books.
 #pragma once
 
 #include <absl/functional/function_ref.h>
@@ -32,8 +33,8 @@ class BasicClockCache {
   using Inserted = cache::Inserted;
   using Stats = cache::Stats;
 
-  // A reference to an entry, to be given back once by Release; a plain value, like an iterator. Keep it for as long as it
-  // takes to copy a counted pointer out: an entry with references cannot be evicted.
+  // A reference to an entry, to be given back once by Release; a plain value, like an iterator. Keep it for as long as
+  // it takes to copy a counted pointer out: an entry with references cannot be evicted.
   class Handle {
    public:
     Handle() = default;
@@ -59,11 +60,12 @@ class BasicClockCache {
   BasicClockCache(const BasicClockCache&) = delete;
   BasicClockCache& operator=(const BasicClockCache&) = delete;
 
-  // A handle to the value, or an empty one. An entry is good until just before `expires`; one that is not is erased here.
+  // A handle to the value, or an empty one. An entry is good until just before `expires`; one that is not is erased
+  // here.
   Handle Lookup(const Key128& key, base::TimePoint now) { return Handle(ShardOf(key).Lookup(key, Count(now))); }
 
-  // Gives the reference back. `useful`: it counts as a use. `erase_if_last`: if nobody else has one, the entry is erased and
-  // freed; of several who ask for that at once, the last does it. The handle is void from here on.
+  // Gives the reference back. `useful`: it counts as a use. `erase_if_last`: if nobody else has one, the entry is
+  // erased and freed; of several who ask for that at once, the last does it. The handle is void from here on.
   void Release(Handle handle, bool useful = true, bool erase_if_last = false) {
     Slot& slot = *handle.slot_;
     // The shard is known by the key, which may be read until the reference is given back.
@@ -87,12 +89,12 @@ class BasicClockCache {
     return outcome;
   }
 
-  // No lookup that starts after this finds an entry that was inserted before it. How many there were; those that are being
-  // read are freed by the last reader.
+  // No lookup that starts after this finds an entry that was inserted before it. How many there were; those that are
+  // being read are freed by the last reader.
   size_t Erase(const Key128& key) { return ShardOf(key).Erase(key); }
 
-  // Visits the visible entries, each under a reference, and erases those for which fn is true; how many. Entries that come
-  // or go meanwhile may be missed. Takes a look at every slot: for purges, not for calls. fn may call the cache.
+  // Visits the visible entries, each under a reference, and erases those for which fn is true; how many. Entries that
+  // come or go meanwhile may be missed. Takes a look at every slot: for purges, not for calls. fn may call the cache.
   size_t EraseIf(absl::FunctionRef<bool(const Key128&, void* value)> fn) {
     size_t erased = 0;
     for (size_t i = 0; i < shard_count_; ++i) erased += shards_[i].EraseIf(fn);

@@ -14,21 +14,24 @@
 //   Visible        1         1        1      lookups find it
 //
 // Transitions:
-//   Empty -> Construction       insert: fetch_or of occupied; who saw Empty owns it. Acquire, pairs with the store of Empty
-//   Construction -> Visible     insert: a release store of state and counters; pairs with every acquire add of a reference
+//   Empty -> Construction       insert: fetch_or of occupied; who saw Empty owns it. Acquire, pairs with the store
+//                               of Empty
+//   Construction -> Visible     insert: a release store of state and counters; pairs with every acquire add
+//                               of a reference
 //   Visible -> Invisible        erase, under a reference: fetch_and, idempotent. Never back
 //   shareable -> Construction   evict, or last reference gone: CAS from no references. Erase-if-last: CAS from one, the
 //                               caller's own. Acquire, pairs with the release in every way of giving a reference back
 //   Construction -> Empty       release store
 //   references + 1              fetch_add of an acquire, before one knows whether the entry is the right one
-//   references - 1              fetch_add of a release (read: the countdown rises), or fetch_sub of an acquire (as if never
-//                               read). Release: our reads of the plain fields come before the next owner's writes
+//   references - 1              fetch_add of a release (read: the countdown rises), or fetch_sub of an acquire (as if
+//                               never read). Release: our reads of the plain fields come before the next owner's writes
 //   countdown - 1               CAS by the evicting thread, from no references
 //
 // Fields:  key, value, charge: written in Construction, read there and under a reference
 //          tag, expires: written in Construction; read by anyone as a hint that is confirmed under a reference
 //          cause: written under a reference before the entry becomes invisible, read in Construction
-//          displacements: no part of the entry. How many entries have passed this slot on their path, and lie further on
+//          displacements: no part of the entry. How many entries have passed this slot on their path, and lie further
+//          on
 #pragma once
 
 #include <algorithm>

@@ -1,11 +1,11 @@
 // ClockShard: a table with a capacity. Admission, accounting, and the hand of the clock that makes room.
 //
-// An insert goes: admit (size, doorkeeper) -> reserve a slot -> charge the usage -> evict what is owed for both -> claim a
-// place on the path -> publish. Whatever fails puts back what came before it.
+// An insert goes: admit (size, doorkeeper) -> reserve a slot -> charge the usage -> evict what is owed for both ->
+// claim a place on the path -> publish. Whatever fails puts back what came before it.
 //
 //   strict      usage rises by CAS, to the capacity at most; what is missing must be evicted, or the insert fails
-//   not strict  usage rises regardless; evicted is what is missing, and a little more once the capacity is passed, because
-//               entries may be such that each insert would otherwise free just what it takes
+//   not strict  usage rises regardless; evicted is what is missing, and a little more once the capacity is passed,
+//               because entries may be such that each insert would otherwise free just what it takes
 //
 // Thread safety: all but Init and the destructor, from any thread. Nothing here waits.
 #pragma once
@@ -72,7 +72,8 @@ class ClockShard : public ClockTable<Traits> {
       this->usage_.fetch_add(entry.charge, std::memory_order_relaxed);
       return Standalone(entry, want);
     }
-    this->inserted_.fetch_add(1, std::memory_order_relaxed);  // now, while the line is here; taken back if it was too early
+    // Now, while the line is here; taken back if it was too early.
+    this->inserted_.fetch_add(1, std::memory_order_relaxed);
     Slot* slot;
     switch (this->Claim(entry.key, now, slot)) {
       case Base::Place::kClaimed:
@@ -118,8 +119,8 @@ class ClockShard : public ClockTable<Traits> {
  private:
   // One entry may take an eighth of a shard: a larger one would empty it for its own sake.
   static constexpr size_t kShardPartMax = 8;
-  // Rounds of the table that an eviction makes at most. The last takes what three have brought to zero; the original stops
-  // after three, and finds nothing where every entry starts at three.
+  // Rounds of the table that an eviction makes at most. The last takes what three have brought to zero; the original
+  // stops after three, and finds nothing where every entry starts at three.
   static constexpr size_t kRoundsMax = kCountdownMax + 1;
   static constexpr size_t kStep = 4;  // slots that an eviction takes from the clock at a time
 
@@ -153,7 +154,8 @@ class ClockShard : public ClockTable<Traits> {
     return guarded_ ? std::max(1u, rounds - 1) : rounds;
   }
 
-  // True: the charge is in usage and the debts are paid. Usage is at no time above the capacity, unless that was lowered.
+  // True: the charge is in usage and the debts are paid. Usage is at no time above the capacity, unless that was
+  // lowered.
   bool ChargeStrict(size_t charge, size_t capacity, bool owes_slot, int64_t now) {
     size_t before = this->usage_.load(std::memory_order_relaxed);
     size_t raised;
@@ -233,7 +235,8 @@ class ClockShard : public ClockTable<Traits> {
     if (seen.visible() && seen.countdown() > 0 && !expired) {
       ++evicted.lowered;
       const uint32_t left = std::min(seen.countdown() - 1, kCountdownMax - 1);
-      // Failure: somebody has just read it. Relaxed: nothing is read or published; a CAS continues the releases before it.
+      // Failure: somebody has just read it. Relaxed: nothing is read or published; a CAS continues the releases before
+      // it.
       slot.meta.compare_exchange_strong(word, Meta::Unreferenced(left, true).word(), std::memory_order_relaxed,
                                         std::memory_order_relaxed);
       return;
@@ -260,7 +263,8 @@ class ClockShard : public ClockTable<Traits> {
   // A line for what an eviction writes, and one for what is not usual.
   alignas(64) Atomic<uint64_t> clock_{0};  // slots passed by the hand; the low bits are its place
   Atomic<uint64_t> slots_examined_{0}, pinned_seen_{0}, effort_capped_{0};
-  alignas(64) Atomic<uint64_t> present_{0}, not_admitted_{0}, full_{0}, too_large_{0}, standalone_{0}, evicted_for_slots_{0};
+  alignas(64) Atomic<uint64_t> present_{0}, not_admitted_{0}, full_{0}, too_large_{0}, standalone_{0};
+  Atomic<uint64_t> evicted_for_slots_{0};
 };
 
 }  // namespace sluice::cache

@@ -57,7 +57,8 @@ class ClockTable {
     FreeSlots(slots_, (mask_ + 1) * sizeof(Slot));
   }
 
-  // The visible entry with this key, if it is good at `now`, with a reference; else null. One RMW for a hit in its home slot.
+  // The visible entry with this key, if it is good at `now`, with a reference; else null. One RMW for a hit in its
+  // home slot.
   Slot* Lookup(const Key128& key, int64_t now) {
     Probe probe(key, mask_);
     for (Slot* slot = Find(key, probe); slot != nullptr; slot = FindNext(key, probe)) {
@@ -175,7 +176,8 @@ class ClockTable {
     slot.expires.store(expires, std::memory_order_relaxed);
     slot.tag.store(TagOf(key), std::memory_order_relaxed);
     // Publishes the fields; pairs with the acquire in Reference and EraseIf.
-    slot.meta.store(Meta::Unreferenced(countdown, true).word() + references * Meta::kAcquireOne, std::memory_order_release);
+    slot.meta.store(Meta::Unreferenced(countdown, true).word() + references * Meta::kAcquireOne,
+                    std::memory_order_release);
   }
 
   // An entry outside of the table, with one reference; freed when that is given back.

@@ -1,8 +1,8 @@
 // Doorkeeper: remembers, in two bytes a slot, the keys that lately asked to be let in.
 //
-// Each word holds the fingerprints of the last four keys that came to it, oldest in the high end; there are slots / 4 words,
-// so about the last `slots` keys are remembered. A stranger passes for a known key once in 16000 times. Two threads that
-// note keys in one word at once may lose one of them: that key is noted again when it comes again.
+// Each word holds the fingerprints of the last four keys that came to it, oldest in the high end; there are slots / 4
+// words, so about the last `slots` keys are remembered. A stranger passes for a known key once in 16000 times. Two
+// threads that note keys in one word at once may lose one of them: that key is noted again when it comes again.
 //
 // Thread-safe. Relaxed throughout: nothing hangs on these words but a guess.
 #pragma once

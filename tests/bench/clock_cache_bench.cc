@@ -1,14 +1,18 @@
-// ClockCache beside RocksDB's HyperClockCache and LRUCache, through the interfaces that a user of each has; 16-byte keys.
+// ClockCache beside RocksDB's HyperClockCache and LRUCache, through the interfaces that a user of each has; 16-byte
+// keys.
 //
-//   Hit/KIND        look up an entry that is there and give it back: 64k entries of 1 KiB, Zipf 0.99; one and two threads
+//   Hit/KIND        look up an entry that is there and give it back: 64k entries of 1 KiB, Zipf 0.99; one and
+//                   two threads
 //   Miss/KIND       look up a key that is not there, in the same full table
 //   InsertEvict/KIND  insert a new key into a full cache of 64k entries
 //   Memory/KIND     bytes_per_entry: heap that the cache itself takes, with 64k entries resident
-//   Ratio/KIND/TRACE  hit_ratio over 5 million requests of 10^6 keys, the first fifth not counted; missed keys are inserted.
-//                   TRACE: cache of N percent of the keys; `scan`: a quarter of the requests are for keys seen only once.
+//   Ratio/KIND/TRACE  hit_ratio over 5 million requests of 10^6 keys, the first fifth not counted; missed keys
+//                   are inserted.
+//                   TRACE: cache of N percent of the keys; `scan`: a quarter of the requests are for keys seen only
+//                   once.
 //
-// KIND: ours (doorkeeper), open (ours without), hyper, lru. Read: ours <= hyper in Hit at one and two threads; Ratio of open >=
-// lru - 0.01 on zipf; Ratio of ours >= lru + 0.04 on scan. Compare within one run only.
+// KIND: ours (doorkeeper), open (ours without), hyper, lru. Read: ours <= hyper in Hit at one and two threads; Ratio
+// of open >= lru - 0.01 on zipf; Ratio of ours >= lru + 0.04 on scan. Compare within one run only.
 #include <benchmark/benchmark.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -143,7 +147,8 @@ std::vector<uint32_t> Zipf(size_t keys, double theta, size_t length, uint64_t se
   base::Random random(seed);
   std::vector<uint32_t> trace(length);
   for (uint32_t& id : trace) {
-    const size_t rank = static_cast<size_t>(std::upper_bound(sums.begin(), sums.end(), random.Unit() * sum) - sums.begin());
+    const size_t rank =
+        static_cast<size_t>(std::upper_bound(sums.begin(), sums.end(), random.Unit() * sum) - sums.begin());
     id = static_cast<uint32_t>(std::min(rank, keys - 1));
   }
   return trace;
@@ -224,7 +229,8 @@ void BM_Memory(benchmark::State& state) {
     C cache(kEntries);
     for (uint64_t id = 0; id < 2 * kEntries; ++id) cache.Put(KeyOf(id));
     const struct mallinfo2 after = mallinfo2();
-    const double bytes = static_cast<double>(after.uordblks + after.hblkhd) - static_cast<double>(before.uordblks + before.hblkhd);
+    const double bytes =
+        static_cast<double>(after.uordblks + after.hblkhd) - static_cast<double>(before.uordblks + before.hblkhd);
     state.counters["bytes_per_entry"] = bytes / static_cast<double>(cache.resident());
     state.counters["resident"] = static_cast<double>(cache.resident());
   }

@@ -156,8 +156,8 @@ TEST(ClockCacheEffort, CountersPastTheirUpperHalf) {
   EXPECT_EQ(f.cache.entries(), 0u);
 }
 
-// The capacity, by pinned share of it: none to more than all. Strict never passes it; non-strict looks for room no longer
-// than the effort cap says.
+// The capacity, by pinned share of it: none to more than all. Strict never passes it; non-strict looks for room no
+// longer than the effort cap says.
 TEST(ClockCacheEffort, PinnedEntriesCostTheEffortCapAtMost) {
   for (bool strict : {true, false}) {
     for (uint64_t percent : {0, 25, 50, 75, 90, 99, 100, 120, 170}) {

@@ -110,7 +110,8 @@ TEST(ClockCacheInterleave, EraseIfLastByBoth) {
             4u);
 }
 
-// Trap: whoever gives its reference back first and then takes the slot by its counters may hit a successor with the same.
+// Trap: whoever gives its reference back first and then takes the slot by its counters may hit a successor with the
+// same.
 TEST(ClockCacheInterleave, EraseIfLastSparesTheSuccessor) {
   EXPECT_GT(ExploreAll(3,
                        [](auto& run, auto state) {
@@ -131,7 +132,8 @@ TEST(ClockCacheInterleave, EraseIfLastSparesTheSuccessor) {
             10u);
 }
 
-// Trap: a lookup that meets a slot that is Empty or in Construction must leave the counters, whose owner overwrites them.
+// Trap: a lookup that meets a slot that is Empty or in Construction must leave the counters, whose owner overwrites
+// them.
 TEST(ClockCacheInterleave, LookupBesideEraseAndInsertInTheSameSlot) {
   EXPECT_GT(ExploreAll(3,
                        [](auto& run, auto state) {
@@ -228,8 +230,8 @@ TEST(ClockCacheInterleave, TwoStrictInsertsForOneRoom) {
                 [](interleave::Run& run) {
                   auto state = std::make_shared<Strict>();
                   auto put = [state](uint64_t i, StepCache::Handle* want) {
-                    return state->cache.Insert({1, (i << 32) + i}, state.get(), 10, Priority::kLow, kNever, kNow, want) ==
-                           Inserted::kInserted;
+                    return state->cache.Insert({1, (i << 32) + i}, state.get(), 10, Priority::kLow, kNever, kNow,
+                                               want) == Inserted::kInserted;
                   };
                   for (uint64_t i = 0; i < 7; ++i) EXPECT_TRUE(put(i, &state->handles[i]));
                   auto taken = std::make_shared<int>(0);

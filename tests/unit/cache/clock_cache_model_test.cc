@@ -1,7 +1,7 @@
 // ClockCache against a plain model: a million random calls, one thread, fixed seeds.
 //
-// The cache may evict whatever nobody refers to; the model learns of it by the deleter and checks that it was allowed. All
-// else must agree after every step: who is found, what is freed when, usage and entries.
+// The cache may evict whatever nobody refers to; the model learns of it by the deleter and checks that it was allowed.
+// All else must agree after every step: who is found, what is freed when, usage and entries.
 #include <gtest/gtest.h>
 
 #include <unordered_map>
@@ -166,7 +166,8 @@ class Model {
     inserting_ = true;
     Entry entry{key, charge, expires};
     entry.references = wanted;
-    const Inserted outcome = cache_->Insert(key, ValueOf(number), charge, priority, expires, now_, wanted ? &want : nullptr);
+    const Inserted outcome =
+        cache_->Insert(key, ValueOf(number), charge, priority, expires, now_, wanted ? &want : nullptr);
     inserting_ = false;
     ASSERT_EQ(static_cast<bool>(want), wanted && (outcome == Inserted::kInserted || outcome == Inserted::kStandalone));
     ASSERT_EQ(outcome == Inserted::kTooLarge, charge > capacity_ / setting_.shards / 8);
@@ -253,7 +254,8 @@ TEST_P(ClockCacheModel, AgreesForAQuarterMillionSteps) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, ClockCacheModel,
-                         testing::Values(Setting{"Tiny", 8, 12, false, false}, Setting{"TinyStrict", 8, 12, true, false},
+                         testing::Values(Setting{"Tiny", 8, 12, false, false},
+                                         Setting{"TinyStrict", 8, 12, true, false},
                                          Setting{"Degraded", 32, 40, false, true},
                                          Setting{"DegradedStrict", 32, 40, true, true},
                                          Setting{"Shards", 16, 100, false, false, 4}),

@@ -1,5 +1,5 @@
-// ClockCache: sixteen threads on eight slots, for the sanitizers: values are on the heap, freed by the deleter, and say whose
-// they are. Switches are forced at every slow path, and at random.
+// ClockCache: sixteen threads on eight slots, for the sanitizers: values are on the heap, freed by the deleter, and
+// say whose they are. Switches are forced at every slow path, and at random.
 #include <gtest/gtest.h>
 
 #include <barrier>
@@ -87,8 +87,8 @@ TEST_P(ClockCacheStress, SixteenThreadsOnEightSlots) {
             const bool wanted = random.Below(2) == 0;
             const TimePoint expires = random.Below(2) == 0 ? kNever : now + base::Nanos(random.Below(50));
             const Inserted outcome =
-                cache.Insert(key, value.get(), 1 + random.Below(60), static_cast<Priority>(random.Below(3)), expires, now,
-                             wanted ? &want : nullptr);
+                cache.Insert(key, value.get(), 1 + random.Below(60), static_cast<Priority>(random.Below(3)), expires,
+                             now, wanted ? &want : nullptr);
             if (outcome == Inserted::kInserted || outcome == Inserted::kStandalone) {
               totals.taken.fetch_add(1, std::memory_order_relaxed);
               (void)value.release();
@@ -134,8 +134,9 @@ TEST_P(ClockCacheStress, SixteenThreadsOnEightSlots) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, ClockCacheStress,
-                         testing::Values(Setting{"OnePlace", false, false, 12, 1}, Setting{"Strict", true, false, 12, 3},
-                                         Setting{"FewKeys", false, false, 2, 2}, Setting{"Doorkeeper", true, true, 40, 8}),
+                         testing::Values(Setting{"OnePlace", false, false, 12, 1},
+                                         Setting{"Strict", true, false, 12, 3}, Setting{"FewKeys", false, false, 2, 2},
+                                         Setting{"Doorkeeper", true, true, 40, 8}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

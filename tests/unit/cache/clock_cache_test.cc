@@ -163,7 +163,8 @@ TEST(ClockCache, TheHandTakesTheExpiredAtOnce) {
   Fixture f;
   const TimePoint later = kNow + std::chrono::seconds(1);
   for (uint64_t i = 1; i <= 38; ++i) {
-    f.cache.Insert(KeyOf(i), ValueOf(i), 100, i == 20 ? Priority::kHigh : Priority::kBottom, i == 20 ? later : kNever, kNow);
+    f.cache.Insert(KeyOf(i), ValueOf(i), 100, i == 20 ? Priority::kHigh : Priority::kBottom, i == 20 ? later : kNever,
+                   kNow);
   }
   for (uint64_t i = 100; i < 101; ++i) f.cache.Insert(KeyOf(i), ValueOf(i), 100, Priority::kLow, kNever, later);
   ASSERT_EQ(f.recorder.freed.size(), 1u);
@@ -190,7 +191,8 @@ TEST(ClockCache, UsageStaysAtTheCapacity) {
 
 TEST(ClockCache, LowPrioritiesGoFirst) {
   Fixture f;
-  for (uint64_t i = 1; i <= 36; ++i) f.Put(i, 100, i <= 12 ? Priority::kHigh : i <= 24 ? Priority::kLow : Priority::kBottom);
+  for (uint64_t i = 1; i <= 36; ++i)
+    f.Put(i, 100, i <= 12 ? Priority::kHigh : i <= 24 ? Priority::kLow : Priority::kBottom);
   auto left = [&](uint64_t from) {
     size_t count = 0;
     for (uint64_t i = from; i < from + 12; ++i) count += !f.recorder.Has(i);
