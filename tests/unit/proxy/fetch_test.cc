@@ -38,7 +38,7 @@ TEST(Fetch, EqualCallsShareOneAndEachIsWokenOnce) {
   EXPECT_EQ(f.cache.stats().coalesced, 199u);
   f.Complete(fetch, {.message = "shared"});
   for (const auto& caller : callers) {
-    EXPECT_EQ(caller->woken, 1);
+    EXPECT_EQ(caller->woken(), 1);
     EXPECT_EQ(TextOf(*caller), "shared");
     EXPECT_EQ(caller->participant.result(), callers[0]->participant.result());
   }
@@ -74,7 +74,7 @@ TEST(Fetch, TheLeaderMayLeaveAndTheOthersGetTheirs) {
     EXPECT_FALSE(leader.participant.in_fetch());
     EXPECT_EQ(leader.participant.result(), nullptr);
     f.Complete(fetch, {.message = "x"});
-    EXPECT_EQ(leader.woken, 0);
+    EXPECT_EQ(leader.woken(), 0);
   }
   EXPECT_EQ(abandoned, 0);
   EXPECT_EQ(TextOf(follower), "x");
@@ -128,7 +128,7 @@ TEST(Fetch, AFailureGoesToAllOnceAndIsNotStored) {
   f.Join(key, &two, &none);
   f.Complete(fetch, {.status = GrpcCode::kUnavailable, .trailers_only = true}, base::MakeError(base::ErrorKind::kNoEndpoint, "none"));
   for (Caller* caller : {&one, &two}) {
-    EXPECT_EQ(caller->woken, 1);
+    EXPECT_EQ(caller->woken(), 1);
     EXPECT_EQ(caller->participant.result()->response->status, GrpcCode::kUnavailable);
     EXPECT_EQ(caller->participant.result()->cause->kind, base::ErrorKind::kNoEndpoint);
   }
@@ -146,7 +146,7 @@ TEST(Fetch, WithoutAResponseAllGoByThemselves) {
   f.Join(key, &two, &none);
   f.cache.Complete(fetch, f.Plan(), FetchResult{}, f.clock.Now(), 0);
   for (Caller* caller : {&one, &two}) {
-    EXPECT_EQ(caller->woken, 1);
+    EXPECT_EQ(caller->woken(), 1);
     ASSERT_NE(caller->participant.result(), nullptr);
     EXPECT_EQ(caller->participant.result()->response, nullptr);
   }

@@ -51,6 +51,10 @@ TEST(CacheKey, EverythingThatDecidesTheResponseIsInIt) {
   add("a 1 2", KeyOf(rule, test::Request({{"a", "1"}, {"a", "2"}})));
   add("a 2 1", KeyOf(rule, test::Request({{"a", "2"}, {"a", "1"}})));
   add("a 12", KeyOf(rule, test::Request({{"a", "12"}})));
+  add("a 1 23", KeyOf(rule, test::Request({{"a", "1"}, {"a", "23"}})));
+  add("a 12 3", KeyOf(rule, test::Request({{"a", "12"}, {"a", "3"}})));
+  add("a b and empty", KeyOf(rule, test::Request({{"a", "b"}, {"a", ""}})));
+  add("b b and empty", KeyOf(rule, test::Request({{"b", "b"}, {"b", ""}})));
   add("a 1 b 2", KeyOf(rule, test::Request({{"a", "1"}, {"b", "2"}})));
   add("a 1,2", KeyOf(rule, test::Request({{"a", "1,2"}})));
   add("a holds a key's bytes", KeyOf(rule, test::Request({{"a", std::string("\1\0\0\0\1\0\0\0", 8) + "b"}})));

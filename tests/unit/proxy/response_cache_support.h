@@ -89,13 +89,15 @@ struct CacheFixture {
   }
   proxy::ResponseCache::Found Look(const proxy::CacheKey& key) { return cache.Lookup(key, Plan(), clock.Now(), 0); }
   proxy::ResponseCache::Found::Kind KindOf(const proxy::CacheKey& key) { return Look(key).kind; }
-  // A call's participant; woken is set instead of waking a task.
+  // A call's participant; wake-ups are counted instead of waking a task. As a task's, the count outlives the call: a wake-up
+  // may still be under way when the call has seen its result and gone.
   struct Caller {
     proxy::Fetch::Participant participant;
-    std::atomic<int> woken{0};
+    const std::shared_ptr<std::atomic<int>> count = std::make_shared<std::atomic<int>>(0);
     Caller() {
-      participant.SetWakeForTest([this] { ++woken; });
+      participant.SetWakeForTest([count = count] { ++*count; });
     }
+    int woken() const { return count->load(); }
   };
   proxy::ResponseCache::Joined Join(const proxy::CacheKey& key, Caller* caller, std::shared_ptr<proxy::Fetch>* fetch,
                                     std::function<void()> on_abandoned = nullptr, base::Nanos timeout = std::chrono::seconds(5),
