@@ -30,6 +30,11 @@ bool Call::WaitsForAdmission() {
   if (answer.kind == AnswerKind::kRefused) Refuse(answer);
   ArmTimer(answer.check_at);
   admitted_ = answer.kind == AnswerKind::kGo;
+  if (admitted_ && !admission_->waits().empty()) {
+    // The list and the routes may have changed while it waited.
+    ReadSnapshot();
+    MatchRoute();
+  }
   return answer.kind == AnswerKind::kWait;
 }
 

@@ -37,23 +37,39 @@ proxy::RouteMetrics MakeRouteMetrics(metrics::Registry& registry, const std::str
   return out;
 }
 
+// Those of the plan; the former object where its limiters are the same, null where there is no plan.
+std::shared_ptr<const upstream::ClusterLimits> ClusterLimitsOf(const CallGear& gear, const std::string& cluster,
+                                                               const ClusterState* previous, metrics::Registry& registry) {
+  if (gear.limits == nullptr) return nullptr;
+  auto rate = gear.limits->ClusterRate(cluster);
+  auto concurrency = gear.limits->ClusterConcurrency(cluster);
+  if (previous != nullptr && previous->limits->rate == rate && previous->limits->concurrency == concurrency) return previous->limits;
+  return std::make_shared<const upstream::ClusterLimits>(std::move(rate), std::move(concurrency), cluster, registry);
+}
+
+std::shared_ptr<const proxy::RouteLimits> RouteLimitsOf(const CallGear& gear, const std::string& route, metrics::Registry& registry) {
+  if (gear.limits == nullptr) return nullptr;
+  return std::make_shared<const proxy::RouteLimits>(gear.limits->RouteRate(route), gear.limits->RouteClientRate(route), route,
+                                                    registry);
+}
+
 base::TimePoint After(base::Nanos wait) { return base::DeadlineAfter(base::Clock::Steady().Now(), wait); }
 
 }  // namespace
 
-Clusters::Clusters(metrics::Registry& registry, uint32_t workers, ClusterWaits waits)
-    : registry_(registry), worker_count_(workers), waits_(waits), snapshots_(workers) {}
+Clusters::Clusters(metrics::Registry& registry, uint32_t workers, ClusterWaits waits, const LimitSet* limits)
+    : registry_(registry), worker_count_(workers), waits_(waits), limits_(limits), snapshots_(workers) {}
 
-base::Status Clusters::Init(const config::Config& config) {
+base::Status Clusters::Init(const config::Config& config, const CallGear& gear) {
   SavedLists saved;
   if (!config.state_file.empty()) {
     auto loaded = LoadState(config.state_file);
     if (!loaded) return loaded.error();
     saved = std::move(*loaded);
   }
-  auto entries = BuildEntries(config, saved, {});
+  auto entries = BuildEntries(config, gear, saved, {});
   if (!entries) return entries.error();
-  auto route_config = BuildRouteConfig(config, *entries);
+  auto route_config = BuildRouteConfig(config, gear, *entries);
   if (!route_config) return route_config.error();
   SavedLists kept;
   for (const auto& [name, entry] : *entries) {
@@ -86,16 +102,16 @@ base::Result<std::vector<HeldCluster>> Clusters::HoldForReload(const config::Con
   return held;
 }
 
-base::Status Clusters::Apply(const config::Config& config) {
+base::Status Clusters::Apply(const config::Config& config, const CallGear& gear) {
   std::lock_guard reload(reload_mutex_);
   // 1. Nobody else changes what this reload changes.
   auto held = HoldForReload(config, entries());
   if (!held) return held.error();
   // 2. Build aside: all that can fail. `before` is read under the locks: for the clusters held it stays true.
   const Entries before = entries();
-  auto built = BuildEntries(config, {}, before);
+  auto built = BuildEntries(config, gear, {}, before);
   if (!built) return built.error();
-  auto route_config = BuildRouteConfig(config, *built);
+  auto route_config = BuildRouteConfig(config, gear, *built);
   if (!route_config) return route_config.error();
   StateKeeper::Changes changes;
   for (const HeldCluster& cluster : *held) {
@@ -128,8 +144,8 @@ base::Status Clusters::Apply(const config::Config& config) {
   return base::Ok();
 }
 
-base::Result<Clusters::Entries> Clusters::BuildEntries(const config::Config& config, const SavedLists& saved,
-                                                       const Entries& before) const {
+base::Result<Clusters::Entries> Clusters::BuildEntries(const config::Config& config, const CallGear& gear,
+                                                       const SavedLists& saved, const Entries& before) const {
   Entries entries;
   for (const upstream::ClusterOptions& options : config.clusters) {
     auto it = before.find(options.name);
@@ -148,7 +164,8 @@ base::Result<Clusters::Entries> Clusters::BuildEntries(const config::Config& con
       overridden = true;
     }
     auto shared = same_options ? previous->options : std::make_shared<const upstream::ClusterOptions>(options);
-    auto state = upstream::BuildClusterState(shared, wanted, previous, overridden, worker_count_, registry_);
+    auto state = upstream::BuildClusterState(shared, wanted, previous, overridden, worker_count_, registry_,
+                                             ClusterLimitsOf(gear, options.name, previous, registry_));
     if (!state) return MakeError(state.error().kind, "cluster " + options.name + ": " + state.error().detail);
     auto life = previous == nullptr ? std::make_shared<ClusterLife>(options.name) : it->second.life;
     entries[options.name] = {std::move(*state), configured, std::move(life)};
@@ -157,14 +174,15 @@ base::Result<Clusters::Entries> Clusters::BuildEntries(const config::Config& con
 }
 
 base::Result<std::shared_ptr<const proxy::RouteConfig>> Clusters::BuildRouteConfig(const config::Config& config,
-                                                                                   const Entries& entries) {
+                                                                                   const CallGear& gear, const Entries& entries) {
   std::map<std::string_view, uint32_t> index;
   for (const auto& [name, entry] : entries) index.emplace(name, static_cast<uint32_t>(index.size()));
   std::vector<proxy::Route> routes;
   for (const proxy::RouteOptions& options : config.routes) {
     auto it = index.find(options.cluster);
     if (it == index.end()) return MakeError(ErrorKind::kInvalidArgument, "route " + options.name + ": no cluster " + options.cluster);
-    routes.push_back({options, it->second, MakeRouteMetrics(registry_, options.name, options.cluster)});
+    routes.push_back({options, it->second, MakeRouteMetrics(registry_, options.name, options.cluster),
+                      RouteLimitsOf(gear, options.name, registry_)});
   }
   std::shared_ptr<proxy::AccessLog> log = access_log();
   if (log == nullptr || !(log->options() == config.access_log)) {
@@ -172,8 +190,38 @@ base::Result<std::shared_ptr<const proxy::RouteConfig>> Clusters::BuildRouteConf
     if (!opened) return opened.error();
     log = std::move(*opened);
   }
-  return std::make_shared<const proxy::RouteConfig>(proxy::RouteConfig{
-      proxy::RouteTable(std::move(routes)), config.forwarding, std::move(log), base::Hash64(config.hash_seed)});
+  std::shared_ptr<const proxy::ProcessLimits> process;
+  if (gear.limits != nullptr) process = std::make_shared<const proxy::ProcessLimits>(gear.limits->Process(), registry_);
+  return std::make_shared<const proxy::RouteConfig>(proxy::RouteConfig{proxy::RouteTable(std::move(routes)), config.forwarding,
+                                                                       std::move(log), base::Hash64(config.hash_seed),
+                                                                       std::move(process), gear.cache});
+}
+
+void Clusters::ConfigureEndpoints(std::string_view cluster) {
+  std::lock_guard lock(mutex_);
+  ConfigureEndpointsLocked(cluster);
+}
+
+// The limit is read here, under the mutex: of two changes the later one stays.
+void Clusters::ConfigureEndpointsLocked(std::string_view cluster) {
+  if (limits_ == nullptr) return;
+  for (const auto& [name, entry] : entries_) {
+    if (!cluster.empty() && cluster != name) continue;
+    const limits::ConcurrencyOptions options = limits_->EndpointConcurrency(name);
+    for (const upstream::ListedEndpoint& listed : entry.state->endpoints) listed.endpoint->concurrency()->Configure(options);
+  }
+}
+
+LimitSet::EndpointUse Clusters::UseOfEndpoints(std::string_view cluster) {
+  LimitSet::EndpointUse use;
+  std::lock_guard lock(mutex_);
+  auto it = entries_.find(cluster);
+  if (it == entries_.end()) return use;
+  for (const upstream::ListedEndpoint& listed : it->second.state->endpoints) {
+    use.waiting += listed.endpoint->concurrency()->waiting();
+    use.in_use += listed.endpoint->concurrency()->in_use();
+  }
+  return use;
 }
 
 std::shared_ptr<const proxy::Snapshot> Clusters::PublishLocked(std::shared_ptr<const proxy::RouteConfig> config) {
@@ -246,6 +294,7 @@ base::Result<admin::ChangeResult> Clusters::Change(const admin::EndpointChange& 
   {
     std::lock_guard lock(mutex_);
     entries_.find(change.cluster)->second.state = std::move(*state);
+    ConfigureEndpointsLocked(change.cluster);  // new ones were made with what is configured
     former = PublishLocked(current_->config);
   }
   std::vector<HeldCluster> all;

@@ -32,17 +32,25 @@
 #include "proxy/snapshot.h"
 #include "proxy/worker_context.h"
 #include "server/cluster_life.h"
+#include "server/limit_set.h"
 #include "server/state_file.h"
 #include "server/state_keeper.h"
 
 namespace sluice::server {
 
+// What calls meet on their way besides routes and clusters. Without: no limits but those of the clusters' options, no cache.
+struct CallGear {
+  const LimitTable* limits = nullptr;
+  std::shared_ptr<proxy::ResponseCache> cache;
+};
+
 class Clusters {
  public:
-  Clusters(metrics::Registry& registry, uint32_t workers, ClusterWaits waits = {});
+  // `limits`: whose EndpointConcurrency the endpoints get when a list has changed; null: their cluster's options stay.
+  Clusters(metrics::Registry& registry, uint32_t workers, ClusterWaits waits = {}, const LimitSet* limits = nullptr);
 
   // The first snapshot: the configuration, with what the state file keeps of earlier changes. Once, before workers run.
-  base::Status Init(const config::Config& config);
+  base::Status Init(const config::Config& config, const CallGear& gear = {});
   // The workers to tell of endpoints that leave: set before Apply and Change, and to none before they are destroyed.
   void SetWorkers(std::vector<proxy::WorkerContext*> workers) {
     std::lock_guard lock(mutex_);
@@ -51,7 +59,10 @@ class Clusters {
 
   // A reload. Lists changed by RPC stay, unless the configuration's list of that cluster has changed. On an error
   // (kBusy, access log, state file) nothing has changed.
-  base::Status Apply(const config::Config& config);
+  base::Status Apply(const config::Config& config, const CallGear& gear = {});
+  // Gives the endpoints of the cluster (empty: of all) their limit in force.
+  void ConfigureEndpoints(std::string_view cluster = {});
+  LimitSet::EndpointUse UseOfEndpoints(std::string_view cluster);
   // kBusy, kRemoved, and as admin::Backend::ChangeEndpoints.
   base::Result<admin::ChangeResult> Change(const admin::EndpointChange& change);
   // kBusy, kNotFound, kRemoved.
@@ -86,10 +97,13 @@ class Clusters {
   // Holds, in name order, each cluster that the configuration changes or does not have any more.
   base::Result<std::vector<HeldCluster>> HoldForReload(const config::Config& config, const Entries& before) const;
   // The entries of `config`: those of `before` where they are kept, else new states.
-  base::Result<Entries> BuildEntries(const config::Config& config, const SavedLists& saved, const Entries& before) const;
+  base::Result<Entries> BuildEntries(const config::Config& config, const CallGear& gear, const SavedLists& saved,
+                                     const Entries& before) const;
   // What a snapshot has besides its clusters; these will stand in it in the order of `entries`.
-  base::Result<std::shared_ptr<const proxy::RouteConfig>> BuildRouteConfig(const config::Config& config, const Entries& entries);
+  base::Result<std::shared_ptr<const proxy::RouteConfig>> BuildRouteConfig(const config::Config& config, const CallGear& gear,
+                                                                           const Entries& entries);
 
+  void ConfigureEndpointsLocked(std::string_view cluster);
   Entries entries();
   // Under mutex_: a snapshot of entries_. Returns the former one, to be dropped without the mutex.
   std::shared_ptr<const proxy::Snapshot> PublishLocked(std::shared_ptr<const proxy::RouteConfig> config);
@@ -101,6 +115,7 @@ class Clusters {
   metrics::Registry& registry_;
   const uint32_t worker_count_;
   const ClusterWaits waits_;
+  const LimitSet* const limits_;
   proxy::SnapshotData snapshots_;
   StateKeeper state_;
 

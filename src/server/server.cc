@@ -9,7 +9,6 @@
 #include "admin/admin_server.h"
 #include "admin/http_server.h"
 #include "base/log.h"
-#include "base/slice.h"
 #include "proxy/call.h"
 #include "proxy/listener.h"
 #include "runtime/runtime.h"
@@ -52,8 +51,12 @@ base::Status Server::Init() {
   registry_ = std::make_unique<metrics::Registry>(count);
   metrics_ = std::make_unique<proxy::ProxyMetrics>(*registry_);
   limits_.Apply(config_);
-  clusters_ = std::make_unique<Clusters>(*registry_, count);
-  if (auto status = clusters_->Init(config_); !status) return status;
+  clusters_ = std::make_unique<Clusters>(*registry_, count, ClusterWaits(), &limits_);
+  limits_.SetHooks({[this](const std::string& cluster) { return clusters_->UseOfEndpoints(cluster); },
+                    [this](const std::string& cluster) { clusters_->ConfigureEndpoints(cluster); }});
+  cache_ = CacheFor(config_);
+  const LimitTable limits = limits_.MakePlan(config_);
+  if (auto status = clusters_->Init(config_, {&limits, cache_}); !status) return status;
   std::vector<proxy::WorkerContext*> contexts;
   for (uint32_t i = 0; i < count; ++i) {
     workers_.push_back(std::make_unique<proxy::WorkerContext>(runtime_->worker(i), clusters_->snapshots(), *metrics_));
@@ -94,6 +97,12 @@ Server::~Server() {
   }
 }
 
+std::shared_ptr<proxy::ResponseCache> Server::CacheFor(const config::Config& config) {
+  if (cache_ != nullptr) return cache_;
+  const bool wanted = std::any_of(config.routes.begin(), config.routes.end(), [](const auto& r) { return r.cache.enabled(); });
+  return wanted ? std::make_shared<proxy::ResponseCache>(config.cache, *registry_) : nullptr;
+}
+
 base::Result<net::ListenSocket> Server::OpenSocket(const proxy::ListenerOptions& options) {
   return net::ListenSocket::Open(options.address, {static_cast<int>(options.backlog), options.unix_mode});
 }
@@ -105,37 +114,6 @@ void Server::AddListener(const proxy::ListenerOptions& options, net::ListenSocke
   listeners_.push_back(std::make_unique<proxy::Listener>(options, std::move(socket), std::move(order)));
   listeners_.back()->Start();
   SLUICE_LOG_INFO("listening on {}", listeners_.back()->address().ToString());
-}
-
-void Server::AddMetrics() {
-  reloads_ok_ = registry_->AddCounter("sluice_config_reloads_total", "Reloads of the configuration, by result.", {{"result", "ok"}});
-  reloads_failed_ = registry_->AddCounter("sluice_config_reloads_total", "Reloads of the configuration, by result.", {{"result", "failed"}});
-  registry_->AddCallback("sluice_buffered_bytes", "Memory in read and write buffers.", "gauge", [] {
-    return std::vector<metrics::Sample>{{{}, static_cast<double>(base::Block::LiveBytes())}};
-  });
-  registry_->AddCallback("sluice_cluster_version", "Version of the cluster's endpoint list.", "gauge", [this] {
-    std::vector<metrics::Sample> out;
-    for (const auto& [name, version] : clusters_->Versions()) out.push_back({{{"cluster", name}}, static_cast<double>(version)});
-    return out;
-  });
-  registry_->AddCallback("sluice_tasks", "Coroutines alive.", "gauge", [this] {
-    return std::vector<metrics::Sample>{{{}, static_cast<double>(runtime_->LiveTasks())}};
-  });
-  using Stats = runtime::Worker::Stats;
-  auto per_worker = [this](const char* name, const char* help, uint64_t Stats::* field) {
-    registry_->AddCallback(name, help, "counter", [this, field] {
-      std::vector<metrics::Sample> out;
-      for (size_t i = 0; i < runtime_->size(); ++i) {
-        out.push_back({{{"worker", std::to_string(i)}}, static_cast<double>(runtime_->worker(i).stats().*field)});
-      }
-      return out;
-    });
-  };
-  per_worker("sluice_worker_turns_total", "Turns of the worker's loop.", &Stats::turns);
-  per_worker("sluice_worker_tasks_total", "Tasks run.", &Stats::tasks_run);
-  per_worker("sluice_worker_steals_total", "Tasks taken from another worker's queue.", &Stats::steals);
-  per_worker("sluice_worker_parks_total", "Times the worker slept for want of work.", &Stats::parks);
-  per_worker("sluice_worker_blocked_total", "Times a task held the worker longer than blocking_threshold.", &Stats::blocked);
 }
 
 uint16_t Server::ListenerPort(size_t index) const {
@@ -296,8 +274,12 @@ admin::ReloadResult Server::Reload() {
     added.emplace_back(listener, std::move(*socket));
   }
   LimitTable limits = limits_.MakePlan(wanted);
-  if (auto status = clusters_->Apply(wanted); !status) return failed(status.error().detail);
+  std::shared_ptr<proxy::ResponseCache> cache = CacheFor(wanted);
+  if (auto status = clusters_->Apply(wanted, {&limits, cache}); !status) return failed(status.error().detail);
   limits_.Commit(std::move(limits));
+  clusters_->ConfigureEndpoints();
+  cache_ = std::move(cache);
+  if (cache_ != nullptr) cache_->Configure(wanted.cache);
   // Listeners stand in the order of the former configuration; go through them by the address that was asked for.
   std::vector<std::unique_ptr<proxy::Listener>> kept;
   for (size_t i = 0; i < listeners_.size(); ++i) {
@@ -357,9 +339,43 @@ std::vector<admin::LimitView> Server::ListLimits() { return limits_.List(); }
 
 base::Result<admin::LimitView> Server::ChangeLimit(const admin::LimitChange& change) { return limits_.Change(change); }
 
-admin::CacheView Server::DescribeCache() { return {}; }
+admin::CacheView Server::DescribeCache() {
+  std::lock_guard lock(reload_mutex_);
+  admin::CacheView view;
+  if (cache_ == nullptr) return view;
+  const proxy::CacheStats stats = cache_->stats();
+  view.enabled = std::any_of(config_.routes.begin(), config_.routes.end(), [](const auto& r) { return r.cache.enabled(); });
+  view.capacity_bytes = stats.capacity_bytes;
+  view.usage_bytes = stats.usage_bytes;
+  view.entries = stats.entries;
+  view.fetches = stats.fetches;
+  view.hits = stats.hits;
+  view.misses = stats.misses;
+  view.stale = stats.stale;
+  view.coalesced = stats.coalesced;
+  view.evicted = stats.evicted;
+  view.expired = stats.expired;
+  view.purged = stats.purged;
+  for (size_t i = 0; i < proxy::kNotCachedReasons; ++i) {
+    view.not_cached.emplace_back(ToString(static_cast<proxy::NotCached>(i)), stats.not_cached[i]);
+  }
+  return view;
+}
 
-base::Result<uint64_t> Server::PurgeCache(const admin::CachePurgeRequest&) { return uint64_t{0}; }
+base::Result<uint64_t> Server::PurgeCache(const admin::CachePurgeRequest& request) {
+  if (!request.method.empty() && request.service.empty()) {
+    return MakeError(ErrorKind::kInvalidArgument, "a method needs its service");
+  }
+  if (request.key && request.method.empty()) {
+    return MakeError(ErrorKind::kInvalidArgument, "a key needs a service and a method");
+  }
+  std::shared_ptr<proxy::ResponseCache> cache;
+  {
+    std::lock_guard lock(reload_mutex_);
+    cache = cache_;
+  }
+  return cache == nullptr ? uint64_t{0} : uint64_t{cache->Purge({request.service, request.method, request.key})};
+}
 
 base::Status Server::SetLogLevel(std::string_view level) {
   auto parsed = ParseLogLevel(level);

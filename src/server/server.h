@@ -87,6 +87,8 @@ class Server final : private admin::Backend {
   std::string RenderMetrics() override;
   bool Ready() override;
 
+  // The cache for this configuration; null if no route caches and none did before.
+  std::shared_ptr<proxy::ResponseCache> CacheFor(const config::Config& config);
   base::Result<net::ListenSocket> OpenSocket(const proxy::ListenerOptions& options);
   void AddListener(const proxy::ListenerOptions& options, net::ListenSocket socket);
   void AddMetrics();
@@ -102,6 +104,7 @@ class Server final : private admin::Backend {
   std::unique_ptr<metrics::Registry> registry_;
   LimitSet limits_;
   std::unique_ptr<Clusters> clusters_;
+  std::shared_ptr<proxy::ResponseCache> cache_;  // made when a route first caches; under reload_mutex_
   std::unique_ptr<proxy::ProxyMetrics> metrics_;
   std::vector<std::unique_ptr<proxy::WorkerContext>> workers_;
   metrics::Counter* reloads_ok_ = nullptr;

@@ -1,0 +1,48 @@
+// The server's metrics that are computed when they are asked for.
+#include "base/slice.h"
+#include "runtime/runtime.h"
+#include "server/server.h"
+
+namespace sluice::server {
+
+void Server::AddMetrics() {
+  reloads_ok_ = registry_->AddCounter("sluice_config_reloads_total", "Reloads of the configuration, by result.", {{"result", "ok"}});
+  reloads_failed_ = registry_->AddCounter("sluice_config_reloads_total", "Reloads of the configuration, by result.", {{"result", "failed"}});
+  registry_->AddCallback("sluice_buffered_bytes", "Memory in read and write buffers.", "gauge", [] {
+    return std::vector<metrics::Sample>{{{}, static_cast<double>(base::Block::LiveBytes())}};
+  });
+  registry_->AddCallback("sluice_cluster_version", "Version of the cluster's endpoint list.", "gauge", [this] {
+    std::vector<metrics::Sample> out;
+    for (const auto& [name, version] : clusters_->Versions()) out.push_back({{{"cluster", name}}, static_cast<double>(version)});
+    return out;
+  });
+  registry_->AddCallback("sluice_tasks", "Coroutines alive.", "gauge", [this] {
+    return std::vector<metrics::Sample>{{{}, static_cast<double>(runtime_->LiveTasks())}};
+  });
+  using Stats = runtime::Worker::Stats;
+  auto per_worker = [this](const char* name, const char* help, uint64_t Stats::* field) {
+    registry_->AddCallback(name, help, "counter", [this, field] {
+      std::vector<metrics::Sample> out;
+      for (size_t i = 0; i < runtime_->size(); ++i) {
+        out.push_back({{{"worker", std::to_string(i)}}, static_cast<double>(runtime_->worker(i).stats().*field)});
+      }
+      return out;
+    });
+  };
+  per_worker("sluice_worker_turns_total", "Turns of the worker's loop.", &Stats::turns);
+  per_worker("sluice_worker_tasks_total", "Tasks run.", &Stats::tasks_run);
+  per_worker("sluice_worker_steals_total", "Tasks taken from another worker's queue.", &Stats::steals);
+  per_worker("sluice_worker_parks_total", "Times the worker slept for want of work.", &Stats::parks);
+  per_worker("sluice_worker_blocked_total", "Times a task held the worker longer than blocking_threshold.", &Stats::blocked);
+  auto per_limit = [this](const char* name, const char* help, uint64_t admin::LimitView::* field) {
+    registry_->AddCallback(name, help, "gauge", [this, field] {
+      std::vector<metrics::Sample> out;
+      for (const admin::LimitView& limit : limits_.List()) out.push_back({{{"limit", limit.name}}, static_cast<double>(limit.*field)});
+      return out;
+    });
+  };
+  per_limit("sluice_limit_waiting", "Calls that wait for the limit.", &admin::LimitView::waiting);
+  per_limit("sluice_limit_in_use", "Calls that hold a permit, or a token that comes back.", &admin::LimitView::in_use);
+}
+
+}  // namespace sluice::server
