@@ -91,8 +91,7 @@ TEST(Fetch, TheLastOneOutCancelsItAndNobodyJoinsIt) {
   Caller follower, late;
   f.Join(key, leader.get(), &fetch, [&] {
     ++abandoned;
-    f.cache.stats();  // runs outside of the locks: may call the cache
-    f.cache.Purge({});
+    f.cache.Purge({.service = "pkg.Other"});  // runs outside of the locks: may call the cache
   });
   f.Join(key, &follower, &none);
   follower.participant.Leave();

@@ -279,11 +279,13 @@ TEST(ResponseCache, TheDoorkeeperLetsARefreshIn) {
   EXPECT_GT(strangers, 100u);
   const CacheKey key = f.Key("199");
   ASSERT_EQ(f.KindOf(key), Kind::kFresh);
-  for (int i = 0; i < 300; ++i) f.Store(f.Key("other" + std::to_string(i)), {.message = std::string(20'000, 'x')});
+  // So many strangers that the doorkeeper has forgotten the key.
+  for (int i = 0; i < 3000; ++i) f.Store(f.Key("other" + std::to_string(i)), {.message = std::string(20'000, 'x')});
   f.clock.Advance(seconds(11));
   ASSERT_EQ(f.KindOf(key), Kind::kStale);
-  f.Store(key, {.message = "new"});
-  EXPECT_EQ(f.Text(key), "new");
+  // Larger, so that the room of the erased one is not enough.
+  f.Store(key, {.message = std::string(40'000, 'n')});
+  EXPECT_EQ(f.Text(key), std::string(40'000, 'n'));
 }
 
 TEST(ResponseCache, APurgeErasesWhatItCoversAndCountsIt) {
