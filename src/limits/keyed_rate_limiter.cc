@@ -84,6 +84,18 @@ KeyedRateLimiter::Place* KeyedRateLimiter::FindPlace(Set& set, uint32_t ways, ba
   return oldest;
 }
 
+namespace {
+
+// A debt is in tokens; `full_at` says it at the rate `before`. When it will have been paid at the rate `after`.
+base::TimePoint AtRate(base::TimePoint full_at, base::TimePoint now, double before, double after) {
+  if (full_at <= now) return full_at;
+  const std::chrono::duration<double> seconds = (full_at - now) * (before / after);
+  const std::chrono::duration<double> most = std::chrono::hours(24 * 365);
+  return now + std::chrono::duration_cast<base::Nanos>(std::min(seconds, most));
+}
+
+}  // namespace
+
 void KeyedRateLimiter::Configure(const RateOptions& each, base::TimePoint now) {
   std::lock_guard turn(configuring_);
   const RateOptions before = options();
@@ -98,16 +110,12 @@ void KeyedRateLimiter::Configure(const RateOptions& each, base::TimePoint now) {
     std::vector<std::shared_ptr<RateLimiter>> old;  // told outside of the set's lock: they wake tasks
     {
       std::lock_guard lock(set.mutex);
-      // The debt is in tokens, full_at was reckoned at the old rate.
-      if (set.full_at > now && each.enabled() && before.enabled()) {
-        const std::chrono::duration<double> seconds = (set.full_at - now) * (before.rate / each.rate);
-        const std::chrono::duration<double> most = std::chrono::hours(24 * 365);
-        set.full_at = now + std::chrono::duration_cast<base::Nanos>(std::min(seconds, most));
-      }
+      if (each.enabled() && before.enabled()) set.full_at = AtRate(set.full_at, now, before.rate, each.rate);
       for (Place& place : set.places) {
         old.push_back(place.limiter);
         if (each.enabled() && !place.limiter->CanBecome(each)) {
-          place.limiter = std::make_shared<RateLimiter>(each, now, place.limiter->FullAt(now));
+          const base::TimePoint full_at = AtRate(place.limiter->FullAt(now), now, before.rate, each.rate);
+          place.limiter = std::make_shared<RateLimiter>(each, now, full_at);
         }
       }
       if (!each.enabled()) {

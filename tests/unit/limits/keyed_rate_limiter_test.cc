@@ -166,6 +166,18 @@ TEST(KeyedRateLimiter, ADebtInTokensSurvivesAChangeOfRate) {
   EXPECT_EQ(Calls(table, Key(100), At(5001)), 5);
 }
 
+TEST(KeyedRateLimiter, ADebtInTokensSurvivesAChangeOfRateAndKind) {
+  KeyedRateLimiter slower(Each(1000, 10), 64);
+  EXPECT_EQ(Calls(slower, Key(1), kStart), 10);
+  slower.Configure(Each(1, 10, true), kStart);  // ten calls in debt: 10 ms before, 10 s now
+  EXPECT_EQ(Calls(slower, Key(1), At(1)), 0);
+  EXPECT_EQ(Calls(slower, Key(1), At(3001)), 3);
+  KeyedRateLimiter faster(Each(1, 10), 64);
+  EXPECT_EQ(Calls(faster, Key(1), kStart, 4), 4);
+  faster.Configure(Each(1000, 10, true), kStart);
+  EXPECT_EQ(Calls(faster, Key(1), kStart), 6);
+}
+
 TEST(KeyedRateLimiter, TheMemoryOfAKeyIsAsStated) {
   EXPECT_LE(KeyedRateLimiter::kBytesPerKey, 256u);
 #ifndef SLUICE_SANITIZED
