@@ -250,13 +250,17 @@ void Clusters::Drain(std::vector<HeldCluster> held, const std::vector<Left>& all
 }
 
 void Clusters::DrainStep(Endpoints endpoints) {
-  std::lock_guard lock(mutex_);  // the workers are not destroyed meanwhile
-  for (const auto& endpoint : endpoints) {
-    endpoint->MarkRemoved();
-    for (proxy::WorkerContext* worker : workers_) {
-      worker->worker().Post([worker, endpoint] { worker->pools.Drain(*endpoint); });
+  {
+    std::lock_guard lock(mutex_);  // the workers are not destroyed meanwhile
+    for (const auto& endpoint : endpoints) {
+      endpoint->MarkRemoved();
+      for (proxy::WorkerContext* worker : workers_) {
+        worker->worker().Post([worker, endpoint] { worker->pools.Drain(*endpoint); });
+      }
     }
   }
+  // After the mark: calls that wait for it wake, see it and pick another. Else they would stay until its own calls end.
+  for (const auto& endpoint : endpoints) endpoint->concurrency()->Close();
 }
 
 base::Result<admin::ChangeResult> Clusters::Change(const admin::EndpointChange& change) {

@@ -6,6 +6,7 @@
 
 #include "integration/support/temp_dir.h"
 #include "support/manual_worker.h"
+#include "sync/event.h"
 
 namespace sluice::server {
 namespace {
@@ -297,6 +298,32 @@ TEST_F(ClustersTest, EndpointsThatLeaveAreMarkedAndDrainedOnTheirWorkers) {
   time.Run();
   EXPECT_EQ(a->pool(0), nullptr);
   EXPECT_EQ(Endpoints(), (Strings{"b 1 active"}));
+}
+
+// A call in, another that waits for the same endpoint, which hangs: the other need not wait for the first.
+TEST_F(ClustersTest, WhoWaitsForAnEndpointIsWokenWhenItLeaves) {
+  config.clusters[0].endpoint_concurrency.max = 1;
+  Init();
+  runtime::Worker::ScopedCurrentForTest current(time.worker);
+  const std::shared_ptr<upstream::Endpoint> a = Endpoint(0);
+  limits::ConcurrencyLimiter::Ticket first, second;
+  EXPECT_EQ(first.Ask(a->concurrency(), 1).kind, limits::Answer::Kind::kGo);
+  bool removed = false, woken = false;
+  const auto wait = [&]() -> runtime::Task<> {
+    if (second.Ask(a->concurrency(), 2).kind != limits::Answer::Kind::kWait) co_return;
+    sync::Event never;
+    co_await never.Wait();  // until the ticket's wake-up
+    woken = second.Poll().kind == limits::Answer::Kind::kGo && !second.holding();
+    removed = a->removed();
+  };
+  time.runtime.SpawnOn(time.worker, wait());
+  time.Run();
+  EXPECT_EQ(clusters->UseOfEndpoints("c").waiting, 1u);
+  ASSERT_TRUE(clusters->Change(Change(Kind::kRemove, {{"a", "", 1}})).ok());
+  time.Run();
+  EXPECT_TRUE(woken);
+  EXPECT_TRUE(removed);
+  second.Drop();  // where it was not woken
 }
 
 TEST_F(ClustersTest, AClusterThatLeavesTheConfigurationTakesItsEndpointsAlong) {
