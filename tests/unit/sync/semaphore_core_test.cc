@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -275,6 +277,45 @@ TEST_F(SemaphoreCoreTest, DestroyingItFailsWhoWaits) {
   EXPECT_EQ(waiters_[0].reason(), base::ErrorKind::kDraining);
   EXPECT_EQ(Woken(), (Order{0}));
   holder.reset();  // frees the state; the leak check of the sanitized build sees if not
+}
+
+// A mutex that knows whether the state it is in is still there.
+struct CountedMutex : std::mutex {
+  static inline int alive = 0;
+  CountedMutex() { ++alive; }
+  ~CountedMutex() { --alive; }
+  void lock() {
+    EXPECT_EQ(alive, 1);
+    std::mutex::lock();
+  }
+};
+struct CallingTraits : SemaphoreTraits {
+  using Mutex = CountedMutex;
+  struct Wakeup {
+    std::function<void()>* call = nullptr;
+    void Wake() const {
+      if (call != nullptr) (*call)();
+    }
+  };
+};
+
+// More are granted than one batch tells. While the first are being told they end, and the semaphore goes.
+TEST_F(SemaphoreCoreTest, WhoIsBetweenTwoBatchesKeepsTheState) {
+  using Calling = BasicSemaphore<CallingTraits>;
+  constexpr int kBatch = static_cast<int>(Calling::Core::kWakeBatch), kMany = kBatch + 4;
+  auto semaphore = std::make_unique<Calling>(kMany);
+  auto all = semaphore->TryAcquire(kMany);
+  std::function<void()> on_wake = [&] {
+    if (semaphore == nullptr) return;
+    std::vector<Calling::Permit> granted;
+    for (int i = 0; i < kBatch; ++i) granted.push_back(semaphore->Adopt(1));
+    semaphore.reset();  // fails those who still wait
+  };
+  Calling::Waiter waiters[kMany];
+  for (auto& waiter : waiters) ASSERT_EQ(semaphore->Enqueue(waiter, 1, {&on_wake}), Outcome::kWaiting);
+  all.reset();
+  for (int i = 0; i < kMany; ++i) EXPECT_EQ(waiters[i].outcome(), i < kBatch ? Outcome::kGranted : Outcome::kBroken);
+  EXPECT_EQ(CountedMutex::alive, 0);
 }
 
 using SemaphoreCoreDeathTest = SemaphoreCoreTest;
