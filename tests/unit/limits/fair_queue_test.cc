@@ -118,6 +118,23 @@ TEST_F(FairQueueTest, ManyShortLivedFlowsDoNotStarveALongOne) {
   while (FairQueue::Node* front = queue_.Front()) queue_.Pop(*front);
 }
 
+// What could not be remembered counts for one round: then newcomers join the present round again.
+TEST_F(FairQueueTest, WhatIsForgottenCountsUntilTheRoundEnds) {
+  AdmitAll({"a1", "a2", "a3"});
+  std::list<FairQueue::Node> others;
+  for (size_t i = 0; i <= FairQueue::kIdleMax; ++i) {
+    others.emplace_back().set_flow(1000 + i);
+    ASSERT_TRUE(queue_.Admit(others.back(), kNoBound).admitted);
+  }
+  EXPECT_EQ(Serve(), "a1");
+  while (queue_.Front()->flow() >= 1000) queue_.Pop(*queue_.Front());  // one more than is remembered
+  AdmitAll({"b1"});
+  EXPECT_EQ(Serve(), "a2");  // a new round, which b waited for
+  EXPECT_EQ(queue_.flows(), 2u);
+  AdmitAll({"c1", "c2"});
+  EXPECT_EQ(Serve(4), "b1 c1 a3 c2");
+}
+
 TEST_F(FairQueueTest, AFullQueueRefusesTheLongestFlowAndMakesRoomForOthers) {
   AdmitAll({"a1", "a2", "a3", "b1"});
   EXPECT_FALSE(Admit("a4", 4).admitted);
