@@ -156,6 +156,26 @@ TEST(ClockCacheEffort, CountersPastTheirUpperHalf) {
   EXPECT_EQ(f.cache.entries(), 0u);
 }
 
+// Also where every reader asks for the end of the entry, and a last one never comes.
+TEST(ClockCacheEffort, CountersOfReadersThatWouldErase) {
+  Fixture f(SmallOptions(64));
+  CountingCache::Handle held;
+  f.Put(KeyOf(1), Priority::kLow, &held);
+  auto& meta = CountingCache::MetaForTest(held);
+  constexpr uint64_t kReleases = (1ull << 30) - 10;  // two more rounds than that, and lowered but once
+  meta.store(Meta::Unreferenced(0, true).word() | (kReleases + 1) | (kReleases << Meta::kCounterBits),
+             std::memory_order_relaxed);
+  for (int i = 0; i < 12; ++i) {
+    CountingCache::Handle handle = f.cache.Lookup(KeyOf(1), kNow);
+    ASSERT_TRUE(handle);
+    f.cache.Release(handle, true, /*erase_if_last=*/true);
+    ASSERT_EQ(Meta(meta.load(std::memory_order_relaxed)).references(), 1u);
+  }
+  EXPECT_EQ(g_counts[SlowPath::kCountersLowered], 1u);
+  f.cache.Release(held, true, true);
+  EXPECT_EQ(f.cache.entries(), 0u);
+}
+
 // The capacity, by pinned share of it: none to more than all. Strict never passes it; non-strict looks for room no
 // longer than the effort cap says.
 TEST(ClockCacheEffort, PinnedEntriesCostTheEffortCapAtMost) {

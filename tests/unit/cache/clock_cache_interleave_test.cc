@@ -264,5 +264,26 @@ TEST(ClockCacheInterleave, EraseIfBesideAnErasureAndAReader) {
             100u);
 }
 
+// A purge that keeps everything meets a slot that becomes another entry's: what it took of none it gives back to none.
+TEST(ClockCacheInterleave, EraseIfBesideASlotThatChangesItsEntry) {
+  EXPECT_GT(ExploreAll(3,
+                       [](auto& run, auto state) {
+                         state->Put(kKey, 0);
+                         run.Thread([=] { state->cache.EraseIf([](const Key128&, void*) { return false; }); });
+                         run.Thread([=] {
+                           state->cache.Erase(kKey);
+                           EXPECT_EQ(state->Put(kOther, 1), Inserted::kInserted);
+                         });
+                         run.AtEnd([=] {
+                           StepCache::Handle handle = state->cache.Lookup(kOther, kNow);
+                           ASSERT_TRUE(handle);
+                           const Meta meta(StepCache::MetaForTest(handle).load());
+                           EXPECT_EQ(meta.references(), 1u);
+                           state->cache.Release(handle);
+                         });
+                       }),
+            20u);
+}
+
 }  // namespace
 }  // namespace sluice::cache
