@@ -116,7 +116,7 @@ class BasicRateLimiter {
   [[nodiscard]] Wakeup Leave(Ticket& ticket);
   [[nodiscard]] Wakeup FirstWakeup();
   void WakeFirst();
-  // Empties the queue, in batches; nobody queues meanwhile, because on_ is false.
+  // Empties the queue, in batches, as long as on_ is false: nobody queues meanwhile.
   void LetAllGo();
   void ReleaseOne();
 

@@ -77,6 +77,7 @@ void BasicRateLimiter<Traits>::LetAllGo() {
     size_t taken = 0;
     {
       Lock lock(mutex_);
+      if (on_.load(std::memory_order_relaxed)) return;  // there is a limit again: who waits now waits for that one
       while (taken < kWakeBatch) {
         Ticket* ticket = queue_.PopFront();  // from here on its owner takes it as let go, see Poll
         if (ticket == nullptr) break;

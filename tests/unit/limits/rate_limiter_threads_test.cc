@@ -163,6 +163,20 @@ TEST(RateLimiterInterleave, ATakenAwayLimitForgetsNobody) {
   }
 }
 
+// Off and on again by two who do not know of each other: who asks under the new limit is not let go for the old one's end.
+TEST(RateLimiterInterleave, ALimitThatIsBackHoldsWhoAsksThen) {
+  const auto result = interleave::Explore([](interleave::Run& run) {
+    auto s = std::make_shared<State>(4, false);
+    run.Thread([=] { s->limiter->Configure({0, 4, false, 10}, kStart); });
+    run.Thread([=] {
+      s->limiter->Configure({1000, 4, false, 10}, kStart);
+      s->a.Ask(kStart);
+    });
+    run.AtEnd([=] { EXPECT_EQ(s->limiter->waiting(), s->limiter->enabled() ? 1u : 0u); });
+  });
+  EXPECT_GT(result.schedules, 20u);
+}
+
 // Who waits for a time reckoned at an old rate hears of the new one.
 TEST(RateLimiterInterleave, ANewRateReachesWhoHasJustQueued) {
   const auto result = interleave::Explore([](interleave::Run& run) {
