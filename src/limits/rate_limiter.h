@@ -65,6 +65,10 @@ class BasicRateLimiter {
   // The limit is taken away: all who wait go at once, later Asks too, and hold nothing. For ever.
   void Close();
 
+  // A call that was let go will not start after all: its token comes back, for the next. For uncapped grants, which no
+  // ticket holds; at most once a grant. What has no room in the bucket is lost.
+  void Refund();
+
   // There is a limit.
   bool enabled() const { return on_.load(std::memory_order_relaxed); }
   // Calls that wait now.
@@ -147,6 +151,8 @@ class BasicRateLimiter<Traits>::Ticket : public base::ListNode<RateLimiterTraits
   Answer Poll(base::TimePoint now);
   // Leaves the queue (the next is woken if this was first), or, capped, gives the token back. Idempotent.
   void Drop();
+  // Drop for a call that did not start: capped, the credit for its token comes back too.
+  void DropUnused();
 
   bool waiting() const { return state_ == State::kWaiting; }
   // Capped: has a token that Drop gives back. Uncapped grants hold nothing.

@@ -181,6 +181,24 @@ void BasicRateLimiter<Traits>::ReleaseOne() {
 }
 
 template <typename Traits>
+void BasicRateLimiter<Traits>::Refund() {
+  if (!on_.load(std::memory_order_relaxed)) return;
+  WithBucket([](auto& bucket) { SLUICE_CHECK(bucket.Refund(concurrent::kTokensPerCall)); });
+  // seq_cst: after the refund. Pairs with the store of waiting_ by one who queues and then looks at the bucket.
+  if (waiting_.load(std::memory_order_seq_cst) != 0) WakeFirst();
+}
+
+template <typename Traits>
+void BasicRateLimiter<Traits>::Ticket::DropUnused() {
+  if (state_ != State::kHolding) return Drop();
+  state_ = State::kIdle;
+  // Also where the limit was switched off meanwhile: what is out must come back.
+  SLUICE_CHECK(std::get_if<Capped>(&limiter_->bucket_)->Refund(concurrent::kTokensPerCall));
+  if (limiter_->waiting_.load(std::memory_order_seq_cst) != 0) limiter_->WakeFirst();
+  limiter_.reset();
+}
+
+template <typename Traits>
 Answer BasicRateLimiter<Traits>::Ticket::Ask(const std::shared_ptr<BasicRateLimiter>& limiter, base::TimePoint now,
                                              base::TimePoint deadline) {
   SLUICE_DCHECK(state_ == State::kIdle);

@@ -31,9 +31,9 @@ Answer Admission::Ask(base::TimePoint now, base::TimePoint deadline) {
     case kClientRate: {
       if (route == nullptr || !route->client_rate->enabled()) return Answer::Go();
       bound_ = &route->client_rate_bound;
-      auto limiter = route->client_rate->Get(request_.client_key, now);
-      if (limiter == nullptr) return Answer::Refused(limits::Refusal::kTableFull, std::chrono::milliseconds(1000));
-      return rates_[1].Ask(limiter, now, deadline);
+      client_rate_ = route->client_rate->Get(request_.client_key, now);
+      if (client_rate_ == nullptr) return Answer::Refused(limits::Refusal::kTableFull, std::chrono::milliseconds(1000));
+      return rates_[1].Ask(client_rate_, now, deadline);
     }
     case kClusterRate:
       bound_ = &cluster.rate_bound;
@@ -76,8 +76,36 @@ Answer Admission::Advance(base::TimePoint now, base::TimePoint deadline) {
   for (; stage_ < kEndpoint; ++stage_) {
     Answer answer = Settle(waiting_ ? Poll(now) : Ask(now, deadline), now);
     if (answer.kind != Answer::Kind::kGo) return answer;
+    if (is_rate()) NoteGrant();
   }
   return Answer::Go();
+}
+
+void Admission::NoteGrant() {
+  const size_t i = stage_ - kRouteRate;
+  const RouteLimits* route = request_.route->limits.get();
+  limits::RateLimiter* limiters[] = {route == nullptr ? nullptr : route->rate.get(), client_rate_.get(),
+                                     request_.cluster->limits->rate.get()};
+  if (limiters[i] != nullptr && limiters[i]->enabled() && !rates_[i].holding()) granted_[i] = limiters[i];
+}
+
+void Admission::RefundRates() {
+  for (auto& ticket : rates_) ticket.DropUnused();
+  for (auto& limiter : granted_) {
+    if (limiter != nullptr) std::exchange(limiter, nullptr)->Refund();
+  }
+}
+
+void Admission::Keep(std::shared_ptr<const RouteConfig> config, std::shared_ptr<const Snapshot> snapshot) {
+  if (kept_config_ == nullptr) kept_config_ = std::move(config);
+  if (kept_snapshot_ == nullptr) kept_snapshot_ = std::move(snapshot);
+}
+
+void Admission::Forget() {
+  granted_ = {};
+  client_rate_.reset();
+  kept_config_.reset();
+  kept_snapshot_.reset();
 }
 
 bool Admission::TryEndpoint(upstream::Endpoint& endpoint, const upstream::ClusterState& cluster) {

@@ -25,7 +25,7 @@ namespace sluice::proxy {
 
 class Admission {
  public:
-  // Who asks, and for what. The pointers must stay until Advance has said kGo or kRefused.
+  // Who asks, and for what. The pointers must live as long as the Admission; see Keep.
   struct Request {
     const RouteConfig* config;
     const Route* route;
@@ -59,6 +59,12 @@ class Admission {
   bool waiting() const { return waiting_; }
   // The call has ended otherwise while it waited: by its deadline, or because the client has gone.
   void GiveUp(bool deadline_passed, base::TimePoint now);
+  // The call ended before it was sent anywhere: what the rates let go is for the next call.
+  void RefundRates();
+  // The pointers of the Request stay alive, though the call goes on with newer ones.
+  void Keep(std::shared_ptr<const RouteConfig> config, std::shared_ptr<const Snapshot> snapshot);
+  // The call has been sent: nothing is refunded any more, and what was kept may go.
+  void Forget();
   // What it waited for so far, in order; the wait that goes on is not in it.
   const absl::InlinedVector<Wait, 1>& waits() const { return waits_; }
 
@@ -69,6 +75,7 @@ class Admission {
   limits::Answer Poll(base::TimePoint now);
   limits::Answer Settle(limits::Answer answer, base::TimePoint now);
   void EndWait(base::TimePoint now);
+  void NoteGrant();
 
   Request request_;
   uint8_t stage_ = kProcess;
@@ -77,6 +84,10 @@ class Admission {
   const limits::BoundMetrics* bound_ = nullptr;
   limits::ConcurrencyLimiter::Ticket process_, cluster_, endpoint_;
   std::array<limits::RateLimiter::Ticket, 3> rates_;
+  std::array<limits::RateLimiter*, 3> granted_{};  // uncapped ones that have let it go
+  std::shared_ptr<limits::RateLimiter> client_rate_;
+  std::shared_ptr<const RouteConfig> kept_config_;
+  std::shared_ptr<const Snapshot> kept_snapshot_;
   absl::InlinedVector<Wait, 1> waits_;
 };
 
