@@ -74,7 +74,7 @@ void Call::FromDownstream::OnHeaders(http2::HeaderList fields, bool) {
 
 void Call::FromDownstream::OnData(base::Slice bytes, bool end_stream) {
   call.request_ended_ = end_stream;
-  call.body_.Append(std::move(bytes));
+  call.body_.Append(std::move(bytes), /*held=*/call.upstream_ == nullptr);
   call.SendBody();
   if (call.upstream_ == nullptr) call.event_.Set();  // the call may wait for its message
 }

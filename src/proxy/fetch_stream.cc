@@ -65,7 +65,7 @@ void FetchStream::SendData(base::Slice bytes, bool end_stream) {
     return;
   }
   bytes_ += size;
-  if (size > 0) parts_.push_back(std::move(bytes));
+  if (size > 0) parts_.push_back(std::move(bytes).Unpinned());
   if (bytes_ > cache_.response_bytes_max()) Overflow();
   if (size > 0) call_.OnSent(size);
 }
