@@ -86,12 +86,18 @@ void Call::ReadTimeout() {
 
 void Call::Route() {
   if (end_) return;
-  if (attempts_ > 0) ReadSnapshot();
-  MatchRoute();
+  if (attempts_ > 0) {
+    Reroute();
+  } else {
+    MatchRoute();
+  }
   if (end_ || attempts_ > 0) return;
   const RouteOptions& options = route_->options;
   body_.SetKeepMax(options.retry.attempts_max > 1 ? options.retry.buffer_bytes_max : 0);
-  if (options.timeout.count() > 0) deadline_ = std::min(deadline_, base::DeadlineAfter(started_, options.timeout));
+  // Not a fetch's: it is for calls that come later too, and ends by fetch_timeout.
+  if (options.timeout.count() > 0 && fetch_stream_ == nullptr) {
+    deadline_ = std::min(deadline_, base::DeadlineAfter(started_, options.timeout));
+  }
   if (context_.worker().now() >= deadline_) return Fail(ErrorKind::kDeadlineExceeded, "the deadline had passed on arrival");
   ArmTimer(base::kNever);
 }
@@ -103,6 +109,17 @@ void Call::MatchRoute() {
     return Fail(ErrorKind::kNoRoute, "no route for " + std::string(path != nullptr ? path->value() : "a request without path"));
   }
   cluster_ = snapshot_->clusters[route_->cluster].get();
+  if (fetch_stream_ != nullptr && fetch_stream_->cluster() != route_->options.cluster) {
+    // Its response would be found by the key of a cluster that it is not from: the calls go by themselves.
+    ReleaseDownstream();
+    Fail(ErrorKind::kCancelled, "the route leads to another cluster than when the fetch began");
+  }
+}
+
+// After a wait: by the configuration and the endpoint list of now.
+void Call::Reroute() {
+  ReadSnapshot();
+  MatchRoute();
 }
 
 // One timer for the deadline and for the next look at a limit.

@@ -95,12 +95,14 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
 
   bool over() const { return end_.has_value() || served_; }
   void MatchRoute();
+  void Reroute();
   uint64_t HashKey() const;
   uint64_t ClientKey() const;
   uint32_t PickAtLevel(int level);
   void Refuse(const limits::Answer& answer);
   void ArmTimer(base::TimePoint check_at);
 
+  std::optional<CachePlan> PlanCache();
   void StartFetch(const CacheKey& key, bool refresh);
   void Serve(const CachedResponse& response, CacheOutcome outcome);
   void LeaveFetch();
@@ -172,6 +174,7 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   // The response cache. Set where the method is cacheable.
   std::optional<CachePlan> plan_;
   bool message_asked_ = false;  // WaitsForMessage has decided what it needs
+  bool message_waited_ = false;
   bool by_field_ = false;       // the ring's key is in the message
   Fetch::Participant participant_;
   FetchStream* relay_ = nullptr;  // the fetch that this call leads, while it is there

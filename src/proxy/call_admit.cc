@@ -32,8 +32,7 @@ bool Call::WaitsForAdmission() {
   admitted_ = answer.kind == AnswerKind::kGo;
   if (admitted_ && !admission_->waits().empty()) {
     // The list and the routes may have changed while it waited.
-    ReadSnapshot();
-    MatchRoute();
+    Reroute();
   }
   return answer.kind == AnswerKind::kWait;
 }
@@ -128,8 +127,7 @@ bool Call::WaitsForEndpoint() {
     } else if ((*endpoint_)->removed()) {
       // It left the list while the call waited.
       admission_->DropEndpoint();
-      ReadSnapshot();
-      MatchRoute();
+      Reroute();
       Pick();
     }
   }

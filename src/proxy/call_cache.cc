@@ -17,19 +17,25 @@ size_t MessageBytes(GrpcBytes parts) { return FieldBytesWanted(parts, SIZE_MAX -
 
 }  // namespace
 
+// What the cache may do for the call, by the route of now.
+std::optional<CachePlan> Call::PlanCache() {
+  const CacheRule& rule = route_->options.cache;
+  if (!rule.enabled() || config_->cache == nullptr || !is_grpc_ || fetch_stream_ != nullptr) return std::nullopt;
+  const http2::Field* path = request_.Find(Token::kPath);
+  const http2::Field* verb = request_.Find(Token::kMethod);
+  // Every gRPC call is a POST. Another method is not in the key, so what it is answered is not for others.
+  if (path == nullptr || verb == nullptr || verb->value() != "POST") return std::nullopt;
+  const CachedMethod* method = ResponseCache::Find(rule, path->value());
+  return method == nullptr ? std::nullopt : config_->cache->Plan(rule, *method, request_, context_.index());
+}
+
 // The key of the cache, or of the ring, lies in the message: it is waited for before any limit is asked, so that a slow
 // client holds no permit. Bytes that came are credited to the client at once; they are bounded by what is waited for.
 bool Call::WaitsForMessage() {
   if (over()) return false;
   if (!message_asked_) {
     message_asked_ = true;
-    const http2::Field* path = request_.Find(Token::kPath);
-    const CacheRule& rule = route_->options.cache;
-    if (rule.enabled() && config_->cache != nullptr && is_grpc_ && fetch_stream_ == nullptr && path != nullptr) {
-      if (const CachedMethod* method = ResponseCache::Find(rule, path->value())) {
-        plan_ = config_->cache->Plan(rule, *method, request_, context_.index());
-      }
-    }
+    plan_ = PlanCache();
     by_field_ = route_->options.hash_by.kind == HashBy::Kind::kField;
   }
   if (request_ended_) return false;
@@ -49,11 +55,18 @@ bool Call::WaitsForMessage() {
     downstream_->Consume(have - credited_);
     credited_ = have;
   }
+  message_waited_ = true;
   return true;
 }
 
 void Call::AskCache() {
-  if (over() || !plan_) return;
+  if (over()) return;
+  if (message_waited_) {
+    Reroute();
+    if (over()) return;
+    if (plan_) plan_ = PlanCache();  // it lay in the configuration of then
+  }
+  if (!plan_) return;
   ResponseCache& cache = *config_->cache;
   const uint32_t w = context_.index();
   const base::TimePoint now = context_.worker().now();
@@ -89,8 +102,12 @@ void Call::StartFetch(const CacheKey& key, bool refresh) {
   std::unique_ptr<Call> call(new Call(context_, nullptr, std::move(client), std::move(request), /*end_stream=*/true));
   FetchLeader* leader = refresh ? nullptr : this;
   call->fetch_stream_ = std::make_unique<FetchStream>(cache, *plan_, std::move(fetch), leader,
-                                                      std::move(anchor), config_, context_.worker(), call->from_downstream_);
+                                                      std::move(anchor), config_, route_->options.cluster,
+                                                      context_.worker(), call->from_downstream_);
   call->downstream_ = call->fetch_stream_.get();
+  // It goes where its key says.
+  call->config_ = config_;
+  call->snapshot_ = snapshot_;
   call->deadline_ = call->fetch_stream_->deadline();
   call->body_.CopyFrom(body_);
   if (!refresh) relay_ = call->fetch_stream_.get();
@@ -111,6 +128,8 @@ bool Call::WaitsForFetch() {
   if (result->response == nullptr) {
     cache_ = CacheOutcome::kMiss;
     attempts_ = 0;
+    plan_.reset();  // it lies in the configuration of then
+    Reroute();
     return false;  // by itself
   }
   cause_ = result->cause;

@@ -8,9 +8,10 @@
 namespace sluice::proxy {
 
 FetchStream::FetchStream(ResponseCache& cache, const CachePlan& plan, std::shared_ptr<Fetch> fetch, FetchLeader* leader,
-                         std::shared_ptr<Anchor> anchor, std::shared_ptr<const RouteConfig> config, runtime::Worker& worker,
-                         http2::StreamEvents& call)
+                         std::shared_ptr<Anchor> anchor, std::shared_ptr<const RouteConfig> config,
+                         const std::string& cluster, runtime::Worker& worker, http2::StreamEvents& call)
     : config_(std::move(config)),
+      cluster_(cluster),
       cache_(cache),
       plan_(plan),
       worker_(worker),

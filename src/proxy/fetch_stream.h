@@ -47,10 +47,10 @@ class FetchStream final : public http2::StreamIo {
   static std::function<void()> Canceller(runtime::Worker& worker, std::shared_ptr<Anchor> anchor);
 
   // `call`: the events of the fetching call, which owns this. `leader`: null when a stale entry is refreshed. `config`: where
-  // the plan's rule lies.
+  // the plan's rule lies, and `cluster`, the name in the key.
   FetchStream(ResponseCache& cache, const CachePlan& plan, std::shared_ptr<Fetch> fetch, FetchLeader* leader,
-              std::shared_ptr<Anchor> anchor, std::shared_ptr<const RouteConfig> config, runtime::Worker& worker,
-              http2::StreamEvents& call);
+              std::shared_ptr<Anchor> anchor, std::shared_ptr<const RouteConfig> config,
+              const std::string& cluster, runtime::Worker& worker, http2::StreamEvents& call);
   ~FetchStream();  // not completed: every participant is told that the proxy is stopping
   FetchStream(const FetchStream&) = delete;
   FetchStream& operator=(const FetchStream&) = delete;
@@ -63,6 +63,7 @@ class FetchStream final : public http2::StreamIo {
   void LeaderGone();
   bool relaying() const { return relaying_; }
   base::TimePoint deadline() const { return fetch_->deadline(); }
+  const std::string& cluster() const { return cluster_; }
 
   // http2::StreamIo
   void SendHeaders(const http2::HeaderList& fields, bool end_stream) override;
@@ -76,6 +77,7 @@ class FetchStream final : public http2::StreamIo {
   void EndForShutdown();
 
   const std::shared_ptr<const RouteConfig> config_;
+  const std::string& cluster_;  // in *config_
   ResponseCache& cache_;
   const CachePlan plan_;
   runtime::Worker& worker_;

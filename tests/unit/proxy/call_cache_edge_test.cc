@@ -41,6 +41,79 @@ class CallCacheEdgeTest : public test::ProxyFixture {
   int64_t Errors(base::ErrorKind kind) { return static_cast<int64_t>(metrics.errors[static_cast<size_t>(kind)]->Value()); }
 };
 
+// The route's limit is on a call's life. That of the call that began the fetch is not that of one that joined it later.
+TEST_F(CallCacheEdgeTest, ARoutesTimeoutOfTheFirstIsNotTheOthers) {
+  routes[0].timeout = milliseconds(10'000);
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  Call(client, 1, "q");
+  Advance(milliseconds(9'000));
+  Call(client, 3, "q");
+  Advance(milliseconds(1'000));
+  EXPECT_EQ(client.streams[1].Value("grpc-status"), "4");
+  EXPECT_FALSE(client.streams[3].end);
+  Answer("10.0.0.1:1", 1, "a");
+  EXPECT_EQ(client.streams[3].data, Message("a"));
+}
+
+TEST_F(CallCacheEdgeTest, ACallThatWaitedForItsMessageGoesByTheListOfNow) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(GrpcRequest())) + Data(1, Message("q").substr(0, 3)));
+  Run();
+  SetEndpoints({"10.0.0.2:1"});
+  Run();
+  client.Send(Data(1, Message("q").substr(3), h2::kEndStream));
+  Run();
+  ASSERT_FALSE(client.streams[1].end) << client.streams[1].Value("grpc-message");
+  Answer("10.0.0.2:1", 1, "a");
+  EXPECT_EQ(client.streams[1].data, Message("a"));
+}
+
+TEST_F(CallCacheEdgeTest, ACallThatWaitedForTheRingsKeyGoesByTheListOfNow) {
+  routes[0].cache.methods.clear();
+  cluster.policy = upstream::Policy::kRingHash;
+  routes[0].hash_by = {.kind = HashBy::Kind::kField, .fields = {{"", {1}}}};
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(GrpcRequest())) + Data(1, Message("\x0a\x01z").substr(0, 3)));
+  Run();
+  SetEndpoints({"10.0.0.2:1"});
+  Run();
+  client.Send(Data(1, Message("\x0a\x01z").substr(3), h2::kEndStream));
+  Run();
+  EXPECT_FALSE(client.streams[1].end) << client.streams[1].Value("grpc-message");
+}
+
+TEST_F(CallCacheEdgeTest, ACallThatWaitedForAFetchGoesByTheListOfNow) {
+  cache.entry_bytes_max = 1024;
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  Call(client, 1, "q");
+  Call(client, 3, "q");
+  SetEndpoints({"10.0.0.2:1"});
+  Run();
+  Up().Send(Headers(1, Block(GrpcResponse())) + Data(1, std::string(10'000, 'x')));  // too large to share
+  Run();
+  ASSERT_FALSE(client.streams[3].end) << client.streams[3].Value("grpc-message");
+  Answer("10.0.0.2:1", 1, "a");
+  EXPECT_EQ(client.streams[3].data, Message("a"));
+}
+
+TEST_F(CallCacheEdgeTest, ARouteThatCachesNoMoreWhenTheMessageIsThere) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(GrpcRequest())) + Data(1, Message("q").substr(0, 3)));
+  Run();
+  routes[0].cache.methods.clear();
+  SetEndpoints({"10.0.0.1:1"});
+  client.Send(Data(1, Message("q").substr(3), h2::kEndStream));
+  Run();
+  Answer("10.0.0.1:1", 1, "a");
+  EXPECT_EQ(client.streams[1].data, Message("a"));
+  EXPECT_EQ(response_cache->stats().entries, 0u);
+}
+
 // Between any two bytes of the message, other frames fill read blocks.
 TEST_F(CallCacheEdgeTest, AMessageThatDribblesInPinsNoReadBlocks) {
   routes[0].retry.attempts_max = 1;  // nothing is kept for another attempt
@@ -76,6 +149,36 @@ TEST_F(CallCacheEdgeTest, AResponseThatDribblesInPinsNoReadBlocks) {
   Up().Send(Headers(1, Block(GrpcTrailers()), kLast));
   Run();
   EXPECT_EQ(client.streams[1].data, message);
+}
+
+// Else the answer would be found by the key of a cluster that it is not from.
+TEST_F(CallCacheEdgeTest, AFetchWhoseRouteTurnsToAnotherClusterIsNobodys) {
+  cluster.rate_limit = {.rate = 10, .burst = 1};
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  Call(client, 1, "one");
+  Answer("10.0.0.1:1", 1, "a");
+  Call(client, 3, "q");
+  Call(client, 5, "q");
+  routes[0].cluster = "d";
+  SetEndpoints({"10.0.0.1:1"});
+  for (int i = 0; i < 5; ++i) Advance(milliseconds(101));
+  Answer("10.0.0.1:1", 3, "of d");
+  Answer("10.0.0.1:1", 5, "of d");
+  for (uint32_t id : {3, 5}) EXPECT_EQ(client.streams[id].data, Message("of d")) << id;
+  EXPECT_EQ(response_cache->stats().entries, 1u);  // the first call's
+}
+
+TEST_F(CallCacheEdgeTest, OnlyPostIsLookedUp) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  Fields get = GrpcRequest();
+  get[0].second = "GET";
+  client.Send(Headers(1, Block(get)) + Data(1, Message("q"), h2::kEndStream));
+  Run();
+  Answer("10.0.0.1:1", 1, "to get");
+  Call(client, 3, "q");
+  EXPECT_FALSE(client.streams[3].end);
 }
 
 }  // namespace
