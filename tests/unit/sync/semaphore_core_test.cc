@@ -1,6 +1,7 @@
 #include "sync/semaphore_core.h"
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <functional>
@@ -246,6 +247,24 @@ TEST_F(SemaphoreCoreTest, WakesOfAnyNumberComeInBatchesAndInOrder) {
   EXPECT_EQ(semaphore.waiters(), 0u);
   holder.reset();
   EXPECT_EQ(semaphore.raw(), 0);
+}
+
+TEST_F(SemaphoreCoreTest, NothingIsAllocatedForAWaiter) {
+#ifndef SLUICE_SANITIZED
+  constexpr int kMany = 1000;
+  auto waiters = std::make_unique<TestSemaphore::Waiter[]>(kMany);
+  woken_.reserve(kMany);
+  TestSemaphore semaphore(1, 1);
+  auto holder = semaphore.TryAcquire(1);
+  const size_t before = mallinfo2().uordblks;
+  for (int i = 0; i < kMany; ++i) {
+    ASSERT_EQ(semaphore.Enqueue(waiters[i], 1, RecordingWakeup(woken_, i)), Outcome::kWaiting);
+  }
+  EXPECT_EQ(mallinfo2().uordblks, before);
+  semaphore.Break();
+  EXPECT_EQ(mallinfo2().uordblks, before);
+  EXPECT_EQ(woken_.size(), static_cast<size_t>(kMany));
+#endif
 }
 
 TEST_F(SemaphoreCoreTest, ManyLeaveInRandomOrder) {
