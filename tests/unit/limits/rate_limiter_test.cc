@@ -259,6 +259,24 @@ void EveryoneGoes(bool close) {
 TEST(RateLimiter, AClosedLimiterLetsAllGo) { EveryoneGoes(true); }
 TEST(RateLimiter, ALimiterTurnedOffLetsAllGoAndCanBeTurnedOnAgain) { EveryoneGoes(false); }
 
+// Timers fire once a millisecond; the queue is never empty. A burst of less than a millisecond's calls is a lower rate.
+TEST(RateLimiter, WhileCallsQueueTheBurstIsAllThatALookBrings) {
+  for (auto [burst, share] : {std::pair(50u, 0.5), {100u, 1.0}, {200u, 1.0}}) {
+    auto limiter = std::make_shared<Limiter>(RateOptions{1e5, burst, false, 1'000'000}, kStart);
+    std::deque<Call> queue;
+    int went = 0;
+    for (int ms = 0; ms <= 1000; ++ms) {
+      while (queue.size() < 400) queue.emplace_back().Ask(limiter, At(ms));
+      while (!queue.empty() && (queue.front().went() || queue.front().Poll(At(ms)))) {
+        queue.pop_front();
+        ++went;
+      }
+    }
+    EXPECT_NEAR(went, 1e5 * share, 1e5 * 0.005 + burst) << burst;
+    while (!queue.empty()) queue.pop_back();
+  }
+}
+
 TEST(RateLimiter, ABucketCanGoOnWhereAnotherEnded) {
   auto first = Make(10);
   EXPECT_LE(first->FullAt(kStart), kStart);
