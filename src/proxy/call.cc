@@ -206,7 +206,7 @@ void Call::EndResponse() {
   const http2::Field* http_status = response_.Find(Token::kStatus);
   bool http_ok = http_status != nullptr && http_status->value() == "200";
   status_ = status != nullptr ? ParseGrpcStatus(status->value()) : is_grpc_ || !http_ok ? GrpcCode::kUnknown : GrpcCode::kOk;
-  if (downstream_ == nullptr) return;
+  if (downstream_ == nullptr || ServeStaleFor(status_)) return;
   if (is_grpc_ && http_ok && status == nullptr) {
     // gRPC must end with a status. What came is passed on, then ours follows.
     if (!response_forwarded_) downstream_->SendHeaders(response_, false);
@@ -215,7 +215,8 @@ void Call::EndResponse() {
                                   ErrorSource::kUpstream));
   }
   // Participants of a fetch say themselves what they waited for: what is cached must not.
-  if (fetch_stream_ == nullptr && admission_ != nullptr && !admission_->waits().empty()) {
+  const bool says_waits = fetch_stream_ == nullptr || fetch_stream_->relaying();
+  if (says_waits && admission_ != nullptr && !admission_->waits().empty()) {
     last.Add("sluice-waited", FormatWaits(admission_->waits()));
   }
   if (!response_forwarded_) {
@@ -229,9 +230,9 @@ void Call::EndResponse() {
 }
 
 void Call::Answer(const base::Error& error) {
+  if (ServeStaleFor(ToGrpcCode(error.kind))) return;
   status_ = ToGrpcCode(error.kind);
   cause_ = error;
-  context_.metrics.errors[static_cast<size_t>(error.kind)]->Add(context_.index());
   if (downstream_ == nullptr) return;
   downstream_->SendHeaders(MakeTrailers(ToGrpcError(error), !response_forwarded_), true);
   ReleaseDownstream();
@@ -252,6 +253,7 @@ void Call::Finish() {
   }
   const uint32_t w = context_.index();
   base::Nanos total = context_.worker().now() - started_;
+  if (cause_) context_.metrics.errors[static_cast<size_t>(cause_->kind)]->Add(w);
   if (route_ != nullptr) {
     route_->metrics.calls[static_cast<size_t>(status_)]->Add(w);
     route_->metrics.duration->Observe(w, static_cast<uint64_t>(total.count()));

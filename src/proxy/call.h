@@ -105,6 +105,7 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   std::optional<CachePlan> PlanCache();
   void StartFetch(const CacheKey& key, bool refresh);
   void Serve(const CachedResponse& response, CacheOutcome outcome);
+  bool ServeStaleFor(GrpcCode status);
   void LeaveFetch();
   void RelayHeaders(const http2::HeaderList& fields, bool end_stream) override;
   void RelayData(base::Slice bytes, bool end_stream) override;

@@ -132,14 +132,18 @@ bool Call::WaitsForFetch() {
     Reroute();
     return false;  // by itself
   }
+  if (ServeStaleFor(result->response->status)) return false;
   cause_ = result->cause;
-  if (result->response->status == GrpcCode::kUnavailable && fallback_ != nullptr) {
-    config_->cache->CountStale(context_.index());
-    Serve(*fallback_, CacheOutcome::kStale);
-  } else {
-    Serve(*result->response, cache_);
-  }
+  Serve(*result->response, cache_);
   return false;
+}
+
+// In the place of an answer that is UNAVAILABLE, of which the client has seen nothing yet.
+bool Call::ServeStaleFor(GrpcCode status) {
+  if (status != GrpcCode::kUnavailable || fallback_ == nullptr || response_forwarded_) return false;
+  if (config_->cache != nullptr) config_->cache->CountStale(context_.index());
+  Serve(*fallback_, CacheOutcome::kStale);
+  return true;
 }
 
 void Call::Serve(const CachedResponse& response, CacheOutcome outcome) {
@@ -168,6 +172,8 @@ void Call::LeaveFetch() {
 void Call::RelayHeaders(const http2::HeaderList& fields, bool end_stream) {
   answered_ = context_.worker().now();
   response_forwarded_ = true;
+  snapshot_.reset();  // as in ForwardResponse: a long relay keeps no rings of its time
+  cluster_ = nullptr;
   if (downstream_ == nullptr) return;
   downstream_->SendHeaders(fields, end_stream);
   if (end_stream) ReleaseDownstream();

@@ -114,6 +114,54 @@ TEST_F(CallCacheEdgeTest, ARouteThatCachesNoMoreWhenTheMessageIsThere) {
   EXPECT_EQ(response_cache->stats().entries, 0u);
 }
 
+// An error is of the calls that end with it: not of the fetch that they shared, nor of one that nobody wants any more.
+TEST_F(CallCacheEdgeTest, ErrorsAreCountedOnceForEachCallThatEndsWithOne) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  Call(client, 1, "q");
+  client.Send(h2::RstStream(1, 8));
+  Run();
+  EXPECT_EQ(Errors(base::ErrorKind::kCancelled), 1);
+  for (uint32_t id : {3, 5, 7}) Call(client, id, "q");
+  Up().wire().Close();
+  Run();
+  for (uint32_t id : {3, 5, 7}) EXPECT_EQ(client.streams[id].Value("grpc-status"), "14") << id;
+  EXPECT_EQ(Errors(base::ErrorKind::kConnectionLost), 3);
+}
+
+TEST_F(CallCacheEdgeTest, AnErrorInARelayIsCountedOnce) {
+  cache.entry_bytes_max = 1024;
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  Call(client, 1, "q");
+  Up().Send(Headers(1, Block(GrpcResponse())) + Data(1, std::string(10'000, 'x')));
+  Run();
+  Up().wire().Close();
+  Run();
+  EXPECT_EQ(client.streams[1].Value("grpc-status"), "14");
+  EXPECT_EQ(Errors(base::ErrorKind::kConnectionLost), 1);
+  Call(client, 3, "q");
+  Up().Send(Headers(1, Block(GrpcResponse())) + Data(1, std::string(10'000, 'x')));
+  Run();
+  client.Send(h2::RstStream(3, 8));
+  Run();
+  EXPECT_EQ(Errors(base::ErrorKind::kCancelled), 1);
+}
+
+TEST_F(CallCacheEdgeTest, ARelayedResponseSaysWhatTheFetchWaitedFor) {
+  cache.entry_bytes_max = 1024;
+  cluster.rate_limit = {.rate = 10, .burst = 1};
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  Call(client, 1, "one");
+  Call(client, 3, "two");
+  Advance(milliseconds(101));
+  Up().Send(Headers(3, Block(GrpcResponse())) + Data(3, std::string(10'000, 'x')) + Headers(3, Block(GrpcTrailers()), kLast));
+  Run();
+  EXPECT_EQ(client.streams[3].data.size(), 10'000u);
+  EXPECT_THAT(client.streams[3].Value("sluice-waited"), HasSubstr("cluster/c/rate="));
+}
+
 // Between any two bytes of the message, other frames fill read blocks.
 TEST_F(CallCacheEdgeTest, AMessageThatDribblesInPinsNoReadBlocks) {
   routes[0].retry.attempts_max = 1;  // nothing is kept for another attempt
@@ -179,6 +227,25 @@ TEST_F(CallCacheEdgeTest, OnlyPostIsLookedUp) {
   Answer("10.0.0.1:1", 1, "to get");
   Call(client, 3, "q");
   EXPECT_FALSE(client.streams[3].end);
+}
+
+// A call that goes alone has a stale response to fall back on, too.
+TEST_F(CallCacheEdgeTest, AStaleResponseStandsInForACallThatGoesAlone) {
+  routes[0].cache.stale_if_unavailable = milliseconds(600'000);
+  routes[0].cache.fetch_timeout = milliseconds(1'000);
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  Call(client, 1, "q");
+  Answer("10.0.0.1:1", 1, "old");
+  Advance(milliseconds(20'000));
+  Call(client, 3, "q", {{"grpc-timeout", "100m"}});
+  Call(client, 5, "q");  // may wait longer than the fetch
+  Up().Send(Headers(5, Block(With(GrpcResponse(), {{"grpc-status", "14"}})), kLast));
+  Run();
+  EXPECT_EQ(client.streams[5].Value("grpc-status"), "0");
+  EXPECT_EQ(client.streams[5].data, Message("old"));
+  Up().Send(h2::RstStream(3, 8));
+  Run();
 }
 
 }  // namespace
