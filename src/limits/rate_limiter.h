@@ -66,7 +66,8 @@ class BasicRateLimiter {
   void Close();
 
   // A call that was let go will not start after all: its token comes back, for the next. For uncapped grants, which no
-  // ticket holds; at most once a grant. What has no room in the bucket is lost.
+  // ticket holds; at most once a grant. What has no room in the bucket is lost. Capped: nothing; who has no token there was
+  // let go while there was no limit.
   void Refund();
 
   // There is a limit.

@@ -182,8 +182,9 @@ void BasicRateLimiter<Traits>::ReleaseOne() {
 
 template <typename Traits>
 void BasicRateLimiter<Traits>::Refund() {
-  if (!on_.load(std::memory_order_relaxed)) return;
-  WithBucket([](auto& bucket) { SLUICE_CHECK(bucket.Refund(concurrent::kTokensPerCall)); });
+  auto* bucket = std::get_if<Plain>(&bucket_);
+  if (bucket == nullptr || !on_.load(std::memory_order_relaxed)) return;
+  bucket->Refund(concurrent::kTokensPerCall);
   // seq_cst: after the refund. Pairs with the store of waiting_ by one who queues and then looks at the bucket.
   if (waiting_.load(std::memory_order_seq_cst) != 0) WakeFirst();
 }

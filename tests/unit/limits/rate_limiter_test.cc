@@ -196,6 +196,41 @@ TEST(RateLimiterCapped, ADestroyedTicketGivesItsTokenBackAndKeepsTheLimiterAlive
   EXPECT_TRUE(watch.expired());  // its destructor has checked that nothing was out
 }
 
+TEST(RateLimiter, ARefundLetsTheFirstGo) {
+  auto limiter = std::make_shared<Limiter>(RateOptions{1, 1, false, 10}, kStart);
+  Call a, b, c;
+  EXPECT_TRUE(a.Ask(limiter, kStart));
+  EXPECT_FALSE(b.Ask(limiter, kStart));
+  limiter->Refund();
+  EXPECT_TRUE(b.Woken());
+  EXPECT_TRUE(b.Poll(kStart));
+  EXPECT_FALSE(c.Ask(limiter, kStart));
+}
+
+TEST(RateLimiterCapped, AnUnusedTokenComesBackWithItsCredit) {
+  for (bool unused : {true, false}) {
+    auto limiter = std::make_shared<Limiter>(RateOptions{1, 2, true, 10}, kStart);
+    Call a, b, c;
+    EXPECT_TRUE(a.Ask(limiter, kStart));
+    EXPECT_TRUE(b.Ask(limiter, kStart));
+    EXPECT_FALSE(c.Ask(limiter, kStart));
+    unused ? a.ticket.DropUnused() : a.ticket.Drop();
+    EXPECT_TRUE(c.Woken());
+    EXPECT_EQ(c.Poll(kStart), unused);
+    EXPECT_EQ(limiter->outstanding(), unused ? 2u : 1u);
+  }
+}
+
+// Let go while there was no limit, refunded when there is one again: another call's token is not this one's to return.
+TEST(RateLimiterCapped, ARefundOfWhatNoTicketHoldsIsNothing) {
+  auto limiter = std::make_shared<Limiter>(RateOptions{1, 2, true, 10}, kStart);
+  limiter->Refund();
+  Call a;
+  EXPECT_TRUE(a.Ask(limiter, kStart));
+  limiter->Refund();
+  EXPECT_EQ(limiter->outstanding(), 1u);
+}
+
 TEST(RateLimiter, ANewRateReachesThoseWhoWait) {
   auto limiter = Make(1, false, 10, 1);
   Call a, b, c;

@@ -163,6 +163,19 @@ TEST(RateLimiterInterleave, ATakenAwayLimitForgetsNobody) {
   }
 }
 
+TEST(RateLimiterInterleave, ARefundSeesWhoHasJustQueued) {
+  for (bool capped : {false, true}) {
+    const auto result = interleave::Explore([capped](interleave::Run& run) {
+      auto s = std::make_shared<State>(2, capped, At(1));  // one token
+      EXPECT_TRUE(s->a.Ask(kStart));
+      run.Thread([=] { capped ? s->a.ticket.DropUnused() : s->limiter->Refund(); });
+      run.Thread([=] { s->b.AskAndWait(kStart); });
+      run.AtEnd([=] { EXPECT_EQ(s->limiter->waiting(), 0u); });
+    });
+    EXPECT_GT(result.schedules, 50u);
+  }
+}
+
 // Off and on again by two who do not know of each other: who asks under the new limit is not let go for the old one's end.
 TEST(RateLimiterInterleave, ALimitThatIsBackHoldsWhoAsksThen) {
   const auto result = interleave::Explore([](interleave::Run& run) {
