@@ -212,6 +212,29 @@ TEST(ARateLimit, RefusesAtOnceWhatCouldNotGoInTime) {
   EXPECT_EQ(backend.arrived(), 1u);
 }
 
+TEST(ARateLimit, TakesBackTheTokenOfACallThatNeverWent) {
+  GateBackend backend("echo-1");
+  ProxyConfig config = To({&backend});
+  config.cluster = {"concurrency: {max: 1}"};
+  config.route.push_back("rate_limit: {rate: 0.001, burst: 2}");
+  Proxy proxy(config);
+  Operator person(proxy);
+  AsyncCalls calls(proxy.target());
+  backend.Close();
+  CallSpec spec = Spec("x");
+  spec.timeout = kForever;
+  const AsyncCallPtr goes = calls.Start(spec);
+  ASSERT_TRUE(WaitUntil([&] { return backend.held() == 1; }));
+  for (int i = 0; i < 3; ++i) {
+    const AsyncCallPtr leaves = calls.Start(spec);
+    ASSERT_TRUE(WaitUntil([&] { return person.Waiting("cluster/echo/concurrency") == 1; })) << person.Limits();
+    leaves->Cancel();
+    ASSERT_TRUE(WaitUntil([&] { return person.Waiting("cluster/echo/concurrency") == 0; })) << person.Limits();
+  }
+  backend.Open();
+  Await({goes});
+}
+
 TEST(ARateLimit, ChangedByTheOperatorLetsWaitingCallsGoAtOnce) {
   GateBackend backend("echo-1");
   ProxyConfig config = To({&backend});
