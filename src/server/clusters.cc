@@ -53,6 +53,10 @@ std::shared_ptr<const proxy::RouteLimits> RouteLimitsOf(const CallGear& gear, co
                                                     registry);
 }
 
+void ConfigureEach(const ClusterState& state, const limits::ConcurrencyOptions& options) {
+  for (const upstream::ListedEndpoint& listed : state.endpoints) listed.endpoint->concurrency()->Configure(options);
+}
+
 base::TimePoint After(base::Nanos wait) { return base::DeadlineAfter(base::Clock::Steady().Now(), wait); }
 
 }  // namespace
@@ -138,6 +142,10 @@ base::Status Clusters::Apply(const config::Config& config, const CallGear& gear)
       if (it != before.end() && it->second.state == entry.state) entry.state = entries_.find(name)->second.state;
     }
     entries_.swap(*built);
+    // New endpoints were made with what is configured; calls must not meet them before what is in force.
+    if (gear.limits != nullptr) {
+      for (const auto& [name, entry] : entries_) ConfigureEach(*entry.state, gear.limits->EndpointConcurrency(name));
+    }
     former = PublishLocked(std::move(*route_config));
   }
   Drain(std::move(*held), left);
@@ -207,8 +215,7 @@ void Clusters::ConfigureEndpointsLocked(std::string_view cluster) {
   if (limits_ == nullptr) return;
   for (const auto& [name, entry] : entries_) {
     if (!cluster.empty() && cluster != name) continue;
-    const limits::ConcurrencyOptions options = limits_->EndpointConcurrency(name);
-    for (const upstream::ListedEndpoint& listed : entry.state->endpoints) listed.endpoint->concurrency()->Configure(options);
+    ConfigureEach(*entry.state, limits_->EndpointConcurrency(name));
   }
 }
 

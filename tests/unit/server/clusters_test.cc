@@ -326,6 +326,30 @@ TEST_F(ClustersTest, WhoWaitsForAnEndpointIsWokenWhenItLeaves) {
   second.Drop();  // where it was not woken
 }
 
+// A limit of endpoints that was changed by RPC holds for a new endpoint from its first call, before the reload has ended.
+TEST_F(ClustersTest, AReloadsNewEndpointsHaveTheLimitInForce) {
+  LimitSet limits;
+  limits.Apply(config);
+  clusters.emplace(registry, 1, ClusterWaits(), &limits);
+  LimitTable plan = limits.MakePlan(config);
+  ASSERT_TRUE(clusters->Init(config, {&plan, nullptr}).ok());
+  limits.SetHooks({{}, [this](const std::string& cluster) { clusters->ConfigureEndpoints(cluster); }});
+  ASSERT_TRUE(limits.Change({.name = "cluster/c/endpoint_concurrency", .max = 1}).ok());
+  EXPECT_TRUE(Endpoint(0)->concurrency()->enabled());
+  Configure({{"a", "10.0.0.1:1"}, {"b", "10.0.0.2:1"}, {"new", "10.0.0.3:1"}});
+  plan = limits.MakePlan(config);
+  ASSERT_TRUE(clusters->Apply(config, {&plan, nullptr}).ok());
+  EXPECT_EQ(Endpoint(2)->name(), "new");
+  EXPECT_TRUE(Endpoint(2)->concurrency()->enabled());
+  config.clusters[0].endpoint_concurrency.max = 7;
+  plan = limits.MakePlan(config);
+  ASSERT_TRUE(clusters->Apply(config, {&plan, nullptr}).ok());
+  limits::ConcurrencyLimiter::Ticket tickets[8];
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(tickets[i].TryAsk(Endpoint(0)->concurrency()).kind == limits::Answer::Kind::kGo, i < 7) << i;
+  }
+}
+
 TEST_F(ClustersTest, AClusterThatLeavesTheConfigurationTakesItsEndpointsAlong) {
   Init();
   std::shared_ptr<upstream::Endpoint> a = clusters->snapshots().Read(
