@@ -37,6 +37,7 @@ Call::Call(WorkerContext& context, http2::StreamIo* downstream, ClientPtr client
 
 void Call::ReadSnapshot() {
   SnapshotRef now = context_.snapshots.Read(context_.index(), [this](const SnapshotPointers& p) { return p.For(context_.index()); });
+  if (admission_ != nullptr) admission_->Keep(config_, snapshot_);
   snapshot_ = std::move(now.snapshot);
   config_ = std::move(now.config);
 }
@@ -185,6 +186,7 @@ bool Call::MayRetry() {
 void Call::ForwardResponse() {
   body_.StopKeeping();
   snapshot_.reset();
+  if (admission_ != nullptr) admission_->Forget();
   cluster_ = nullptr;
   answered_ = context_.worker().now();
   if (config_->forwarding.via) response_.Add("via", "2 sluice");
@@ -246,6 +248,7 @@ void Call::Finish() {
   if (admission_ != nullptr) {
     admission_->GiveUp(/*deadline_passed=*/false, context_.worker().now());
     if (!admission_->waits().empty()) waits_ = FormatWaits(admission_->waits());
+    if (attempts_ == 0) admission_->RefundRates();
     admission_.reset();  // permits go back before anybody is told
   }
   if (fetch_stream_ != nullptr) {

@@ -195,9 +195,27 @@ TEST_F(CallAdmissionTest, ARouteAndAClientHaveRatesOfTheirOwn) {
   Call(client, 3, {{"x-user", "a"}});
   ExpectRefused(client, 3, "rate_limited", "route/r/client_rate");
   Call(client, 5, {{"x-user", "b"}});
-  EXPECT_EQ(Upstream(), 2u);
   Call(client, 7, {{"x-user", "c"}});
-  ExpectRefused(client, 7, "rate_limited", "route/r/rate");
+  EXPECT_EQ(Upstream(), 3u);  // the refused one took nothing from the route
+  Call(client, 9, {{"x-user", "d"}});
+  ExpectRefused(client, 9, "rate_limited", "route/r/rate");
+}
+
+TEST_F(CallAdmissionTest, WhatARateLetGoForNothingIsForTheNextCall) {
+  routes[0].rate_limit = {.rate = 0.001, .burst = 2, .queue_max = 0};
+  cluster.rate_limit = {.rate = 0.001, .burst = 2, .capped = true, .queue_max = 0};
+  cluster.concurrency = {.max = 1, .queue_max = 0};
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  Call(client, 1);
+  for (uint32_t id : {3, 5, 7}) {
+    Call(client, id);
+    ExpectRefused(client, id, "concurrency_limited", "cluster/c/concurrency");
+  }
+  Respond(Up(), 1, "");
+  Run();
+  Call(client, 9);
+  EXPECT_EQ(Upstream(), 2u);
 }
 
 TEST_F(CallAdmissionTest, TheProcessHasABound) {
