@@ -210,11 +210,14 @@ ResponseCache::Joined ResponseCache::Join(const CacheKey& key, const CachePlan& 
                                           base::TimePoint deadline, base::TimePoint now,
                                           std::function<void()> on_abandoned, std::shared_ptr<Fetch>* fetch,
                                           uint32_t worker) {
-  const base::TimePoint fetch_end = base::DeadlineAfter(now, plan.rule->fetch_timeout);
+  // Behind the first call's own deadline, so that calls of equal timeouts that come a little later may join. It costs the
+  // upstream nothing: a fetch ends with its last participant.
+  const base::TimePoint first = participant == nullptr ? now : std::max(deadline, now);
+  const base::TimePoint fetch_end = first == base::kNever ? first : base::DeadlineAfter(first, plan.rule->fetch_timeout);
   const FetchTable::Request request{.hash = key.hash,
                                     .key = key.bytes,
                                     .deadline = deadline,
-                                    .fetch_deadline = participant == nullptr ? fetch_end : std::max(deadline, fetch_end),
+                                    .fetch_deadline = fetch_end,
                                     .supersede = plan.revalidate,
                                     .fetches_max = impl_->fetches_max.load(std::memory_order_relaxed)};
   const auto stored_since = [&] {

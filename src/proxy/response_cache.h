@@ -135,7 +135,7 @@ class ResponseCache {
   // A participant that starts a fetch takes part in it too. Its waker is the task's that runs now; waking is spurious for
   // other waits, so wait in a loop on result(). If the response was stored after the caller had looked, the participant has
   // it on return, without a fetch.
-  // A started fetch's upstream call must end by max(deadline, now + fetch_timeout) = (*fetch)->deadline().
+  // A started fetch's upstream call must end by fetch_timeout after `deadline` = (*fetch)->deadline().
   // on_abandoned: runs at most once, on any thread, outside of locks, when the last participant has left early; perhaps
   // after Complete has returned, so it must own what it uses.
   Joined Join(const CacheKey& key, const CachePlan& plan, Fetch::Participant* participant, base::TimePoint deadline,

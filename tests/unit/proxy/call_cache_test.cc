@@ -129,7 +129,7 @@ TEST_F(CallCacheTest, ACallThatMayWaitLongerThanTheFetchGoesByItself) {
   Call(client, 1, "q", {{"grpc-timeout", "100m"}});
   Call(client, 3, "q", {{"grpc-timeout", "5S"}});
   EXPECT_EQ(Upstream(), 2u);
-  EXPECT_EQ(Up().streams[1].Value("grpc-timeout"), "1000000u");
+  EXPECT_EQ(Up().streams[1].Value("grpc-timeout"), "1100000u");
 }
 
 TEST_F(CallCacheTest, AFailureGoesToAllOnceAndIsNotKept) {

@@ -157,9 +157,9 @@ TEST(Fetch, ACallWithALaterDeadlineGoesAlone) {
   Caller one, equal, later, never;
   std::shared_ptr<Fetch> fetch, none;
   f.Join(key, &one, &fetch, nullptr, seconds(5));
-  EXPECT_EQ(fetch->deadline(), f.clock.Now() + seconds(60));  // fetch_timeout, which is longer
-  EXPECT_EQ(f.Join(key, &equal, &none, nullptr, seconds(60)), Joined::kJoined);
-  EXPECT_EQ(f.Join(key, &later, &none, nullptr, seconds(60) + base::Nanos(1)), Joined::kAlone);
+  EXPECT_EQ(fetch->deadline(), f.clock.Now() + seconds(65));  // fetch_timeout behind its own
+  EXPECT_EQ(f.Join(key, &equal, &none, nullptr, seconds(65)), Joined::kJoined);
+  EXPECT_EQ(f.Join(key, &later, &none, nullptr, seconds(65) + base::Nanos(1)), Joined::kAlone);
   EXPECT_FALSE(later.participant.in_fetch());
   EXPECT_EQ(f.NotCachedFor(NotCached::kDeadline), 1u);
   EXPECT_EQ(f.cache.Join(key, f.Plan(), &never.participant, base::kNever, f.clock.Now(), nullptr, &none, 0), Joined::kAlone);
