@@ -161,6 +161,8 @@ void Call::OnTimer(base::TimePoint now) {
     error.bound = admission_->bound()->name;
     error.detail += " while it waited for " + error.bound;
     admission_->GiveUp(/*deadline_passed=*/true, now);
+  } else if (participant_.in_fetch()) {
+    error.detail += " while it waited for a fetch";
   }
   Fail(std::move(error));
   EndAttempt();

@@ -51,6 +51,7 @@ TEST_F(CallCacheEdgeTest, ARoutesTimeoutOfTheFirstIsNotTheOthers) {
   Call(client, 3, "q");
   Advance(milliseconds(1'000));
   EXPECT_EQ(client.streams[1].Value("grpc-status"), "4");
+  EXPECT_THAT(client.streams[1].Value("grpc-message"), HasSubstr("while it waited for a fetch"));
   EXPECT_FALSE(client.streams[3].end);
   Answer("10.0.0.1:1", 1, "a");
   EXPECT_EQ(client.streams[3].data, Message("a"));
