@@ -54,7 +54,7 @@ class TidyTest(unittest.TestCase):
 
     def test_one_allowed_header_does_not_open_its_folder(self):
         self.passes("src/sync/thing.h", HEADER + '#include "runtime/waker.h"\n')
-        self.fails("src/sync/thing.h", HEADER + '#include "runtime/worker.h"\n', "layer", "a waiter needs someone")
+        self.fails("src/sync/thing.h", HEADER + '#include "runtime/runtime.h"\n', "layer", "a waiter needs someone")
         self.passes("src/config/thing.h", HEADER + '#include "proxy/options.h"\n')
         self.fails("src/config/thing.h", HEADER + '#include "proxy/call.h"\n', "layer")
 
@@ -146,7 +146,7 @@ class TidyTest(unittest.TestCase):
     def test_the_page_must_show_the_table_that_is_held(self):
         rows = [f"| {layer} | x | {', '.join(allowed)} |\n" for layer, allowed in rules.LAYERS.items()]
         self.passes("docs/architecture.md", "".join(rows))
-        self.fails("docs/architecture.md", "".join(rows).replace("| base, runtime/waker.h |", "| base |"), "table")
+        self.fails("docs/architecture.md", "".join(rows).replace(", runtime/waker.h,", ","), "table")
         self.fails("docs/architecture.md", "".join(rows[1:]), "table", "drift apart")
 
     def test_links_must_lead_somewhere(self):
