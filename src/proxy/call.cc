@@ -55,8 +55,10 @@ runtime::Task<void> Call::Run(std::unique_ptr<Call> self) {
   Call& call = *self;
   call.Route();
   while (call.WaitsForMessage()) co_await call.event_.Wait();
-  call.AskCache();
-  while (call.WaitsForFetch()) co_await call.event_.Wait();
+  do {
+    call.AskCache();
+    while (call.WaitsForFetch()) co_await call.event_.Wait();
+  } while (call.AsksAgain());
   while (call.WaitsForAdmission()) co_await call.event_.Wait();
   while (!call.over()) {
     call.Pick();
@@ -254,7 +256,7 @@ void Call::Finish() {
     admission_.reset();  // permits go back before anybody is told
   }
   if (fetch_stream_ != nullptr) {
-    return fetch_stream_->Complete({nullptr, cause_, std::move(endpoint_name_), std::move(waits_), attempts_}, status_);
+    return fetch_stream_->Complete({nullptr, cause_, std::move(endpoint_name_), std::move(waits_), attempts_, deadline_}, status_);
   }
   const uint32_t w = context_.index();
   base::Nanos total = context_.worker().now() - started_;

@@ -83,6 +83,7 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   bool WaitsForMessage();
   void AskCache();
   bool WaitsForFetch();
+  bool AsksAgain() { return std::exchange(asks_again_, false) && !over(); }
   bool WaitsForAdmission();
   void Pick();
   bool WaitsForEndpoint();
@@ -178,6 +179,7 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   bool message_waited_ = false;
   bool by_field_ = false;       // the ring's key is in the message
   Fetch::Participant participant_;
+  bool asks_again_ = false;       // its fetch's time was up before its own
   FetchStream* relay_ = nullptr;  // the fetch that this call leads, while it is there
   CachedResponsePtr fallback_;    // stale, for when fetching fails with UNAVAILABLE
   CacheOutcome cache_ = CacheOutcome::kNone;

@@ -125,12 +125,18 @@ bool Call::WaitsForFetch() {
   endpoint_name_ = result->endpoint;
   waits_ = result->waits;
   attempts_ = result->attempts;
-  if (result->response == nullptr) {
+  // The fetch's time was up, not this call's. Its own fetch would have more, so it asks no more than once for each leader
+  // with less.
+  const bool cut_short =
+      result->response != nullptr && result->response->status == GrpcCode::kDeadlineExceeded && result->deadline < deadline_;
+  if (result->response == nullptr || cut_short) {
     cache_ = CacheOutcome::kMiss;
     attempts_ = 0;
     plan_.reset();  // it lies in the configuration of then
     Reroute();
-    return false;  // by itself
+    if (cut_short && !over()) plan_ = PlanCache();
+    asks_again_ = plan_.has_value();
+    return false;  // else by itself
   }
   if (ServeStaleFor(result->response->status)) return false;
   cause_ = result->cause;

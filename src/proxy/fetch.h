@@ -35,6 +35,8 @@ struct FetchResult {
   // For access logs.
   std::string endpoint, waits;
   uint32_t attempts = 0;
+  // The fetch's. A DEADLINE_EXCEEDED is not for a call whose own deadline is later: it asks again.
+  base::TimePoint deadline = base::kNever;
 };
 
 class Fetch {
@@ -69,7 +71,7 @@ class Fetch {
 
   const cache::Key128& hash() const { return hash_; }
   const std::string& key() const { return key_; }
-  // By which the upstream call must have ended. Participants who came later have one no later.
+  // By which the upstream call must have ended. A participant may have a later one: see FetchResult::deadline.
   base::TimePoint deadline() const { return deadline_; }
 
  private:

@@ -39,7 +39,6 @@ FetchTable::Joined FetchTable::Join(const Request& request, Fetch::Participant* 
 
   if (const auto found = shard.fetches.find(Ref{request.hash, request.key}); found != shard.fetches.end()) {
     if (!request.supersede) {
-      if (participant != nullptr && request.deadline > found->second->deadline_) return Joined::kDeadline;
       take_part(found->second);
       return Joined::kJoined;
     }

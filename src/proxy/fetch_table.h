@@ -25,13 +25,12 @@ namespace sluice::proxy {
 
 class FetchTable {
  public:
-  enum class Joined : uint8_t { kStarted, kJoined, kAnswered, kFull, kDeadline };
+  enum class Joined : uint8_t { kStarted, kJoined, kAnswered, kFull };
   // What came of the right to store.
   enum class Stored : uint8_t { kStored, kPurged, kSuperseded, kAbandoned };
   struct Request {
     const cache::Key128& hash;
     std::string_view key;
-    base::TimePoint deadline;        // the call's; of no meaning without participant
     base::TimePoint fetch_deadline;  // of a fetch that this one starts
     bool supersede = false;          // never join: start another, whose response is the newer one
     uint32_t fetches_max = 1;

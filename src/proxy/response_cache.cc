@@ -210,13 +210,12 @@ ResponseCache::Joined ResponseCache::Join(const CacheKey& key, const CachePlan& 
                                           base::TimePoint deadline, base::TimePoint now,
                                           std::function<void()> on_abandoned, std::shared_ptr<Fetch>* fetch,
                                           uint32_t worker) {
-  // Behind the first call's own deadline, so that calls of equal timeouts that come a little later may join. It costs the
-  // upstream nothing: a fetch ends with its last participant.
+  // Behind the first call's own deadline, because those that join have later ones. It costs the upstream nothing: a fetch
+  // ends with its last participant.
   const base::TimePoint first = participant == nullptr ? now : std::max(deadline, now);
   const base::TimePoint fetch_end = first == base::kNever ? first : base::DeadlineAfter(first, plan.rule->fetch_timeout);
   const FetchTable::Request request{.hash = key.hash,
                                     .key = key.bytes,
-                                    .deadline = deadline,
                                     .fetch_deadline = fetch_end,
                                     .supersede = plan.revalidate,
                                     .fetches_max = impl_->fetches_max.load(std::memory_order_relaxed)};
@@ -231,7 +230,6 @@ ResponseCache::Joined ResponseCache::Join(const CacheKey& key, const CachePlan& 
       if (participant != nullptr) impl_->metrics.coalesced->Add(worker);
       return Joined::kJoined;
     case FetchTable::Joined::kFull: Count(NotCached::kFetchesFull, worker); return Joined::kAlone;
-    case FetchTable::Joined::kDeadline: Count(NotCached::kDeadline, worker); return Joined::kAlone;
   }
   return Joined::kAlone;
 }

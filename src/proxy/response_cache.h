@@ -38,7 +38,6 @@ enum class NotCached : uint8_t {
   kPurged,             // a purge came while it was fetched
   kSuperseded,         // a newer fetch of the same key began meanwhile, for a client that wants no stored response
   kFetchesFull,        // fetches_max fetches were under way
-  kDeadline,           // the call's deadline is later than that of the fetch under way, so it went by itself
   kEncoding,           // a response this cache does not keep (no trailers, :status not 200, not gRPC)
 };
 inline constexpr size_t kNotCachedReasons = static_cast<size_t>(NotCached::kEncoding) + 1;
@@ -128,7 +127,7 @@ class ResponseCache {
   enum class Joined : uint8_t {
     kStarted,  // the caller must see to it that the upstream call is made, and Complete() *fetch
     kJoined,   // somebody does; the participant (if given) is woken with the result, or has it already
-    kAlone,    // fetches_max, or `deadline` is later than the fetch's (counted): call the upstream without sharing
+    kAlone,    // fetches_max (counted): call the upstream without sharing
   };
   // Takes part in the fetch for `key`, or starts one (then *fetch is set). `participant` null: refresh a stale entry; goes on
   // without participants, until now + fetch_timeout. With plan.revalidate no fetch is joined: a new one takes its place.

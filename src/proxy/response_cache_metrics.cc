@@ -16,7 +16,6 @@ std::string_view ToString(NotCached reason) {
     case NotCached::kPurged: return "purged";
     case NotCached::kSuperseded: return "superseded";
     case NotCached::kFetchesFull: return "fetches_full";
-    case NotCached::kDeadline: return "deadline";
     case NotCached::kEncoding: return "encoding";
   }
   return "?";

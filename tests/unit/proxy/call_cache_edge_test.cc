@@ -233,14 +233,14 @@ TEST_F(CallCacheEdgeTest, OnlyPostIsLookedUp) {
 // A call that goes alone has a stale response to fall back on, too.
 TEST_F(CallCacheEdgeTest, AStaleResponseStandsInForACallThatGoesAlone) {
   routes[0].cache.stale_if_unavailable = milliseconds(600'000);
-  routes[0].cache.fetch_timeout = milliseconds(1'000);
+  cache.fetches_max = 1;
   Start({"10.0.0.1:1"});
   FramePeer& client = Client();
   Call(client, 1, "q");
   Answer("10.0.0.1:1", 1, "old");
   Advance(milliseconds(20'000));
-  Call(client, 3, "q", {{"grpc-timeout", "100m"}});
-  Call(client, 5, "q");  // may wait longer than the fetch
+  Call(client, 3, "other");
+  Call(client, 5, "q");  // no room for its fetch
   Up().Send(Headers(5, Block(With(GrpcResponse(), {{"grpc-status", "14"}})), kLast));
   Run();
   EXPECT_EQ(client.streams[5].Value("grpc-status"), "0");

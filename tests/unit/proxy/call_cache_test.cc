@@ -122,14 +122,41 @@ TEST_F(CallCacheTest, TheLastToLeaveCancelsTheUpstreamCall) {
   EXPECT_EQ(client.streams[5].data, Message("a"));
 }
 
-TEST_F(CallCacheTest, ACallThatMayWaitLongerThanTheFetchGoesByItself) {
+// The first call had little time, and so the fetch; the others begin another one, together.
+TEST_F(CallCacheTest, CallsWithMoreTimeThanTheFetchAskAgain) {
   routes[0].cache.fetch_timeout = milliseconds(1000);
   Start({"10.0.0.1:1"});
   FramePeer& client = Client();
   Call(client, 1, "q", {{"grpc-timeout", "100m"}});
   Call(client, 3, "q", {{"grpc-timeout", "5S"}});
-  EXPECT_EQ(Upstream(), 2u);
+  Call(client, 5, "q");
+  Call(client, 7, "q");
+  EXPECT_EQ(Upstream(), 1u);
   EXPECT_EQ(Up().streams[1].Value("grpc-timeout"), "1100000u");
+  Advance(milliseconds(100));
+  EXPECT_EQ(client.streams[1].Value("grpc-status"), "4");
+  Advance(milliseconds(1001));
+  EXPECT_EQ(Up().streams[1].reset, 8u);
+  EXPECT_EQ(Upstream(), 2u);
+  for (uint32_t id : {3, 5, 7}) EXPECT_FALSE(client.streams[id].end) << id;
+  Answer(3, "a");
+  for (uint32_t id : {3, 5, 7}) EXPECT_EQ(client.streams[id].data, Message("a")) << id;
+}
+
+// The upstream itself says that its time was up; who has as little gets that, who has more asks once more.
+TEST_F(CallCacheTest, AnUpstreamsDeadlineExceededIsForThoseWithNoMoreTime) {
+  routes[0].cache.fetch_timeout = milliseconds(1000);
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  Call(client, 1, "q", {{"grpc-timeout", "1S"}});
+  Call(client, 3, "q", {{"grpc-timeout", "1S"}});
+  Call(client, 5, "q");
+  for (uint32_t id : {1, 3}) {
+    Up().Send(Headers(id, Block(With(GrpcResponse(), {{"grpc-status", "4"}})), kLast));
+    Run();
+  }
+  for (uint32_t id : {1, 3, 5}) EXPECT_EQ(client.streams[id].Value("grpc-status"), "4") << id;
+  EXPECT_EQ(Upstream(), 2u);
 }
 
 TEST_F(CallCacheTest, AFailureGoesToAllOnceAndIsNotKept) {
