@@ -12,7 +12,7 @@ using AnswerKind = limits::Answer::Kind;
 
 uint64_t Call::ClientKey() const {
   const std::string& name = route_->options.client_rate_limit.metadata;
-  if (name.empty()) return client_->peer_hash;
+  if (name.empty()) return base::Hash64(client_->peer_hash, config_->hash_seed);
   const http2::Field* field = request_.Find(name);
   return field == nullptr ? 0 : base::Hash64(field->value(), config_->hash_seed);
 }

@@ -54,9 +54,9 @@ base::Status Server::Init() {
   clusters_ = std::make_unique<Clusters>(*registry_, count, ClusterWaits(), &limits_);
   limits_.SetHooks({[this](const std::string& cluster) { return clusters_->UseOfEndpoints(cluster); },
                     [this](const std::string& cluster) { clusters_->ConfigureEndpoints(cluster); }});
-  cache_ = CacheFor(config_);
+  TakeCache(CacheFor(config_), config_);
   const LimitTable limits = limits_.MakePlan(config_);
-  if (auto status = clusters_->Init(config_, {&limits, cache_}); !status) return status;
+  if (auto status = clusters_->Init(config_, {&limits, cache()}); !status) return status;
   std::vector<proxy::WorkerContext*> contexts;
   for (uint32_t i = 0; i < count; ++i) {
     workers_.push_back(std::make_unique<proxy::WorkerContext>(runtime_->worker(i), clusters_->snapshots(), *metrics_));
@@ -95,12 +95,6 @@ Server::~Server() {
   } else if (runtime_ != nullptr) {
     TearDown();  // Init failed before there was a control thread
   }
-}
-
-std::shared_ptr<proxy::ResponseCache> Server::CacheFor(const config::Config& config) {
-  if (cache_ != nullptr) return cache_;
-  const bool wanted = std::any_of(config.routes.begin(), config.routes.end(), [](const auto& r) { return r.cache.enabled(); });
-  return wanted ? std::make_shared<proxy::ResponseCache>(config.cache, *registry_) : nullptr;
 }
 
 base::Result<net::ListenSocket> Server::OpenSocket(const proxy::ListenerOptions& options) {
@@ -278,8 +272,7 @@ admin::ReloadResult Server::Reload() {
   if (auto status = clusters_->Apply(wanted, {&limits, cache}); !status) return failed(status.error().detail);
   limits_.Commit(std::move(limits));
   clusters_->ConfigureEndpoints();
-  cache_ = std::move(cache);
-  if (cache_ != nullptr) cache_->Configure(wanted.cache);
+  TakeCache(std::move(cache), wanted);
   // Listeners stand in the order of the former configuration; go through them by the address that was asked for.
   std::vector<std::unique_ptr<proxy::Listener>> kept;
   for (size_t i = 0; i < listeners_.size(); ++i) {
@@ -338,44 +331,6 @@ base::Result<admin::ChangeResult> Server::ChangeEndpoints(const admin::EndpointC
 std::vector<admin::LimitView> Server::ListLimits() { return limits_.List(); }
 
 base::Result<admin::LimitView> Server::ChangeLimit(const admin::LimitChange& change) { return limits_.Change(change); }
-
-admin::CacheView Server::DescribeCache() {
-  std::lock_guard lock(reload_mutex_);
-  admin::CacheView view;
-  if (cache_ == nullptr) return view;
-  const proxy::CacheStats stats = cache_->stats();
-  view.enabled = std::any_of(config_.routes.begin(), config_.routes.end(), [](const auto& r) { return r.cache.enabled(); });
-  view.capacity_bytes = stats.capacity_bytes;
-  view.usage_bytes = stats.usage_bytes;
-  view.entries = stats.entries;
-  view.fetches = stats.fetches;
-  view.hits = stats.hits;
-  view.misses = stats.misses;
-  view.stale = stats.stale;
-  view.coalesced = stats.coalesced;
-  view.evicted = stats.evicted;
-  view.expired = stats.expired;
-  view.purged = stats.purged;
-  for (size_t i = 0; i < proxy::kNotCachedReasons; ++i) {
-    view.not_cached.emplace_back(ToString(static_cast<proxy::NotCached>(i)), stats.not_cached[i]);
-  }
-  return view;
-}
-
-base::Result<uint64_t> Server::PurgeCache(const admin::CachePurgeRequest& request) {
-  if (!request.method.empty() && request.service.empty()) {
-    return MakeError(ErrorKind::kInvalidArgument, "a method needs its service");
-  }
-  if (request.key && request.method.empty()) {
-    return MakeError(ErrorKind::kInvalidArgument, "a key needs a service and a method");
-  }
-  std::shared_ptr<proxy::ResponseCache> cache;
-  {
-    std::lock_guard lock(reload_mutex_);
-    cache = cache_;
-  }
-  return cache == nullptr ? uint64_t{0} : uint64_t{cache->Purge({request.service, request.method, request.key})};
-}
 
 base::Status Server::SetLogLevel(std::string_view level) {
   auto parsed = ParseLogLevel(level);

@@ -89,6 +89,8 @@ class Server final : private admin::Backend {
 
   // The cache for this configuration; null if no route caches and none did before.
   std::shared_ptr<proxy::ResponseCache> CacheFor(const config::Config& config);
+  void TakeCache(std::shared_ptr<proxy::ResponseCache> cache, const config::Config& config);
+  std::shared_ptr<proxy::ResponseCache> cache() const;
   base::Result<net::ListenSocket> OpenSocket(const proxy::ListenerOptions& options);
   void AddListener(const proxy::ListenerOptions& options, net::ListenSocket socket);
   void AddMetrics();
@@ -104,7 +106,10 @@ class Server final : private admin::Backend {
   std::unique_ptr<metrics::Registry> registry_;
   LimitSet limits_;
   std::unique_ptr<Clusters> clusters_;
-  std::shared_ptr<proxy::ResponseCache> cache_;  // made when a route first caches; under reload_mutex_
+  // Of its own, so that a purge does not wait behind a reload.
+  mutable std::mutex cache_mutex_;
+  std::shared_ptr<proxy::ResponseCache> cache_;  // under cache_mutex_; made when a route first caches
+  bool caches_ = false;                          // same: some route does now
   std::unique_ptr<proxy::ProxyMetrics> metrics_;
   std::vector<std::unique_ptr<proxy::WorkerContext>> workers_;
   metrics::Counter* reloads_ok_ = nullptr;
