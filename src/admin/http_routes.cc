@@ -9,7 +9,10 @@ HttpReply Text(int status, std::string body) {
 
 HttpReply StatusPage(Backend& backend) {
   base::Result<std::vector<ClusterView>> clusters = backend.ListClusters("");
-  if (!clusters.ok()) return Text(500, clusters.error().ToString() + "\n");
+  if (!clusters.ok()) {
+    // Busy: a reload or a change holds a cluster at the moment.
+    return Text(clusters.error().kind == base::ErrorKind::kBusy ? 503 : 500, clusters.error().ToString() + "\n");
+  }
   return {200, "text/html; charset=utf-8", RenderStatusPage(backend.DescribeServer(), *clusters)};
 }
 

@@ -44,6 +44,7 @@ class FakeBackend final : public Backend {
 
   base::Result<std::vector<ClusterView>> ListClusters(std::string_view name) override {
     std::lock_guard lock(mutex_);
+    if (list_busy_) return base::MakeError(base::ErrorKind::kBusy, "cluster users is busy: held by reload");
     if (name.empty()) return clusters_;
     for (const ClusterView& cluster : clusters_) {
       if (cluster.name == name) return std::vector<ClusterView>{cluster};
@@ -164,6 +165,7 @@ class FakeBackend final : public Backend {
 
   std::mutex mutex_;
   std::atomic<bool> ready_{true};
+  std::atomic<bool> list_busy_{false};
   std::atomic<int> drains_{0}, stops_{0};
   std::optional<std::chrono::milliseconds> drain_timeout_;
   ReloadResult reload_;

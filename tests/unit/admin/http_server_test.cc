@@ -66,6 +66,11 @@ TEST_F(HttpServerTest, StatusPageEscapesWhatItShows) {
   EXPECT_THAT(page, HasSubstr("Content-Security-Policy: default-src 'none'"));
 }
 
+TEST_F(HttpServerTest, TheStatusPageSaysThatAClusterIsBusy) {
+  backend_.list_busy_ = true;
+  EXPECT_THAT(Get("/"), AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("held by reload")));
+}
+
 TEST_F(HttpServerTest, OtherPathsAndMethodsAreRefused) {
   EXPECT_THAT(Get("/nothing"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(Get("/metrics/"), StartsWith("HTTP/1.1 404 "));
