@@ -91,7 +91,7 @@ TEST_F(FairQueueTest, ManyModestFlowsDoNotStarveALongOne) {
     ++served[static_cast<int>(name[0])];
     if (name[0] != 'z') Admit(name.substr(0, 1) + std::to_string(i + 1));
   }
-  EXPECT_EQ(served['z'], 2);
+  EXPECT_EQ(served[static_cast<int>('z')], 2);
   for (char flow : {'a', 'b', 'c', 'd'}) EXPECT_EQ(served[static_cast<int>(flow)], 2) << flow;
 }
 
