@@ -1,7 +1,7 @@
 // Admission: a call's way through the limits, in order: process, route's rate, client's rate, cluster's rate, cluster; then,
 // for each attempt, the endpoint. What it was given it holds, and gives back when it is destroyed, whatever came of the call.
 //
-//   Begin -> Advance ... kWait: the task sleeps until it is woken or check_at, and calls Advance again ... kGo
+//   Advance ... kWait: the task sleeps until it is woken or check_at, and calls Advance again ... kGo
 //
 // The worker of the call only; may be destroyed at any time. A call whose route and cluster have no limits has none
 // (Needed), so that it pays a few loads.
@@ -10,7 +10,6 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/container/inlined_vector.h"
@@ -30,9 +29,9 @@ class Admission {
     const RouteConfig* config;
     const Route* route;
     const upstream::ClusterState* cluster;
-    uint64_t flow;        // the client connection: connections share a queue fairly
-    uint64_t client_key;  // for the route's client_rate_limit
-    uint32_t worker;      // slot of the counters
+    uint64_t flow;            // the client connection: connections share a queue fairly
+    uint32_t worker;          // slot of the counters
+    uint64_t client_key = 0;  // for the route's client_rate_limit; Needed does not look at it
   };
   struct Wait {
     std::string bound;

@@ -20,10 +20,10 @@ uint64_t Call::ClientKey() const {
 bool Call::WaitsForAdmission() {
   if (over() || admitted_) return false;
   if (admission_ == nullptr) {
-    const Admission::Request request{config_.get(), route_, cluster_, client_->flow, ClientKey(),
-                                     context_.index()};
+    Admission::Request request{config_.get(), route_, cluster_, client_->flow, context_.index()};
     admitted_ = !Admission::Needed(request);
     if (admitted_) return false;
+    request.client_key = ClientKey();
     admission_.reset(new Admission(request));
   }
   const limits::Answer answer = admission_->Advance(context_.worker().now(), deadline_);

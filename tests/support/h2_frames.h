@@ -95,6 +95,8 @@ inline Fields GrpcRequest(const std::string& path = "/pkg.Service/Method") {
 }
 inline Fields GrpcResponse() { return {{":status", "200"}, {"content-type", "application/grpc"}}; }
 inline Fields GrpcTrailers(const std::string& status = "0") { return {{"grpc-status", status}}; }
+// One message as gRPC has it in DATA: the compressed flag (not set), the length, the bytes.
+inline std::string Message(std::string_view bytes) { return std::string(1, '\0') + Big(bytes.size(), 4) + std::string(bytes); }
 // `fields` with `more` at the end.
 inline Fields With(Fields fields, const Fields& more) {
   fields.insert(fields.end(), more.begin(), more.end());

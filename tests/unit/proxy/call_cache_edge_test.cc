@@ -15,13 +15,12 @@ using h2::GrpcRequest;
 using h2::GrpcResponse;
 using h2::GrpcTrailers;
 using h2::Headers;
+using h2::Message;
 using h2::With;
 using std::chrono::milliseconds;
 using test::FramePeer;
 using test::kLast;
 using ::testing::HasSubstr;
-
-std::string Message(std::string_view bytes) { return std::string(1, '\0') + h2::Big(bytes.size(), 4) + std::string(bytes); }
 
 class CallCacheEdgeTest : public test::ProxyFixture {
  public:

@@ -17,12 +17,11 @@ using h2::GrpcRequest;
 using h2::GrpcResponse;
 using h2::GrpcTrailers;
 using h2::Headers;
+using h2::Message;
 using h2::With;
 using std::chrono::milliseconds;
 using test::FramePeer;
 using test::kLast;
-
-std::string Message(std::string_view bytes) { return std::string(1, '\0') + h2::Big(bytes.size(), 4) + std::string(bytes); }
 
 const std::vector<std::string> kHosts = {"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"};
 constexpr int kSteps = 2'500;
