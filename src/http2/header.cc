@@ -84,7 +84,7 @@ HeaderList::Chunk* HeaderList::Room(size_t bytes) {
 }
 
 void HeaderList::Grow() {
-  const uint32_t capacity = capacity_ == 0 ? kFirstFields : capacity_ * 2;
+  const uint32_t capacity = std::max(kFirstFields, capacity_ * 2);
   const size_t bytes = capacity * sizeof(const Field*);
   Chunk* chunk = Room(bytes);
   auto** fields = reinterpret_cast<const Field**>(chunk->data() + chunk->used);
@@ -116,19 +116,13 @@ const Field* HeaderList::Add(std::string_view name, std::string_view value, Inde
                  .static_index = StaticIndex(cls.static_name_index, value),
                  .id = 0,
                  .token = cls.token,
-                 .indexing = indexing};
+                 .indexing = indexing,
+                 .checked = false};
   // An empty view may hold a null pointer, which memcpy must not see.
   if (!name.empty()) std::memcpy(field->bytes(), name.data(), name.size());
   if (!value.empty()) std::memcpy(field->bytes() + name.size(), value.data(), value.size());
   FinishField(field);
   return field;
-}
-
-const Field* HeaderList::Find(Token token) const {
-  for (const Field* field : *this) {
-    if (field->token == token) return field;
-  }
-  return nullptr;
 }
 
 const Field* HeaderList::Find(std::string_view name) const {
@@ -138,12 +132,31 @@ const Field* HeaderList::Find(std::string_view name) const {
   return nullptr;
 }
 
+void HeaderList::AddRun(FieldRun& run) {
+  SLUICE_DCHECK(empty() && run_ == nullptr && chunks_ == nullptr && table_ != nullptr);
+  ++run.refs;
+  run_ = &run;
+  fields_ = run.fields();
+  size_ = capacity_ = run.count;
+  hpack_size_ = run.hpack_size;
+}
+
+// Before a field within the run changes: the list counts each of them itself from now on.
+void HeaderList::LeaveRun() {
+  if (run_ == nullptr) return;
+  if (fields_ == run_->fields()) Grow();
+  for (uint32_t i = 0; i < run_->count; ++i) InternTable::Ref(fields_[i]);
+  table_->UnrefRun(std::exchange(run_, nullptr));
+}
+
 void HeaderList::Remove(Token token) {
+  if (Find(token) == nullptr) return;
+  LeaveRun();
   uint32_t kept = 0;
   for (uint32_t i = 0; i < size_; ++i) {
     const Field* field = fields_[i];
     if (field->token != token) {
-      fields_[kept++] = field;
+      slots()[kept++] = field;
       continue;
     }
     hpack_size_ -= field->hpack_size();
@@ -154,6 +167,7 @@ void HeaderList::Remove(Token token) {
 
 void HeaderList::Set(Token token, std::string_view name, std::string_view value) {
   Add(name, value);  // before anything goes: the bytes may be a field's
+  if (run_ != nullptr && (run_->tokens >> static_cast<uint32_t>(token) & 1) != 0) LeaveRun();
   const Field* added = fields_[--size_];
   hpack_size_ -= added->hpack_size();
   uint32_t place = 0;
@@ -161,14 +175,14 @@ void HeaderList::Set(Token token, std::string_view name, std::string_view value)
   if (place == size_) return Append(added);
 
   hpack_size_ += added->hpack_size() - fields_[place]->hpack_size();
-  const Field* replaced = std::exchange(fields_[place], added);
+  const Field* replaced = std::exchange(slots()[place], added);
   Release(replaced);
   // The others with that token, without the one just placed, which may have it too.
   uint32_t kept = place + 1;
   for (uint32_t i = kept; i < size_; ++i) {
     const Field* field = fields_[i];
     if (field->token != token) {
-      fields_[kept++] = field;
+      slots()[kept++] = field;
       continue;
     }
     hpack_size_ -= field->hpack_size();
@@ -178,7 +192,8 @@ void HeaderList::Set(Token token, std::string_view name, std::string_view value)
 }
 
 void HeaderList::Clear() {
-  for (const Field* field : *this) Release(field);
+  for (uint32_t i = run_ != nullptr ? run_->count : 0; i < size_; ++i) Release(fields_[i]);
+  if (run_ != nullptr) table_->UnrefRun(std::exchange(run_, nullptr));
   fields_ = nullptr;
   size_ = capacity_ = 0;
   hpack_size_ = 0;
@@ -200,6 +215,7 @@ HeaderList& HeaderList::operator=(HeaderList&& other) noexcept {
   size_ = std::exchange(other.size_, 0);
   capacity_ = std::exchange(other.capacity_, 0);
   chunks_ = std::exchange(other.chunks_, nullptr);
+  run_ = std::exchange(other.run_, nullptr);
   hpack_size_ = std::exchange(other.hpack_size_, 0);
   return *this;
 }

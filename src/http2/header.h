@@ -10,6 +10,7 @@
 // destroyed.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -58,6 +59,8 @@ enum class Token : uint8_t {
   kGrpcPreviousRpcAttempts,
   kSluiceReason,
 };
+inline constexpr size_t kTokens = static_cast<size_t>(Token::kSluiceReason) + 1;
+static_assert(kTokens <= 64, "FieldRun::tokens has a bit for each");
 Token TokenOf(std::string_view name);
 inline bool IsPseudo(Token token) { return token >= Token::kMethod && token <= Token::kUnknownPseudo; }
 
@@ -72,7 +75,7 @@ enum class Indexing : uint8_t {
 // Ids of static fields are their indexes; interned fields have larger ones.
 inline constexpr uint64_t kStaticIdMax = 61;
 
-// One header field. Immutable but for the count. name and value are contiguous, name first, in memory after
+// One header field. Immutable but for the count and `checked`. name and value are contiguous, name first, in memory after
 // the Field.
 struct Field {
   uint32_t name_size;
@@ -83,6 +86,7 @@ struct Field {
   uint64_t id;                 // interned and static: unique in the process, never reused. Transient: 0
   Token token;
   Indexing indexing;
+  bool checked;  // its characters are known to be legal (validate.cc); only ever set where id is not 0
 
   std::string_view name() const { return {bytes(), name_size}; }
   std::string_view value() const { return {bytes() + name_size, value_size}; }
@@ -93,6 +97,28 @@ struct Field {
   bool counted() const { return id > kStaticIdMax; }
   // RFC 7541 4.1: what the field counts in a table or a list.
   size_t hpack_size() const { return size_t{name_size} + value_size + 32; }
+};
+
+// Interned fields that came in this order before: the front of a repeated header block. A HeaderList refers to the run as
+// a whole instead of counting each of its fields; what has been found out about them, or spelled of them, is remembered by
+// the run (decoder.h, encoder.h, validate.cc). Immutable but for the count and the summary. One worker only.
+struct FieldRun {
+  enum class Check : uint8_t { kNotYet, kWellFormed, kBroken };
+
+  uint32_t refs;
+  uint32_t count;       // of fields, at least 1
+  uint64_t id;          // unique in the process, never reused
+  size_t hpack_size;    // sum over the fields
+  uint64_t tokens = 0;  // bit T: a field with token T is among them
+  std::array<uint8_t, kTokens> first{};  // by token: the index of its first field
+  // Of the walk over the run alone (validate.cc).
+  Check check = Check::kNotYet;
+  bool regular = false;     // there are fields that are no pseudo-headers
+  uint32_t pseudo = 0;      // bit T: pseudo-header T
+  int64_t content_length = -1;
+
+  static constexpr uint32_t kCountMax = 32;
+  const Field* const* fields() const { return reinterpret_cast<const Field* const*>(this + 1); }
 };
 
 // The interned fields of one worker. Entries live while somebody holds them, so its size is bounded by the
@@ -121,18 +147,26 @@ class InternTable {
 
   size_t size() const;
 
+  // A run of these, which are interned or static; counts each once. One reference is the caller's.
+  // count is 1..FieldRun::kCountMax.
+  FieldRun* MakeRun(const Field* const* fields, size_t count);
+  void UnrefRun(FieldRun* run) {
+    if (--run->refs == 0) FreeRun(run);
+  }
+
  private:
   struct Impl;
   void Free(Field* field);
+  void FreeRun(FieldRun* run);
 
   std::unique_ptr<Impl> impl_;
 };
 
 // An ordered list of fields: a request's or response's header block or trailers.
 //
-// Six words, cheap to move: the pointers to the fields live in the arena with the transient fields. The
-// arena's first chunk holds what a gRPC request needs, and chunks are recycled through a free list of the
-// thread.
+// Seven words, cheap to move: the pointers to the fields live in the arena with the transient fields, or, as long as
+// nothing follows it, in the run that the list begins with. The arena's first chunk holds what a gRPC request needs, and
+// chunks are recycled through a free list of the thread.
 class HeaderList {
  public:
   HeaderList() = default;  // may hold transient and static fields only
@@ -144,18 +178,33 @@ class HeaderList {
         size_(std::exchange(other.size_, 0)),
         capacity_(std::exchange(other.capacity_, 0)),
         chunks_(std::exchange(other.chunks_, nullptr)),
+        run_(std::exchange(other.run_, nullptr)),
         hpack_size_(std::exchange(other.hpack_size_, 0)) {}
   HeaderList& operator=(HeaderList&& other) noexcept;
   ~HeaderList() {
-    if (chunks_ != nullptr) Clear();
+    if (chunks_ != nullptr || run_ != nullptr) Clear();
   }
 
   // Appends a copy of the bytes as a transient field.
   const Field* Add(std::string_view name, std::string_view value, Indexing indexing = Indexing::kLiteral);
   // Appends an interned or static field; takes over one reference of the caller.
   void AddInterned(const Field* field) { Append(field); }
+  // Makes `run` the front of this list, which is empty and has a table.
+  void AddRun(FieldRun& run);
+  // What the list begins with; its count tells how many fields. Null: nothing that has come before.
+  FieldRun* run() const { return run_; }
   // The first field with that token (not kOther) or name; null if there is none.
-  const Field* Find(Token token) const;
+  const Field* Find(Token token) const {
+    uint32_t i = 0;
+    if (run_ != nullptr) {
+      if ((run_->tokens >> static_cast<uint32_t>(token) & 1) != 0) return fields_[run_->first[static_cast<size_t>(token)]];
+      i = run_->count;
+    }
+    for (; i < size_; ++i) {
+      if (fields_[i]->token == token) return fields_[i];
+    }
+    return nullptr;
+  }
   const Field* Find(std::string_view name) const;
   // Removes all fields with that token. Order of the others stays.
   void Remove(Token token);
@@ -184,22 +233,26 @@ class HeaderList {
   // A piece of memory for pointers and transient fields, newest first.
   struct Chunk;
 
+  // Not of a run: the list's own pointers.
+  const Field** slots() { return const_cast<const Field**>(fields_); }
   void Append(const Field* field) {
     if (size_ == capacity_) Grow();
-    fields_[size_++] = field;
+    slots()[size_++] = field;
     hpack_size_ += field->hpack_size();
   }
   void Grow();
+  void LeaveRun();
   Chunk* Room(size_t bytes);
   void Release(const Field* field) {
     if (field->counted()) table_->Unref(field);
   }
 
   InternTable* table_ = nullptr;
-  const Field** fields_ = nullptr;
+  const Field* const* fields_ = nullptr;  // in the newest large enough chunk, or in run_
   uint32_t size_ = 0;
   uint32_t capacity_ = 0;
   Chunk* chunks_ = nullptr;
+  FieldRun* run_ = nullptr;  // holds a reference; its fields are the first, and not counted by the list
   size_t hpack_size_ = 0;
 };
 

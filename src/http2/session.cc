@@ -144,11 +144,17 @@ void Session::StreamError(Stream& stream, ErrorCode code) {
     events->OnReset(code, ResetCause::kProtocolError);
 }
 
+// Who came first is told first, and so is first where it goes next.
+void Session::SortByAge(std::vector<Stream*>& streams) {
+  std::sort(streams.begin(), streams.end(), [](const Stream* a, const Stream* b) { return a->id_ < b->id_; });
+}
+
 void Session::CloseAll(ErrorCode code, bool output_lost) {
   // All are closed before the first handler runs, so that none sends on another. What handlers release is
   // only put aside (Scope): the pointers stay good.
   std::vector<Stream*> open;
   table_.ForEach([&](Stream& stream) { open.push_back(&stream); });
+  SortByAge(open);
   for (Stream* stream : open) ResetStream(*stream);
   const uint64_t written = appended_ - output_.size();
   for (Stream* stream : open) {

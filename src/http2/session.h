@@ -21,6 +21,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/buffer_chain.h"
 #include "base/error.h"
@@ -140,6 +141,7 @@ class Session {
   void CloseStream(Stream& stream);
   void ResetStream(Stream& stream);
   void StreamError(Stream& stream, ErrorCode code);
+  static void SortByAge(std::vector<Stream*>& streams);
   void CloseAll(ErrorCode code, bool output_lost);
   void PutAside(Stream& stream);
   void FreeReleased();
@@ -261,7 +263,6 @@ class Session {
   std::string block_;
   ReceiveWindow receive_;
   HpackDecoder decoder_;
-  CheckedFields checked_;
 
   // Sending.
   base::BufferChain output_;

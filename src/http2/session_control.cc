@@ -145,6 +145,7 @@ void Session::HandleGoaway(const FrameHeader& frame, const uint8_t* payload) {
     table_.ForEach([&](Stream& stream) {
       if (stream.id_ > last_id) refused.push_back(&stream);
     });
+    SortByAge(refused);
     for (Stream* stream : refused) {
       if (stream->closed_) continue;  // by the handler of another
       ResetStream(*stream);

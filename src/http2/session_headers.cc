@@ -78,7 +78,7 @@ void Session::HandleHeaderBlock(uint32_t id, bool end_stream, std::string_view b
 }
 
 void Session::HandleRequest(uint32_t id, bool end_stream, HeaderList fields) {
-  MessageHead head = ValidateRequest(fields, checked_);
+  MessageHead head = ValidateRequest(fields);
   // RFC 9113 8.1.1: malformed, also when it ends at once and a content-length promised more.
   if (head.malformed != nullptr || (end_stream && head.content_length > 0)) {
     return WriteReset(id, ErrorCode::kProtocolError);
@@ -94,7 +94,7 @@ void Session::HandleRequest(uint32_t id, bool end_stream, HeaderList fields) {
 }
 
 void Session::HandleResponse(Stream& stream, bool end_stream, HeaderList fields) {
-  MessageHead head = ValidateResponse(fields, checked_);
+  MessageHead head = ValidateResponse(fields);
   bool interim = head.status < 200;
   // RFC 9113 8.1: an interim response cannot end the stream.
   if (head.malformed != nullptr || (interim && end_stream))
@@ -110,7 +110,7 @@ void Session::HandleResponse(Stream& stream, bool end_stream, HeaderList fields)
 
 void Session::HandleTrailers(Stream& stream, bool end_stream, HeaderList fields) {
   // RFC 9113 8.1: the second field section ends the message.
-  if (!end_stream || ValidateTrailers(fields, checked_) != nullptr) {
+  if (!end_stream || ValidateTrailers(fields) != nullptr) {
     return StreamError(stream, ErrorCode::kProtocolError);
   }
   DeliverHeaders(stream, end_stream, std::move(fields));

@@ -1,6 +1,9 @@
 #include "http2/validate.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
 
 namespace sluice::http2 {
 namespace {
@@ -19,6 +22,8 @@ constexpr std::array<uint8_t, 256> MakeClasses() {
   return classes;
 }
 constexpr std::array<uint8_t, 256> kClasses = MakeClasses();
+
+constexpr uint64_t kOnes = 0x0101010101010101;
 
 bool AllOf(std::string_view text, uint8_t wanted) {
   uint8_t both = wanted;
@@ -59,27 +64,54 @@ constexpr uint32_t Bit(Token token) { return 1u << static_cast<uint32_t>(token);
 // Walks a field section once and keeps what the rules about the whole need.
 class Walk {
  public:
-  Walk(uint32_t allowed_pseudo, CheckedFields& checked)
-      : allowed_pseudo_(allowed_pseudo), checked_(checked) {}
+  explicit Walk(uint32_t allowed_pseudo) : allowed_pseudo_(allowed_pseudo) {}
 
   // Null, or the rule that was broken.
-  const char* Run(const HeaderList& fields) {
-    for (const Field* field : fields) {
-      if (const char* broken = Visit(*field)) return broken;
+  const char* Over(const HeaderList& fields) {
+    size_t i = 0;
+    if (FieldRun* run = fields.run()) {
+      if (run->check == FieldRun::Check::kNotYet) Summarize(*run);
+      if (run->check == FieldRun::Check::kWellFormed) {
+        if ((run->pseudo & ~allowed_pseudo_) != 0) return kMisplacedPseudo;
+        seen_ = run->pseudo;
+        regular_ = run->regular;
+        host_ = (run->tokens >> static_cast<uint32_t>(Token::kHost) & 1) != 0;
+        content_length = run->content_length;
+        i = run->count;
+      }
+    }
+    for (; i < fields.size(); ++i) {
+      if (const char* broken = Visit(fields[i])) return broken;
     }
     return nullptr;
   }
   bool has(Token token) const { return (seen_ & Bit(token)) != 0; }
 
-  std::string_view method, scheme, path, authority, host, status;
   int64_t content_length = -1;
 
  private:
+  static constexpr const char* kMisplacedPseudo = "undefined or misplaced pseudo-header";
+
+  // What a walk over the run would find, whatever kind of message it begins.
+  static void Summarize(FieldRun& run) {
+    Walk walk(Bit(Token::kMethod) | Bit(Token::kScheme) | Bit(Token::kPath) | Bit(Token::kAuthority) | Bit(Token::kStatus));
+    run.check = FieldRun::Check::kBroken;
+    for (uint32_t i = 0; i < run.count; ++i) {
+      if (walk.Visit(*run.fields()[i]) != nullptr) return;
+    }
+    run.check = FieldRun::Check::kWellFormed;
+    run.pseudo = walk.seen_;
+    run.regular = walk.regular_;
+    run.content_length = walk.content_length;
+  }
+
   const char* Visit(const Field& field) {
-    if (!checked_.Contains(field)) {
-      if (!ValidFieldName(field.name())) return "illegal field name";     // RFC 9113 8.2.1
-      if (!ValidFieldValue(field.value())) return "illegal field value";  // RFC 9113 8.2.1
-      checked_.Add(field);
+    if (!field.checked) {
+      // A name that we know is a legal one.
+      const bool known_name = field.token != Token::kOther && field.token != Token::kUnknownPseudo;
+      if (!known_name && !ValidFieldName(field.name())) return "illegal field name";  // RFC 9113 8.2.1
+      if (!ValidFieldValue(field.value())) return "illegal field value";              // RFC 9113 8.2.1
+      if (field.interned()) const_cast<Field&>(field).checked = true;
     }
     if (IsPseudo(field.token)) return VisitPseudo(field);
     regular_ = true;
@@ -93,8 +125,7 @@ class Walk {
       case Token::kTe:
         return field.value() == "trailers" ? nullptr : "te other than trailers";  // RFC 9113 8.2.2
       case Token::kHost:
-        host = field.value();
-        return nullptr;
+        return std::exchange(host_, true) ? "repeated host" : nullptr;  // RFC 9110 7.2
       case Token::kContentLength: {
         int64_t length = ParseLength(field.value());
         // RFC 9110 8.6: an unreadable length, or two that differ, make the message's end a matter of opinion.
@@ -110,51 +141,41 @@ class Walk {
   const char* VisitPseudo(const Field& field) {
     if (regular_) return "pseudo-header after a regular field";  // RFC 9113 8.3
     uint32_t bit = Bit(field.token);
-    if ((bit & allowed_pseudo_) == 0) return "undefined or misplaced pseudo-header";  // RFC 9113 8.3
-    if ((bit & seen_) != 0) return "repeated pseudo-header";                          // RFC 9113 8.3
+    if ((bit & allowed_pseudo_) == 0) return kMisplacedPseudo;  // RFC 9113 8.3
+    if ((bit & seen_) != 0) return "repeated pseudo-header";    // RFC 9113 8.3
     seen_ |= bit;
-    switch (field.token) {
-      case Token::kMethod:
-        method = field.value();
-        break;
-      case Token::kScheme:
-        scheme = field.value();
-        break;
-      case Token::kPath:
-        path = field.value();
-        break;
-      case Token::kAuthority:
-        authority = field.value();
-        break;
-      case Token::kStatus:
-        status = field.value();
-        break;
-      default:
-        break;
-    }
     return nullptr;
   }
 
   const uint32_t allowed_pseudo_;
-  CheckedFields& checked_;
   uint32_t seen_ = 0;
   bool regular_ = false;
+  bool host_ = false;
 };
 
-const char* CheckRequestLine(const Walk& walk) {
-  if (walk.method.empty()) return "no :method";  // RFC 9113 8.3.1
-  if (walk.method == "CONNECT") {
+// Empty where there is none.
+std::string_view ValueOf(const HeaderList& fields, Token token) {
+  const Field* field = fields.Find(token);
+  return field != nullptr ? field->value() : std::string_view();
+}
+
+const char* CheckRequestLine(const Walk& walk, const HeaderList& fields, std::string_view method) {
+  if (method.empty()) return "no :method";  // RFC 9113 8.3.1
+  const std::string_view authority = ValueOf(fields, Token::kAuthority);
+  if (method == "CONNECT") {
     // RFC 9113 8.5: only the authority. We never offer RFC 8441's :protocol.
     if (walk.has(Token::kScheme) || walk.has(Token::kPath)) return "CONNECT with :scheme or :path";
-    if (walk.authority.empty()) return "CONNECT without :authority";
+    if (authority.empty()) return "CONNECT without :authority";
     return nullptr;
   }
-  if (walk.scheme.empty()) return "no :scheme";  // RFC 9113 8.3.1
+  if (ValueOf(fields, Token::kScheme).empty()) return "no :scheme";  // RFC 9113 8.3.1
   // RFC 9113 8.3.1: not empty; starts with '/', but for OPTIONS *.
-  if (walk.path.empty()) return "no :path";
-  if (walk.path[0] != '/' && !(walk.path == "*" && walk.method == "OPTIONS")) return "invalid :path";
+  const std::string_view path = ValueOf(fields, Token::kPath);
+  if (path.empty()) return "no :path";
+  if (path[0] != '/' && !(path == "*" && method == "OPTIONS")) return "invalid :path";
   // RFC 9113 8.3.1: a host field that names another authority.
-  if (!walk.host.empty() && walk.has(Token::kAuthority) && !EqualIgnoringCase(walk.host, walk.authority)) {
+  const std::string_view host = ValueOf(fields, Token::kHost);
+  if (!host.empty() && walk.has(Token::kAuthority) && !EqualIgnoringCase(host, authority)) {
     return "host differs from :authority";
   }
   return nullptr;
@@ -170,33 +191,42 @@ bool ValidFieldName(std::string_view name) {
 bool ValidFieldValue(std::string_view value) {
   if (value.empty()) return true;
   auto blank = [](char c) { return c == ' ' || c == '\t'; };
-  return !blank(value.front()) && !blank(value.back()) && AllOf(value, kValueByte);
+  if (blank(value.front()) || blank(value.back())) return false;
+  while (value.size() >= 8) {
+    // A byte below 0x0e, among them the three that are forbidden, borrows from its top bit.
+    uint64_t word;
+    std::memcpy(&word, value.data(), 8);
+    if (((word - kOnes * 0x0e) & ~word & kOnes * 0x80) != 0 && !AllOf(value.substr(0, 8), kValueByte)) return false;
+    value.remove_prefix(8);
+  }
+  return AllOf(value, kValueByte);
 }
 
-MessageHead ValidateRequest(const HeaderList& fields, CheckedFields& checked) {
-  Walk walk(Bit(Token::kMethod) | Bit(Token::kScheme) | Bit(Token::kPath) | Bit(Token::kAuthority), checked);
+MessageHead ValidateRequest(const HeaderList& fields) {
+  Walk walk(Bit(Token::kMethod) | Bit(Token::kScheme) | Bit(Token::kPath) | Bit(Token::kAuthority));
   MessageHead head;
-  head.malformed = walk.Run(fields);
-  if (head.malformed == nullptr) head.malformed = CheckRequestLine(walk);
+  const std::string_view method = ValueOf(fields, Token::kMethod);
+  head.malformed = walk.Over(fields);
+  if (head.malformed == nullptr) head.malformed = CheckRequestLine(walk, fields, method);
   head.content_length = walk.content_length;
-  head.head = walk.method == "HEAD";
+  head.head = method == "HEAD";
   return head;
 }
 
-MessageHead ValidateResponse(const HeaderList& fields, CheckedFields& checked) {
-  Walk walk(Bit(Token::kStatus), checked);
+MessageHead ValidateResponse(const HeaderList& fields) {
+  Walk walk(Bit(Token::kStatus));
   MessageHead head;
-  head.malformed = walk.Run(fields);
+  head.malformed = walk.Over(fields);
   if (head.malformed != nullptr) return head;
-  head.status = ParseStatus(walk.status);
+  head.status = ParseStatus(ValueOf(fields, Token::kStatus));
   if (head.status == 0) head.malformed = "no valid :status";           // RFC 9113 8.3.2
   if (head.status == 101) head.malformed = "101 Switching Protocols";  // RFC 9113 8.6
   head.content_length = walk.content_length;
   return head;
 }
 
-const char* ValidateTrailers(const HeaderList& fields, CheckedFields& checked) {
-  return Walk(0, checked).Run(fields);  // RFC 9113 8.1: no pseudo-headers
+const char* ValidateTrailers(const HeaderList& fields) {
+  return Walk(0).Over(fields);  // RFC 9113 8.1: no pseudo-headers
 }
 
 }  // namespace sluice::http2

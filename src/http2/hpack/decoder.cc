@@ -62,6 +62,25 @@ struct HpackDecoder::Literal {
   RawString name, value;
 };
 
+// The front of a block: bytes that are each an index below 127 (RFC 7541 6.1).
+struct HpackDecoder::RunMemo {
+  static constexpr size_t kBytesMin = 2;
+  static constexpr size_t kBytesMax = 31;
+  static_assert(kBytesMax <= FieldRun::kCountMax);
+
+  uint64_t version = 0;  // of the table; 0: nothing is remembered here
+  FieldRun* run = nullptr;  // null: seen once. Holds a reference
+  uint8_t size = 0;
+  std::array<uint8_t, kBytesMax> bytes;
+};
+
+HpackDecoder::~HpackDecoder() {
+  if (memos_ == nullptr) return;
+  for (RunMemo& memo : *memos_) {
+    if (memo.run != nullptr) interns_.UnrefRun(memo.run);
+  }
+}
+
 HpackDecoder::HpackDecoder(InternTable& interns, size_t table_bytes_max)
     : interns_(interns),
       table_(interns, std::min(table_bytes_max, kProtocolTableBytes)),
@@ -73,6 +92,7 @@ DecodeResult HpackDecoder::Decode(std::string_view block, const DecodeLimits& li
   limits_ = limits;
   too_large_ = false;
   if (!ReadSizeUpdates(p, end)) return DecodeResult::kError;
+  if (out.empty()) TakeRun(p, end, out);
   while (p != end) {
     const bool ok = (*p & 0x80) != 0 ? DecodeIndexed(p, end, out) : DecodeLiteral(p, end, out);
     if (!ok) return DecodeResult::kError;
@@ -90,6 +110,42 @@ bool HpackDecoder::ReadSizeUpdates(const uint8_t*& p, const uint8_t* end) {
     table_.SetBytesMax(bytes);
   }
   return update_due_max_ == SIZE_MAX;
+}
+
+inline void HpackDecoder::TakeRun(const uint8_t*& p, const uint8_t* end, HeaderList& out) {
+  const size_t bytes_max = std::min<size_t>(RunMemo::kBytesMax, static_cast<size_t>(end - p));
+  size_t size = 0;
+  while (size < bytes_max && p[size] > 0x80 && p[size] < 0xff) ++size;
+  if (size < RunMemo::kBytesMin) return;
+  if (memos_ == nullptr) {  // a connection that makes one call needs none
+    if (!std::exchange(decoded_before_, true)) return;
+    memos_ = std::make_unique<std::array<RunMemo, kRunMemos>>();
+  }
+  uint64_t key = size;
+  std::memcpy(&key, p + size - std::min<size_t>(size, 7), std::min<size_t>(size, 7));
+  RunMemo& memo = (*memos_)[key * 0x9e3779b97f4a7c15u >> 61];
+  static_assert(kRunMemos == 8);
+  if (memo.version != table_.version() || memo.size != size || std::memcmp(memo.bytes.data(), p, size) != 0) {
+    if (memo.run != nullptr) interns_.UnrefRun(std::exchange(memo.run, nullptr));
+    memo.version = table_.version();
+    memo.size = static_cast<uint8_t>(size);
+    std::memcpy(memo.bytes.data(), p, size);
+    return;
+  }
+  if (memo.run == nullptr && (memo.run = MakeRun(memo)) == nullptr) return;
+  if (memo.run->count > limits_.header_count_max || memo.run->hpack_size > limits_.header_list_bytes_max) return;
+  out.AddRun(*memo.run);
+  p += size;
+}
+
+// Null: an index beyond the tables, which the usual way reports.
+FieldRun* HpackDecoder::MakeRun(const RunMemo& memo) {
+  const Field* fields[RunMemo::kBytesMax];
+  for (size_t i = 0; i < memo.size; ++i) {
+    fields[i] = At(memo.bytes[i] & 0x7f);
+    if (fields[i] == nullptr) return nullptr;
+  }
+  return interns_.MakeRun(fields, memo.size);
 }
 
 inline const Field* HpackDecoder::At(size_t index) const {
@@ -191,7 +247,8 @@ bool HpackDecoder::AddToList(const Literal& literal, Indexing indexing, HeaderLi
                  .static_index = StaticIndex(cls.static_name_index, value),
                  .id = 0,
                  .token = cls.token,
-                 .indexing = indexing};
+                 .indexing = indexing,
+                 .checked = false};
   if (Fits(field->hpack_size(), out)) out.FinishField(field);
   return true;
 }

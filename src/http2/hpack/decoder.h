@@ -3,11 +3,16 @@
 // A field that is in a table costs a bounds check, a count and a pointer. A literal costs one copy: to the
 // list's arena, or, if it is to be indexed, to the intern table. Huffman code is decoded in place there.
 //
+// A gRPC peer's blocks begin with the same indexes again and again. Such a front is remembered with the FieldRun that it
+// stands for, as long as the table does not change: it costs a comparison of some ten bytes.
+//
 // Thread safety: none; lives on the worker of its InternTable.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 
 #include "http2/header.h"
@@ -33,6 +38,9 @@ class HpackDecoder {
   // table_bytes_max: our SETTINGS_HEADER_TABLE_SIZE. The table starts at 4096, the protocol's initial value,
   // or less if that is less: the peer must send a size update to use more (RFC 7541 4.2).
   HpackDecoder(InternTable& interns, size_t table_bytes_max = 4096);
+  ~HpackDecoder();
+  HpackDecoder(const HpackDecoder&) = delete;
+  HpackDecoder& operator=(const HpackDecoder&) = delete;
 
   // Decodes one whole header block (after CONTINUATIONs are joined) into `out`, appending; what `out` holds
   // already counts. `out` was made with the same InternTable. After kError the decoder is of no more use.
@@ -46,7 +54,12 @@ class HpackDecoder {
 
  private:
   struct Literal;
+  struct RunMemo;
+  static constexpr size_t kRunMemos = 8;
 
+  // If the front of the block is known: appends its run to `out`, which is empty, and moves p behind it.
+  void TakeRun(const uint8_t*& p, const uint8_t* end, HeaderList& out);
+  FieldRun* MakeRun(const RunMemo& memo);
   bool ReadSizeUpdates(const uint8_t*& p, const uint8_t* end);
   // Entry `index` of both tables (RFC 7541 2.3.3); null for 0 and beyond the end.
   const Field* At(size_t index) const;
@@ -66,6 +79,8 @@ class HpackDecoder {
   size_t update_due_max_ = SIZE_MAX;  // below SIZE_MAX: an update is due, to this or less
   DecodeLimits limits_;               // of the block at hand
   bool too_large_ = false;
+  std::unique_ptr<std::array<RunMemo, kRunMemos>> memos_;  // direct-mapped; made for the second block
+  bool decoded_before_ = false;
 };
 
 }  // namespace sluice::http2

@@ -8,6 +8,7 @@ DynamicTable::DynamicTable(InternTable& interns, size_t bytes_max)
 DynamicTable::~DynamicTable() { EvictTo(0); }
 
 void DynamicTable::Insert(const Field* field) {
+  ++version_;
   const size_t size = field->hpack_size();
   if (size > bytes_max_) {  // RFC 7541 4.4: not an error, and the table is empty then
     EvictTo(0);
@@ -22,6 +23,7 @@ void DynamicTable::Insert(const Field* field) {
 }
 
 void DynamicTable::SetBytesMax(size_t bytes_max) {
+  ++version_;
   bytes_max_ = bytes_max;
   EvictTo(bytes_max);
 }

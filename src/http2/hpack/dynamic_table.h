@@ -36,6 +36,8 @@ class DynamicTable {
   // Entries ever inserted (one too large for the table is not). The one that was inserted as number s
   // (counting from 1) has index inserted() - s, and is still there if that is below count().
   uint64_t inserted() const { return inserted_; }
+  // Grows with every change: equal versions mean equal tables.
+  uint64_t version() const { return version_; }
 
  private:
   void EvictTo(size_t bytes);
@@ -47,6 +49,7 @@ class DynamicTable {
   size_t bytes_ = 0;
   size_t bytes_max_;
   uint64_t inserted_ = 0;
+  uint64_t version_ = 1;
 };
 
 }  // namespace sluice::http2

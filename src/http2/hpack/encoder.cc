@@ -62,20 +62,43 @@ uint8_t* HpackEncoder::WriteSizeUpdates(uint8_t* p) {
 size_t HpackEncoder::Encode(const HeaderList& fields, uint8_t* out) {
   uint8_t* p = out;
   if (update_due_) p = WriteSizeUpdates(p);
-  for (const Field* field : fields) {
-    // Before all else: no index may tell its value (RFC 7541 7.1.3)
-    if (field->indexing == Indexing::kNever) {
-      p = WriteLiteral(field, kNeverIndexedFlag, p);
-    } else if (field->static_index != 0) {
-      *p++ = static_cast<uint8_t>(kIndexedFlag | field->static_index);
-    } else if (field->indexing == Indexing::kIndexed) {
-      p = EncodeIndexing(field, p);
-    } else {
-      p = WriteLiteral(field, kWithoutIndexingFlag, p);
-    }
-  }
+  const FieldRun* run = fields.run();
+  if (run != nullptr) p = EncodeRun(*run, p);
+  for (size_t i = run != nullptr ? run->count : 0; i < fields.size(); ++i) p = EncodeField(&fields[i], p);
   SLUICE_DCHECK(static_cast<size_t>(p - out) <= BytesMax(fields));
   return static_cast<size_t>(p - out);
+}
+
+inline uint8_t* HpackEncoder::EncodeField(const Field* field, uint8_t* p) {
+  // Before all else: no index may tell its value (RFC 7541 7.1.3)
+  if (field->indexing == Indexing::kNever) return WriteLiteral(field, kNeverIndexedFlag, p);
+  if (field->static_index != 0) {
+    *p++ = static_cast<uint8_t>(kIndexedFlag | field->static_index);
+    return p;
+  }
+  if (field->indexing == Indexing::kIndexed) return EncodeIndexing(field, p);
+  return WriteLiteral(field, kWithoutIndexingFlag, p);
+}
+
+uint8_t* HpackEncoder::EncodeRun(const FieldRun& run, uint8_t* p) {
+  if (run_memos_ == nullptr) run_memos_ = std::make_unique<std::array<RunMemo, kRunMemos>>();
+  RunMemo& memo = (*run_memos_)[run.id % kRunMemos];
+  if (memo.run == run.id && memo.version == table_.version()) {
+    // All of it, whatever the size: BytesMax has room for 32 bytes a field.
+    std::memcpy(p, memo.bytes.data(), RunMemo::kBytesMax);
+    return p + memo.size;
+  }
+  const uint64_t version = table_.version();
+  uint8_t* const begin = p;
+  for (uint32_t i = 0; i < run.count; ++i) p = EncodeField(run.fields()[i], p);
+  const size_t size = static_cast<size_t>(p - begin);
+  if (size <= RunMemo::kBytesMax && table_.version() == version) {
+    memo.run = run.id;
+    memo.version = version;
+    memo.size = size;
+    std::memcpy(memo.bytes.data(), begin, size);
+  }
+  return p;
 }
 
 inline size_t HpackEncoder::IndexOf(const Field* field) {

@@ -3,7 +3,8 @@
 // It mirrors the sender's choice (RFC 7541 6.2): a field that came from a table goes to our table, a literal
 // stays a literal, a never-indexed one stays never indexed. What the static table has is sent as its index.
 // An interned field is found in the table by its id through a small direct-mapped memo: no hashing and no
-// comparing on the path of a repeated block.
+// comparing on the path of a repeated block. What was written for a FieldRun is written again as long as the table does
+// not change.
 //
 // Thread safety: none; lives on the worker of its InternTable.
 #pragma once
@@ -11,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "http2/header.h"
 #include "http2/hpack/dynamic_table.h"
@@ -43,7 +45,19 @@ class HpackEncoder {
   // share a memo.
   static constexpr size_t kMemos = 256;
 
+  // What a run was spelled as.
+  struct RunMemo {
+    static constexpr size_t kBytesMax = 32;
+    uint64_t run = 0;      // its id; 0: none
+    uint64_t version = 0;  // of the table
+    size_t size = 0;
+    std::array<uint8_t, kBytesMax> bytes;
+  };
+  static constexpr size_t kRunMemos = 8;
+
   uint8_t* WriteSizeUpdates(uint8_t* p);
+  uint8_t* EncodeRun(const FieldRun& run, uint8_t* p);
+  uint8_t* EncodeField(const Field* field, uint8_t* p);
   uint8_t* EncodeIndexing(const Field* field, uint8_t* p);
   uint8_t* EncodeTransient(const Field* field, uint8_t* p);
   uint8_t* AddToTable(const Field* field, uint8_t* p);
@@ -57,6 +71,7 @@ class HpackEncoder {
   // By the low bits of Field::id: the low bits of DynamicTable::inserted() when the field went in. Only a
   // hint, proved by looking at the entry it leads to.
   std::array<uint32_t, kMemos> memos_{};
+  std::unique_ptr<std::array<RunMemo, kRunMemos>> run_memos_;  // by the low bits of the run's id; made when there is a run
   size_t update_low_ = SIZE_MAX;  // smallest size since the last block, where an update is due (RFC 7541 4.2)
   bool update_due_ = false;
 };

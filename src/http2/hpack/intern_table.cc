@@ -21,6 +21,11 @@ struct Node {
   Field field;
 };
 
+// What lies where a FieldRun was.
+struct SpareRun {
+  SpareRun* next;
+};
+
 Node* NodeOf(Field* field) {
   return reinterpret_cast<Node*>(reinterpret_cast<char*>(field) - offsetof(Node, field));
 }
@@ -56,6 +61,13 @@ struct InternTable::Impl {
   std::vector<Node*> buckets = std::vector<Node*>(kBucketsMin, nullptr);
   std::array<Node*, kClasses> spares{};
   std::array<size_t, kClasses> spare_counts{};
+  SpareRun* spare_runs = nullptr;
+  size_t spare_run_count = 0;
+
+  void* TakeRun() {
+    --spare_run_count;
+    return std::exchange(spare_runs, spare_runs->next);
+  }
 
   Node*& Bucket(uint64_t hash) { return buckets[hash & (buckets.size() - 1)]; }
 
@@ -105,6 +117,7 @@ InternTable::~InternTable() {
   for (Node* node : impl_->spares) {
     while (node != nullptr) ::operator delete(std::exchange(node, node->next));
   }
+  while (impl_->spare_runs != nullptr) ::operator delete(impl_->TakeRun());
 }
 
 const Field* InternTable::Intern(std::string_view name, std::string_view value) {
@@ -129,7 +142,8 @@ const Field* InternTable::Intern(std::string_view name, std::string_view value) 
                       .static_index = 0,
                       .id = impl.NewId(),
                       .token = cls.token,
-                      .indexing = Indexing::kIndexed};
+                      .indexing = Indexing::kIndexed,
+                      .checked = false};
   // An empty view may hold a null pointer, which memcpy must not see.
   if (!name.empty()) std::memcpy(node->field.bytes(), name.data(), name.size());
   if (!value.empty()) std::memcpy(node->field.bytes() + name.size(), value.data(), value.size());
@@ -150,6 +164,32 @@ void InternTable::Free(Field* field) {
   *link = node->next;
   --impl_->size;
   impl_->Recycle(node);
+}
+
+FieldRun* InternTable::MakeRun(const Field* const* fields, size_t count) {
+  SLUICE_CHECK(count >= 1 && count <= FieldRun::kCountMax);
+  // All of one size, so that who changes its table often costs no allocation a change.
+  void* memory = impl_->spare_runs != nullptr ? impl_->TakeRun()
+                                              : ::operator new(sizeof(FieldRun) + FieldRun::kCountMax * sizeof(const Field*));
+  auto* run = new (memory)
+      FieldRun{.refs = 1, .count = static_cast<uint32_t>(count), .id = impl_->NewId(), .hpack_size = 0};
+  auto* own = const_cast<const Field**>(run->fields());
+  for (size_t i = 0; i < count; ++i) {
+    const Field* field = own[i] = fields[i];
+    Ref(field);
+    run->hpack_size += field->hpack_size();
+    const size_t token = static_cast<size_t>(field->token);
+    if ((run->tokens >> token & 1) == 0) run->first[token] = static_cast<uint8_t>(i);
+    run->tokens |= uint64_t{1} << token;
+  }
+  return run;
+}
+
+void InternTable::FreeRun(FieldRun* run) {
+  for (uint32_t i = 0; i < run->count; ++i) Unref(run->fields()[i]);
+  if (impl_->spare_run_count == kSparesMax) return ::operator delete(run);
+  impl_->spare_runs = new (run) SpareRun{impl_->spare_runs};
+  ++impl_->spare_run_count;
 }
 
 size_t InternTable::size() const { return impl_->size; }

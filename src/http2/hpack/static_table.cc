@@ -208,6 +208,7 @@ constexpr StaticSlot MakeSlot(size_t index) {
   slot.field.static_index = static_cast<uint16_t>(index);
   slot.field.id = index;
   slot.field.indexing = Indexing::kIndexed;
+  slot.field.checked = true;
   size_t at = 0;
   for (char c : pair.name) slot.bytes[at++] = c;
   for (char c : pair.value) slot.bytes[at++] = c;

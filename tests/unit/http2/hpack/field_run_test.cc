@@ -1,0 +1,206 @@
+// FieldRun: what is remembered of repeated header blocks changes nothing but their price.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "base/random.h"
+#include "http2/validate.h"
+#include "unit/http2/hpack/support.h"
+
+namespace sluice::http2 {
+namespace {
+
+uint64_t NewSeed() {
+  const uint64_t seed = std::random_device()();
+  std::printf("[   seed   ] %llu\n", static_cast<unsigned long long>(seed));
+  return seed;
+}
+
+constexpr DecodeLimits kNoLimits = {SIZE_MAX, SIZE_MAX};
+
+// Blocks of a few kinds in any order, while the tables now and then change: what arrives is what was sent, by the coders
+// that remember and by a hop behind them.
+TEST(FieldRun, RepeatedBlocksArriveAsTheyWereSent) {
+  base::Random random(NewSeed());
+  InternTable interns;
+  uint64_t runs = 0;
+  for (int connection = 0; connection < 30; ++connection) {
+    HpackEncoder client(interns), upstream(interns);
+    HpackDecoder decoder(interns), backend(interns);
+    std::vector<Pairs> kinds;
+    for (int kind = 0; kind < 12; ++kind) {
+      Pairs pairs = {{":method", "POST"}, {":scheme", "http"}};
+      for (uint64_t i = random.Below(40); i > 0; --i) {
+        pairs.emplace_back("name-" + std::to_string(random.Below(60)), std::string(random.Below(80), 'v'));
+      }
+      kinds.push_back(pairs);
+    }
+    for (int block = 0; block < 2000; ++block) {
+      if (random.Below(100) == 0) {
+        const size_t bytes = random.Below(3) == 0 ? 0 : random.Below(4097);
+        client.SetPeerTableBytesMax(bytes);
+        decoder.SetTableBytesMax(bytes);
+      }
+      if (random.Below(100) == 0) {
+        const size_t bytes = random.Below(4097);
+        upstream.SetPeerTableBytesMax(bytes);
+        backend.SetTableBytesMax(bytes);
+      }
+      Pairs pairs = kinds[random.Below(random.Below(10) == 0 ? kinds.size() : 2)];
+      HeaderList list(&interns);
+      for (const auto& [name, value] : pairs) list.AddInterned(interns.Intern(name, value));
+      if (random.Below(2) == 0) {  // of each call its own
+        pairs.emplace_back("x-request-id", std::to_string(block));
+        list.Add("x-request-id", std::to_string(block));
+      }
+      HeaderList received(&interns);
+      ASSERT_EQ(decoder.Decode(EncodeToString(client, list), kNoLimits, received), DecodeResult::kOk);
+      ASSERT_EQ(PairsOf(received), pairs);
+      size_t hpack_size = 0;
+      for (const Field* field : received) hpack_size += field->hpack_size();
+      ASSERT_EQ(received.hpack_size(), hpack_size);
+      runs += received.run() != nullptr;
+      HeaderList forwarded(&interns);
+      ASSERT_EQ(backend.Decode(EncodeToString(upstream, received), kNoLimits, forwarded), DecodeResult::kOk);
+      ASSERT_EQ(PairsOf(forwarded), pairs);
+      ASSERT_EQ(upstream.table_bytes(), backend.table_bytes());
+    }
+  }
+  EXPECT_GT(runs, 20'000u) << "the blocks hardly ever repeat: nothing was tested";
+  EXPECT_EQ(interns.size(), 0u);
+}
+
+class RunTest : public testing::Test {
+ protected:
+  // A list that begins with a run of these.
+  HeaderList WithRun(const Pairs& pairs) {
+    std::vector<const Field*> fields;
+    for (const auto& [name, value] : pairs) fields.push_back(interns_.Intern(name, value));
+    FieldRun* run = interns_.MakeRun(fields.data(), fields.size());
+    for (const Field* field : fields) interns_.Unref(field);
+    HeaderList list(&interns_);
+    list.AddRun(*run);
+    interns_.UnrefRun(run);
+    return list;
+  }
+  ~RunTest() override { EXPECT_EQ(interns_.size(), 0u); }
+
+  InternTable interns_;
+};
+
+TEST_F(RunTest, ListsChangeAsIfTheFieldsWereTheirOwn) {
+  base::Random random(NewSeed());
+  const std::pair<Token, const char*> kNames[] = {{Token::kPath, ":path"},
+                                                  {Token::kTe, "te"},
+                                                  {Token::kGrpcTimeout, "grpc-timeout"},
+                                                  {Token::kVia, "via"},
+                                                  {Token::kUserAgent, "user-agent"}};
+  for (int round = 0; round < 5000; ++round) {
+    Pairs model;
+    for (uint64_t i = 1 + random.Below(20); i > 0; --i) {
+      model.emplace_back(kNames[random.Below(5)].second, std::to_string(random.Below(4)));
+    }
+    HeaderList list = WithRun(model);
+    for (int step = 0; step < 12; ++step) {
+      const auto [token, name] = kNames[random.Below(5)];
+      const std::string value = std::to_string(random.Below(1000));
+      auto is = [name = name](const auto& pair) { return pair.first == name; };
+      auto first = std::find_if(model.begin(), model.end(), is);
+      switch (random.Below(5)) {
+        case 0:
+          list.Add(name, value);
+          model.emplace_back(name, value);
+          break;
+        case 1:
+          list.AddInterned(interns_.Intern(name, value));
+          model.emplace_back(name, value);
+          break;
+        case 2:
+          list.Remove(token);
+          std::erase_if(model, is);
+          break;
+        case 3:
+          list.Set(token, name, value);
+          if (first == model.end()) {
+            model.emplace_back(name, value);
+          } else {
+            first->second = value;
+            model.erase(std::remove_if(first + 1, model.end(), is), model.end());
+          }
+          break;
+        default: {
+          HeaderList other = WithRun({{"te", "1"}});
+          other = std::move(list);
+          HeaderList moved(std::move(other));
+          list = std::move(moved);
+        }
+      }
+      ASSERT_EQ(PairsOf(list), model);
+      for (const auto& [any, spelled] : kNames) {
+        const Field* found = list.Find(any);
+        auto at = std::find_if(model.begin(), model.end(), [s = spelled](const auto& pair) { return pair.first == s; });
+        ASSERT_EQ(found != nullptr, at != model.end());
+        if (found != nullptr) {
+          ASSERT_EQ(found->value(), at->second);
+        }
+      }
+      size_t hpack_size = 0;
+      for (const Field* field : list) hpack_size += field->hpack_size();
+      ASSERT_EQ(list.hpack_size(), hpack_size);
+    }
+  }
+}
+
+TEST_F(RunTest, WhatARunBreaksIsBrokenEachTimeAndWhatFollowsIsJudgedWithIt) {
+  for (int time = 0; time < 2; ++time) {
+    EXPECT_NE(ValidateResponse(WithRun({{":status", "200"}, {"te", "gzip"}})).malformed, nullptr);
+    HeaderList late = WithRun({{":status", "200"}, {"server", "x"}});
+    EXPECT_EQ(ValidateResponse(late).malformed, nullptr);
+    EXPECT_NE(ValidateTrailers(late), nullptr) << "a pseudo-header in trailers, RFC 9113 8.1";
+    EXPECT_NE(ValidateRequest(late).malformed, nullptr);
+    late.Add(":status", "200");
+    EXPECT_NE(ValidateResponse(late).malformed, nullptr) << "repeated, and after a regular field";
+    HeaderList length = WithRun({{":status", "200"}, {"content-length", "7"}});
+    EXPECT_EQ(ValidateResponse(length).content_length, 7);
+    length.Add("content-length", "8");
+    EXPECT_NE(ValidateResponse(length).malformed, nullptr);
+    HeaderList host = WithRun({{":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {":authority", "a"}, {"host", "A"}});
+    EXPECT_EQ(ValidateRequest(host).malformed, nullptr);
+    host.Add("host", "a");
+    EXPECT_NE(ValidateRequest(host).malformed, nullptr) << "two of them";
+  }
+}
+
+// The summary belongs to the run, so one run in messages of different kinds must be judged for each.
+TEST_F(RunTest, OneRunInMessagesOfDifferentKinds) {
+  const Field* status = InternTable::Static(8);
+  const Field* fields[] = {status, InternTable::Static(54)};
+  FieldRun* run = interns_.MakeRun(fields, 2);
+  for (int time = 0; time < 2; ++time) {
+    HeaderList list(&interns_);
+    list.AddRun(*run);
+    EXPECT_NE(ValidateTrailers(list), nullptr);
+    EXPECT_EQ(ValidateResponse(list).malformed, nullptr);
+    EXPECT_EQ(ValidateResponse(list).status, 200u);
+    EXPECT_NE(ValidateRequest(list).malformed, nullptr);
+  }
+  interns_.UnrefRun(run);
+}
+
+TEST(ValidFieldValue, FindsTheThreeForbiddenBytesAnywhere) {
+  for (size_t size = 1; size < 40; ++size) {
+    EXPECT_TRUE(ValidFieldValue(std::string(size, '\x7f')));
+    for (size_t at = 0; at < size; ++at) {
+      for (int c = 0; c < 256; ++c) {
+        std::string value(size, at % 2 ? '\xff' : '\x20' + 1);
+        value[at] = static_cast<char>(c);
+        const bool edge = at == 0 || at + 1 == size;
+        const bool legal = c != 0 && c != '\n' && c != '\r' && !(edge && (c == ' ' || c == '\t'));
+        ASSERT_EQ(ValidFieldValue(value), legal) << size << " " << at << " " << c;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sluice::http2
