@@ -1,0 +1,207 @@
+// PathRig: the whole path of a call, Session -> Call -> Session, in one thread and without sockets, for exact counts:
+// instructions, heap allocations, atomic operations. One worker, time by hand, neighbours that cost next to nothing.
+//
+//   PathRig rig({.full_limits = true});
+//   for (int i = 0; i < 100; ++i) rig.Batch();  // 100 calls each
+//
+// All code of the proxy runs inside ProxyTurn(), so a counter is switched on and off around that one function
+// (before_turn, after_turn), or callgrind told to collect in it alone (--toggle-collect).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "proxy/listener.h"
+#include "proxy/worker_context.h"
+#include "support/manual_worker.h"
+#include "support/path_peers.h"
+
+namespace sluice::test {
+
+struct PathOptions {
+  size_t connections = 1;
+  size_t streams = 100;      // calls under way on each connection
+  size_t message_bytes = 32;  // of request and response alike
+  bool full_limits = false;  // the cluster's capped rate and the permits of process, cluster and endpoint
+  bool cache = false;        // all calls but the first are hits
+  bool verify = false;       // decode and compare everything
+};
+
+class PathRig {
+ public:
+  explicit PathRig(const PathOptions& options) : options_(options) {
+    cluster_->name = "c";
+    proxy::RouteOptions route;
+    route.name = "r";
+    route.cluster = "c";
+    route.hash_by = {.kind = proxy::HashBy::Kind::kMetadata, .metadata = "x-key"};
+    limits::ConcurrencyOptions process;
+    if (options.full_limits) {
+      process.max = cluster_->concurrency.max = cluster_->endpoint_concurrency.max = 100'000;
+      cluster_->rate_limit = {.rate = 1e7, .burst = 1'000'000, .capped = true};
+    }
+    if (options.cache) route.cache.methods = {{"/pkg.Service/Method", std::chrono::hours(1)}};
+    Publish(route, process);
+    message_ = h2::Message(std::string(options.message_bytes, 'm'));
+    context_.connection.dial = [this](runtime::Worker&, const net::Address& address, base::TimePoint, net::Dialer::OnDone done) {
+      return std::unique_ptr<net::Attempt>(new Attempt(*this, address.ToString(), std::move(done)));
+    };
+    for (size_t i = 0; i < options.connections; ++i) Connect();
+    // A first call fills the tables; with a cache, the second is a hit.
+    for (auto& client : clients_) RunCalls(*client, 1);
+    for (int i = 0; i < 20; ++i) Batch();
+  }
+  ~PathRig() {
+    for (auto& client : clients_) client->closing = true;
+    for (auto& backend : backends_) backend->closing = true;
+    context_.EndCalls();
+    time_.Run();
+    context_.CloseAll();
+    time_.Run();
+    SLUICE_CHECK(time_.runtime.LiveTasks() == 0);
+    time_.runtime.Shutdown();
+  }
+
+  // One round on every connection: `streams` calls start together and end. Returns how many.
+  size_t Batch() {
+    time_.clock.Advance(std::chrono::microseconds(100));  // a million calls a second
+    const uint64_t before = finished();
+    for (size_t left = options_.streams; left > 0;) {
+      size_t most = 0;
+      for (auto& client : clients_) most = std::max(most, client->Start(left));
+      SLUICE_CHECK(most > 0);
+      left -= most;
+      Run();
+    }
+    const size_t calls = finished() - before;
+    SLUICE_CHECK(calls == options_.streams * clients_.size());
+    return calls;
+  }
+
+  // The proxy's part of what is going on, and nothing else. Not inlined: tools find it by its name.
+  [[gnu::noinline]] void ProxyTurn() {
+    runtime::Worker::ScopedCurrentForTest current(time_.worker);
+    for (PathWire* wire : wires_) wire->Deliver();
+    time_.Run();
+  }
+  // Called around each ProxyTurn, if set.
+  std::function<void()> before_turn, after_turn;
+
+  uint64_t finished() const {
+    uint64_t sum = 0;
+    for (const auto& client : clients_) sum += client->finished();
+    return sum;
+  }
+  // Calls that reached a backend.
+  uint64_t answered() const {
+    uint64_t sum = 0;
+    for (const auto& backend : backends_) sum += backend->answered();
+    return sum;
+  }
+  // Reads and writes of all connections: each is a system call where there are sockets.
+  uint64_t transfers() const {
+    uint64_t sum = 0;
+    for (const PathWire* wire : wires_) sum += wire->reads + wire->writes;
+    return sum;
+  }
+
+ private:
+  // A connection made at once, told of in the worker's next turn.
+  struct Attempt final : net::Attempt {
+    Attempt(PathRig& r, std::string a, net::Dialer::OnDone d) : rig(r), address(std::move(a)), done(std::move(d)) {
+      rig.time_.worker.Post([this, gone = std::weak_ptr<bool>(alive)] {
+        if (gone.expired()) return;
+        auto wire = std::make_shared<PathWire>();
+        auto stream = std::make_unique<PathStream>(wire, address);
+        rig.backends_.push_back(std::make_unique<PathBackend>(wire, rig.message_, rig.options_.verify));
+        rig.wires_.push_back(wire.get());
+        auto callback = std::move(done);  // it destroys this
+        callback(std::unique_ptr<net::Stream>(std::move(stream)));
+      });
+    }
+    PathRig& rig;
+    const std::string address;
+    net::Dialer::OnDone done;
+    std::shared_ptr<bool> alive = std::make_shared<bool>(true);
+  };
+
+  void Connect() {
+    auto wire = std::make_shared<PathWire>();
+    auto stream = std::make_unique<PathStream>(wire, "192.0.2.7:40000");
+    clients_.push_back(std::make_unique<PathClient>(wire, message_, options_.verify));
+    wires_.push_back(wire.get());
+    ++*open_;
+    context_.connections.fetch_add(1, std::memory_order_relaxed);
+    auto* connection = new proxy::DownstreamConnection(context_, std::move(stream), listener_, open_);
+    context_.downstream.PushBack(*connection);
+    connection->Start();
+    Run();
+  }
+  // Until nothing moves.
+  void Run() {
+    for (bool moved = true; moved;) {
+      if (before_turn) before_turn();
+      ProxyTurn();
+      if (after_turn) after_turn();
+      moved = false;
+      for (auto& backend : backends_) moved |= backend->Hear();
+      for (auto& client : clients_) moved |= client->Hear();
+      for (PathWire* wire : wires_) moved |= wire->Due();
+    }
+  }
+  void RunCalls(PathClient& client, size_t calls) {
+    SLUICE_CHECK(client.Start(calls) == calls);
+    Run();
+  }
+
+  void Publish(const proxy::RouteOptions& route, const limits::ConcurrencyOptions& process) {
+    std::vector<upstream::WantedEndpoint> wanted;
+    for (const char* address : {"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"}) {
+      wanted.push_back({address, *net::Address::Parse(address), 1, false});
+    }
+    auto state = upstream::BuildClusterState(cluster_, wanted, nullptr, false, 1, registry_);
+    SLUICE_CHECK(state.ok());
+    const base::TimePoint now = time_.clock.Now();
+    auto limits = std::make_shared<proxy::RouteLimits>(
+        std::make_shared<limits::RateLimiter>(route.rate_limit, now),
+        std::make_shared<limits::KeyedRateLimiter>(route.client_rate_limit.rate, route.client_rate_limit.clients_max), route.name,
+        registry_);
+    proxy::RouteMetrics metrics;
+    for (size_t code = 0; code < proxy::kGrpcCodes; ++code) {
+      metrics.calls[code] = registry_.AddCounter("calls_total", "Calls.", {{"route", "r"}, {"code", std::to_string(code)}});
+    }
+    metrics.duration = registry_.AddHistogram("duration_seconds", "Duration.", 1e-9, {{"route", "r"}});
+    std::vector<proxy::Route> table;
+    table.push_back({route, 0, metrics, limits});
+    auto process_limits = std::make_shared<proxy::ProcessLimits>(std::make_shared<limits::ConcurrencyLimiter>(process), registry_);
+    std::shared_ptr<proxy::ResponseCache> cache;
+    if (options_.cache) cache = std::make_shared<proxy::ResponseCache>(proxy::CacheOptions(), registry_);
+    auto log = proxy::AccessLog::Open({});
+    SLUICE_CHECK(log.ok());
+    auto snapshot = std::make_shared<proxy::Snapshot>();
+    snapshot->config = std::make_shared<proxy::RouteConfig>(
+        proxy::RouteConfig{proxy::RouteTable(std::move(table)), {}, *log, 0, process_limits, cache});
+    snapshot->clusters = {*state};
+    snapshots_.Publish(proxy::SnapshotPointers(std::move(snapshot), 1));
+  }
+
+  const PathOptions options_;
+  std::string message_;
+  proxy::ListenerOptions listener_;
+  std::shared_ptr<upstream::ClusterOptions> cluster_ = std::make_shared<upstream::ClusterOptions>();
+  ManualWorker time_;
+  metrics::Registry registry_{1};
+  proxy::ProxyMetrics metrics_{registry_};
+  proxy::SnapshotData snapshots_{1};
+  std::vector<PathWire*> wires_;  // their peers and streams own them
+  std::vector<std::unique_ptr<PathClient>> clients_;
+  std::vector<std::unique_ptr<PathBackend>> backends_;
+  std::shared_ptr<std::atomic<int64_t>> open_ = std::make_shared<std::atomic<int64_t>>(0);
+  proxy::WorkerContext context_{time_.worker, snapshots_, metrics_};
+};
+
+}  // namespace sluice::test
