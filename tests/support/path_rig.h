@@ -9,9 +9,10 @@
 #pragma once
 
 #include <functional>
+#include <future>
 #include <memory>
-#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,20 @@ struct PathOptions {
   bool full_limits = false;  // the cluster's capped rate and the permits of process, cluster and endpoint
   bool cache = false;        // all calls but the first are hits
   bool verify = false;       // decode and compare everything
+};
+
+// While it lives the process has a second thread, which sleeps. The C++ library counts its shared pointers without atomic
+// operations in a process that has none, and the daemon has some.
+class SecondThread {
+ public:
+  ~SecondThread() {
+    end_.set_value();
+    thread_.join();
+  }
+
+ private:
+  std::promise<void> end_;
+  std::thread thread_{[end = end_.get_future()] { end.wait(); }};
 };
 
 class PathRig {
@@ -189,6 +204,7 @@ class PathRig {
     snapshots_.Publish(proxy::SnapshotPointers(std::move(snapshot), 1));
   }
 
+  SecondThread second_thread_;
   const PathOptions options_;
   std::string message_;
   proxy::ListenerOptions listener_;

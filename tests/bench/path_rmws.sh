@@ -1,0 +1,30 @@
+#!/bin/sh
+# Every atomic read-modify-write that the proxy executes for a call, exactly, by the line that does it (with the functions it
+# is inlined in): path_bench steps through 10 calls. "words": how many different words in memory that place wrote.
+#
+#   tests/bench/path_rmws.sh [--build DIR] [VARIANT...]      (DIR: default build/release; VARIANT: default unary)
+set -eu
+build=build/release variants=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --build) build=$2; shift ;;
+    -h | --help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) variants="$variants $1" ;;
+  esac
+  shift
+done
+bench=$build/bin/path_bench
+[ -x "$bench" ] || { echo "path_rmws.sh: no $bench; build it: ninja -C $build path_bench" >&2; exit 2; }
+for variant in ${variants:-unary}; do
+  "$bench" --rmws --variant="$variant" | {
+    read -r summary
+    echo "$variant: $summary"
+    sort -rn | while read -r count place words; do
+      # Places outside the program (a library's, the kernel's) have no line.
+      where=$(addr2line -Cfipe "$bench" "$place" 2>/dev/null | grep -v 'std::\|__gnu_cxx\|Slice::Slice(' |
+        sed 's/^ *(inlined by) //; s/([^()]*)//g; s/sluice:://g; s| at /.*/src/| at |; s/ (discriminator [0-9]*)//' | head -5 |
+        awk '{printf "%s%s", (NR > 1 ? " < " : ""), $0}')
+      echo "  $count ($words words)  $where"
+    done
+  }
+done
