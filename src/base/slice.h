@@ -121,9 +121,30 @@ class Slice {
   }
 
  private:
+  friend class BorrowedSlice;
   Block* block_ = nullptr;
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
+};
+
+// A part of a Slice, to be shown to somebody for the time of a call: it holds no reference of its own, so it costs no
+// atomic operation. Who keeps the Slice copies it, and the copy counts. `from` must outlive it.
+class BorrowedSlice {
+ public:
+  BorrowedSlice(const Slice& from, size_t offset, size_t length) {
+    SLUICE_DCHECK(offset <= from.size_ && length <= from.size_ - offset);
+    slice_.block_ = from.block_;
+    slice_.data_ = from.data_ + offset;
+    slice_.size_ = length;
+  }
+  ~BorrowedSlice() { slice_.block_ = nullptr; }
+  BorrowedSlice(const BorrowedSlice&) = delete;
+  BorrowedSlice& operator=(const BorrowedSlice&) = delete;
+
+  const Slice& get() const { return slice_; }
+
+ private:
+  Slice slice_;
 };
 
 }  // namespace sluice::base

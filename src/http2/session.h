@@ -164,7 +164,7 @@ class Session {
   void HandleFrame(const FrameHeader& frame, const uint8_t* payload);
   void BeginData(const FrameHeader& frame, uint32_t padding);
   bool AdmitData(Stream& stream, uint32_t frame_bytes, uint32_t data_bytes, bool end_stream);
-  void DeliverData(base::Slice bytes);
+  void DeliverData(const base::Slice& bytes);
   void ReceivedEnd(Stream& stream);
   // False: the frame was a connection error.
   bool FrameOnClosedStream(uint32_t id);
@@ -208,7 +208,7 @@ class Session {
   void SentEnd(Stream& stream);
   // For Stream.
   void SendHeaders(Stream& stream, const HeaderList& fields, bool end_stream);
-  void SendData(Stream& stream, base::Slice bytes, bool end_stream);
+  void SendData(Stream& stream, const base::Slice& bytes, bool end_stream);
 
   const Role role_;
   const SessionOptions options_;

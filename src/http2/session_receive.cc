@@ -212,7 +212,7 @@ const uint8_t* Session::TakeData(const base::Slice& bytes, const uint8_t* p, con
   if (n > 0) {
     data_left_ -= n;
     if (data_stream_ != nullptr) {
-      DeliverData(bytes.Sub(static_cast<size_t>(p - bytes.data()), n));
+      DeliverData(base::BorrowedSlice(bytes, static_cast<size_t>(p - bytes.data()), n).get());
     } else {
       CreditConnection(n);  // its stream ended in the middle of the frame
     }
@@ -227,7 +227,7 @@ const uint8_t* Session::TakeData(const base::Slice& bytes, const uint8_t* p, con
   return p;
 }
 
-void Session::DeliverData(base::Slice bytes) {
+void Session::DeliverData(const base::Slice& bytes) {
   Stream& stream = *data_stream_;
   bool end_stream = data_end_ && data_left_ == 0;
   stats_.data_bytes_received += bytes.size();
@@ -236,7 +236,7 @@ void Session::DeliverData(base::Slice bytes) {
   CreditConnection(static_cast<uint32_t>(bytes.size()));
   if (stream.events_ != nullptr) stream.unconsumed_ += static_cast<uint32_t>(bytes.size());
   if (end_stream) ReceivedEnd(stream);
-  if (stream.events_ != nullptr) stream.events_->OnData(std::move(bytes), end_stream);
+  if (stream.events_ != nullptr) stream.events_->OnData(bytes, end_stream);
 }
 
 // DATA or HEADERS on a stream that is in no table. False: a connection error.

@@ -162,7 +162,7 @@ void Session::SendHeaders(Stream& stream, const HeaderList& fields, bool end_str
   }
 }
 
-void Session::SendData(Stream& stream, base::Slice bytes, bool end_stream) {
+void Session::SendData(Stream& stream, const base::Slice& bytes, bool end_stream) {
   size_t size = bytes.size();
   if (size == 0 && !end_stream) return;
   Scope scope(*this);
@@ -176,7 +176,7 @@ void Session::SendData(Stream& stream, base::Slice bytes, bool end_stream) {
     if (size > 0 && stream.events_ != nullptr) stream.events_->OnSent(size);
     return;
   }
-  stream.queue_.Push(std::move(bytes));
+  stream.queue_.Push(bytes);
   queued_bytes_ += size;
   stream.end_with_data_ = end_stream;
   MarkReady(stream);

@@ -26,13 +26,13 @@ class SliceQueue {
   size_t bytes() const { return bytes_; }
   bool empty() const { return bytes_ == 0; }
 
-  void Push(base::Slice slice) {
+  void Push(const base::Slice& slice) {
     if (slice.empty()) return;
     bytes_ += slice.size();
     if (slice.size() < kCopyBelow) {
       PushCopy(slice);
     } else {
-      slices_.push_back(std::move(slice).Unpinned());
+      slices_.push_back(base::Slice(slice).Unpinned());
     }
   }
   // Moves the first `bytes` bytes to the end of `out`.

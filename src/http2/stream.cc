@@ -4,7 +4,7 @@
 
 namespace sluice::http2 {
 namespace {
-constexpr size_t kKept = 512;         // about 128 KiB
+constexpr size_t kKept = 4096;        // about 1 MiB
 thread_local bool list_alive = true;  // trivially destructible: still readable after the list is gone
 }  // namespace
 
@@ -74,8 +74,8 @@ void Stream::SendHeaders(const HeaderList& fields, bool end_stream) {
   if (!send_done_) session_->SendHeaders(*this, fields, end_stream);
 }
 
-void Stream::SendData(base::Slice bytes, bool end_stream) {
-  if (!send_done_) session_->SendData(*this, std::move(bytes), end_stream);
+void Stream::SendData(const base::Slice& bytes, bool end_stream) {
+  if (!send_done_) session_->SendData(*this, bytes, end_stream);
 }
 
 void Stream::Consume(size_t bytes) {

@@ -42,7 +42,7 @@ using OwnedNode = base::ListNode<OwnedTag>;
 class Stream final : public StreamIo, public ReadyNode, public OwnedNode {
  public:
   void SendHeaders(const HeaderList& fields, bool end_stream) override;
-  void SendData(base::Slice bytes, bool end_stream) override;
+  void SendData(const base::Slice& bytes, bool end_stream) override;
   void Consume(size_t bytes) override;
   void Reset(ErrorCode code) override;
   void Release() override;

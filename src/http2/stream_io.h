@@ -29,8 +29,9 @@ class StreamIo {
   // more may be sent. Sent behind DATA that is still queued. `fields` is not kept.
   virtual void SendHeaders(const HeaderList& fields, bool end_stream) = 0;
   // Queued, then framed within both windows. The queue is bounded by the other side's receive window, because
-  // bytes are credited there (StreamEvents::OnSent -> Consume) only when they leave here.
-  virtual void SendData(base::Slice bytes, bool end_stream) = 0;
+  // bytes are credited there (StreamEvents::OnSent -> Consume) only when they leave here. What is sent at once is small
+  // enough to be copied mostly; only what must be kept is counted.
+  virtual void SendData(const base::Slice& bytes, bool end_stream) = 0;
   // Credits received DATA bytes back to the stream's window; WINDOW_UPDATEs are batched. The connection's window was
   // credited when they were delivered.
   virtual void Consume(size_t bytes) = 0;
@@ -54,7 +55,8 @@ class StreamEvents {
   // Client side: 1xx, response headers, trailers, in this order; which it is follows from :status and what
   // came before. Server side: trailers only (the request headers came with SessionEvents::OnRequest).
   virtual void OnHeaders(HeaderList fields, bool end_stream) = 0;
-  virtual void OnData(base::Slice bytes, bool end_stream) = 0;
+  // `bytes` is the session's, for the time of the call: who keeps it copies the Slice.
+  virtual void OnData(const base::Slice& bytes, bool end_stream) = 0;
   // The stream is dead in both directions. Called at most once, never after END_STREAM was seen in both
   // directions. After END_STREAM from the peer it is still called if the peer then resets or the connection
   // ends while we send.

@@ -29,7 +29,7 @@ class Body {
   }
 
   // `held`: it may be long until it is sent, so what is small pins no read block.
-  void Append(base::Slice bytes, bool held = false) {
+  void Append(const base::Slice& bytes, bool held = false) {
     total_ += bytes.size();
     if (total_ > keep_max_) StopKeeping();
     if (bytes.empty()) return;
@@ -40,7 +40,7 @@ class Body {
       parts_.push_back(base::Slice::Static({reinterpret_cast<const char*>(at), bytes.size()}));
       return;
     }
-    parts_.push_back(keeping_ || held ? std::move(bytes).Unpinned() : std::move(bytes));
+    parts_.push_back(keeping_ || held ? base::Slice(bytes).Unpinned() : bytes);
   }
   // The next part not sent in this attempt; an empty Slice when all is sent.
   base::Slice TakeUnsent() {

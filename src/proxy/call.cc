@@ -51,6 +51,13 @@ Call::~Call() {
   if (fetch_stream_ == nullptr) context_.metrics.calls_in_flight->Add(context_.index(), -1);
 }
 
+Call::History& Call::history() {
+  if (history_ == nullptr) history_ = std::make_unique<History>();
+  return *history_;
+}
+
+std::string_view Call::endpoint_name() const { return history_ != nullptr ? std::string_view(history_->endpoint) : ""; }
+
 runtime::Task<void> Call::Run(std::unique_ptr<Call> self) {
   Call& call = *self;
   call.Route();
@@ -72,7 +79,7 @@ runtime::Task<void> Call::Run(std::unique_ptr<Call> self) {
       call.Route();  // by the configuration and the list of now
     }
   }
-  if (!call.over()) call.ForwardResponse();
+  if (!call.over() && !call.response_forwarded_) call.ForwardResponse();
   while (!call.over() && !call.attempt_error_ && !call.response_ended_) co_await call.event_.Wait();
   call.EndResponse();
   call.Finish();
@@ -139,7 +146,7 @@ void Call::OpenUpstream() {
   SLUICE_CHECK(pool_ != nullptr);
   pool_->BeginCall();
   tried_now_ = endpoint_->get();
-  if (config_->access_log->enabled() || fetch_stream_ != nullptr) endpoint_name_ = tried_now_->name();
+  if (config_->access_log->enabled() || fetch_stream_ != nullptr) history().endpoint = tried_now_->name();
   ++attempts_;
   if (http2::Connection* connection = pool_->Ready()) {
     OpenOn(*connection);
@@ -163,7 +170,7 @@ void Call::OnTimer(base::TimePoint now) {
     error.bound = admission_->bound()->name;
     error.detail += " while it waited for " + error.bound;
     admission_->GiveUp(/*deadline_passed=*/true, now);
-  } else if (participant_.in_fetch()) {
+  } else if (in_fetch()) {
     error.detail += " while it waited for a fetch";
   }
   Fail(std::move(error));
@@ -179,11 +186,11 @@ bool Call::MayRetry() {
   // An endpoint that leaves in good order is nobody's failure.
   if (kind != ErrorKind::kDraining && ++counted_attempts_ >= route_->options.retry.attempts_max) return false;
   context_.metrics.retries[static_cast<size_t>(kind)]->Add(context_.index());
-  tried_.push_back(std::exchange(tried_now_, nullptr));
+  history().tried.push_back(std::exchange(tried_now_, nullptr));
   body_.Rewind();
   attempt_sent_ = 0;
   upstream_end_sent_ = false;
-  last_failure_ = std::exchange(attempt_error_, std::nullopt);
+  history_->last_failure = std::move(attempt_error_);
   return true;
 }
 
@@ -195,11 +202,9 @@ void Call::ForwardResponse() {
   answered_ = context_.worker().now();
   if (config_->forwarding.via) response_.Add("via", "2 sluice");
   // A response that is one header block goes as one (EndResponse), unless it must be mended there.
-  if (downstream_ == nullptr || (response_ended_ && pending_response_.empty() && !trailers_received_)) return;
+  if (downstream_ == nullptr || (response_ended_ && response_bytes_ == 0 && !trailers_received_)) return;
   response_forwarded_ = true;
   downstream_->SendHeaders(response_, false);
-  for (base::Slice& part : pending_response_) downstream_->SendData(std::move(part), false);
-  pending_response_.clear();
 }
 
 // The last word to the client: the upstream's trailers, or ours.
@@ -238,7 +243,7 @@ void Call::EndResponse() {
 void Call::Answer(const base::Error& error) {
   if (ServeStaleFor(ToGrpcCode(error.kind))) return;
   status_ = ToGrpcCode(error.kind);
-  cause_ = error;
+  cause_ = std::make_unique<base::Error>(error);
   if (downstream_ == nullptr) return;
   downstream_->SendHeaders(MakeTrailers(ToGrpcError(error), !response_forwarded_), true);
   ReleaseDownstream();
@@ -251,12 +256,18 @@ void Call::Finish() {
   context_.worker().timers().Disarm(*this);
   if (admission_ != nullptr) {
     admission_->GiveUp(/*deadline_passed=*/false, context_.worker().now());
-    if (!admission_->waits().empty()) waits_ = FormatWaits(admission_->waits());
+    if (!admission_->waits().empty()) history().waits = FormatWaits(admission_->waits());
     if (attempts_ == 0) admission_->RefundRates();
     admission_.reset();  // permits go back before anybody is told
   }
   if (fetch_stream_ != nullptr) {
-    return fetch_stream_->Complete({nullptr, cause_, std::move(endpoint_name_), std::move(waits_), attempts_, deadline_}, status_);
+    FetchResult result{nullptr, {}, {}, {}, attempts_, deadline_};
+    if (cause_ != nullptr) result.cause = std::move(*cause_);
+    if (history_ != nullptr) {
+      result.endpoint = std::move(history_->endpoint);
+      result.waits = std::move(history_->waits);
+    }
+    return fetch_stream_->Complete(std::move(result), status_);
   }
   const uint32_t w = context_.index();
   base::Nanos total = context_.worker().now() - started_;
@@ -281,14 +292,14 @@ void Call::WriteAccessLog(base::Nanos total) {
     record.route = route_->options.name;
     record.cluster = route_->options.cluster;
   }
-  record.endpoint = endpoint_name_;
+  record.endpoint = endpoint_name();
   record.status = status_;
   if (cause_) {
     record.cause = base::Reason(cause_->kind);
     record.detail = cause_->detail;
     record.limit = cause_->bound;
   }
-  record.waits = waits_;
+  if (history_ != nullptr) record.waits = history_->waits;
   if (cache_ != CacheOutcome::kNone) record.cache = ToString(cache_);
   record.attempts = attempts_;
   record.request_bytes = body_.total();
@@ -317,15 +328,15 @@ void Call::Fail(ErrorKind kind, std::string detail, ErrorSource source) {
 
 void Call::Fail(base::Error error) {
   if (over()) return;
-  end_ = std::move(error);
-  if (relay_ != nullptr) std::exchange(relay_, nullptr)->LeaderGone();  // nothing more may come from it
+  end_ = std::make_unique<base::Error>(std::move(error));
+  EndRelay();  // nothing more may come from it
   event_.Set();
 }
 
 void Call::FailAttempt(base::Error error) {
   pool_->endpoint().metrics().failures->Add(context_.index());
   EndAttempt();
-  attempt_error_ = std::move(error);
+  attempt_error_ = std::make_unique<base::Error>(std::move(error));
   event_.Set();
 }
 

@@ -11,6 +11,7 @@
 // no pointer to one outlives its connection.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -54,7 +55,7 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   struct FromDownstream final : http2::StreamEvents {
     explicit FromDownstream(Call& c) : call(c) {}
     void OnHeaders(http2::HeaderList fields, bool end_stream) override;
-    void OnData(base::Slice bytes, bool end_stream) override;
+    void OnData(const base::Slice& bytes, bool end_stream) override;
     void OnReset(http2::ErrorCode code, http2::ResetCause cause) override;
     void OnSent(size_t bytes) override;
     Call& call;
@@ -62,7 +63,7 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   struct FromUpstream final : http2::StreamEvents {
     explicit FromUpstream(Call& c) : call(c) {}
     void OnHeaders(http2::HeaderList fields, bool end_stream) override;
-    void OnData(base::Slice bytes, bool end_stream) override;
+    void OnData(const base::Slice& bytes, bool end_stream) override;
     void OnReset(http2::ErrorCode code, http2::ResetCause cause) override;
     void OnSent(size_t bytes) override;
     Call& call;
@@ -83,7 +84,7 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   bool WaitsForMessage();
   void AskCache();
   bool WaitsForFetch();
-  bool AsksAgain() { return std::exchange(asks_again_, false) && !over(); }
+  bool AsksAgain();
   bool WaitsForAdmission();
   void Pick();
   bool WaitsForEndpoint();
@@ -94,7 +95,17 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   void Answer(const base::Error& error);
   void Finish();
 
-  bool over() const { return end_.has_value() || served_; }
+  // What only some calls have, so that the others stay small: a call that waits is what the proxy has most of.
+  struct CacheUse;
+  struct History;
+  History& history();
+  bool in_fetch() const;
+  bool MayUseCache() const;
+  void TakeHistory(const FetchResult& result);
+  void TakeCause(const FetchResult& result);
+  std::string_view endpoint_name() const;
+
+  bool over() const { return end_ != nullptr || served_; }
   void MatchRoute();
   void Reroute();
   uint64_t HashKey() const;
@@ -108,8 +119,9 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   void Serve(const CachedResponse& response, CacheOutcome outcome);
   bool ServeStaleFor(GrpcCode status);
   void LeaveFetch();
+  void EndRelay();
   void RelayHeaders(const http2::HeaderList& fields, bool end_stream) override;
-  void RelayData(base::Slice bytes, bool end_stream) override;
+  void RelayData(const base::Slice& bytes, bool end_stream) override;
   void RelayEnded(const FetchResult& result, GrpcCode status) override;
   void FetchGone() override;
   void PrepareRequest();
@@ -136,7 +148,7 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   sync::Event event_;
 
   http2::HeaderList request_;
-  std::optional<http2::HeaderList> request_trailers_;
+  std::unique_ptr<http2::HeaderList> request_trailers_;
   Body body_;
   bool request_ended_;
   bool upstream_end_sent_ = false;
@@ -159,8 +171,6 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   bool admitted_ = false;
   upstream::EndpointPool* pool_ = nullptr;  // of this attempt; BeginCall was called
   const upstream::Endpoint* tried_now_ = nullptr;  // of this attempt, or the last; kept alive by snapshot_
-  std::string endpoint_name_;                      // of the last attempt, for the access log
-  absl::InlinedVector<const upstream::Endpoint*, 4> tried_;
   uint32_t attempts_ = 0, counted_attempts_ = 0;
   uint64_t attempt_sent_ = 0;  // request bytes framed in this attempt
   uint64_t credited_ = 0;      // request bytes given back to the client's window
@@ -170,31 +180,48 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   bool response_forwarded_ = false;  // headers sent on: DATA is spliced
   bool response_ended_ = false;
   bool trailers_received_ = false;
-  absl::InlinedVector<base::Slice, 2> pending_response_;
   uint64_t response_bytes_ = 0;
 
-  // The response cache. Set where the method is cacheable.
-  std::optional<CachePlan> plan_;
+  std::unique_ptr<CacheUse> cache_use_;  // set where the method is cacheable
+  std::unique_ptr<History> history_;
   bool message_asked_ = false;  // WaitsForMessage has decided what it needs
   bool message_waited_ = false;
   bool by_field_ = false;       // the ring's key is in the message
-  Fetch::Participant participant_;
-  bool asks_again_ = false;       // its fetch's time was up before its own
-  FetchStream* relay_ = nullptr;  // the fetch that this call leads, while it is there
-  CachedResponsePtr fallback_;    // stale, for when fetching fails with UNAVAILABLE
   CacheOutcome cache_ = CacheOutcome::kNone;
   bool served_ = false;  // answered in whole, not through an attempt of its own
-  std::string waits_;    // of the fetch
 
-  std::optional<base::Error> attempt_error_;  // this attempt failed
-  std::optional<base::Error> last_failure_;   // of the attempt before this one
-  std::optional<base::Error> end_;            // the call is over with this error of ours
   GrpcCode status_ = GrpcCode::kUnknown;
-  std::optional<base::Error> cause_;  // what the client was told, where it was an error of ours
+  std::unique_ptr<base::Error> attempt_error_;  // this attempt failed
+  std::unique_ptr<base::Error> end_;            // the call is over with this error of ours
+  std::unique_ptr<base::Error> cause_;          // what the client was told, where it was an error of ours
 
   base::TimePoint started_, opened_{}, answered_{};
   base::TimePoint deadline_ = base::kNever;
   base::TimePoint timer_at_ = base::kNever;  // when the timer is armed for
+};
+
+// Of a call that the response cache may answer.
+struct Call::CacheUse {
+  static void* operator new(size_t bytes) { return runtime::AllocateFrame(bytes); }
+  static void operator delete(void* memory, size_t bytes) { runtime::FreeFrame(memory, bytes); }
+
+  std::optional<CachePlan> plan;  // null: it goes by itself
+  Fetch::Participant participant;
+  bool asks_again = false;       // its fetch's time was up before its own
+  FetchStream* relay = nullptr;  // the fetch that this call leads, while it is there
+  CachedResponsePtr fallback;    // stale, for when fetching fails with UNAVAILABLE
+};
+
+// Of a call that was tried more than once, waited, or is to be logged.
+struct Call::History {
+  std::string endpoint;  // of the last attempt
+  std::string waits;     // the call's, or its fetch's
+  absl::InlinedVector<const upstream::Endpoint*, 4> tried;
+  std::unique_ptr<base::Error> last_failure;  // of the attempt before this one
+
+  bool Tried(const upstream::Endpoint& endpoint) const {
+    return std::find(tried.begin(), tried.end(), &endpoint) != tried.end();
+  }
 };
 
 }  // namespace sluice::proxy

@@ -83,7 +83,7 @@ uint32_t Call::PickAtLevel(int level) {
   auto ok = [&](uint32_t index) {
     const upstream::ListedEndpoint& entry = cluster_->endpoints[index];
     if (entry.draining || entry.endpoint->removed()) return false;
-    if (level < kTriedToo && std::find(tried_.begin(), tried_.end(), entry.endpoint.get()) != tried_.end()) return false;
+    if (level < kTriedToo && history_ != nullptr && history_->Tried(*entry.endpoint)) return false;
     if (level < kFull && admission_ != nullptr && !entry.endpoint->concurrency()->HasRoom()) return false;
     if (level < kOverLoad && !cluster_->BelowBoundedLoad(index, w)) return false;
     const upstream::EndpointPool* pool = entry.endpoint->pool(w);
@@ -112,7 +112,7 @@ void Call::Pick() {
     return;
   }
   // Why the last attempt failed says more than that nothing is left.
-  if (last_failure_) return Fail(*last_failure_);
+  if (history_ != nullptr && history_->last_failure != nullptr) return Fail(*history_->last_failure);
   Fail(ErrorKind::kNoEndpoint, "no endpoint of cluster " + cluster_->name() + " can take the call: " +
                                    (cluster_->endpoints.empty() ? "the list is empty" : "all are in back-off or draining"));
 }

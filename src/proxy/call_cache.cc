@@ -35,22 +35,25 @@ bool Call::WaitsForMessage() {
   if (over()) return false;
   if (!message_asked_) {
     message_asked_ = true;
-    plan_ = PlanCache();
+    if (std::optional<CachePlan> plan = PlanCache()) {
+      cache_use_ = std::make_unique<CacheUse>();
+      cache_use_->plan = std::move(plan);
+    }
     by_field_ = route_->options.hash_by.kind == HashBy::Kind::kField;
   }
   if (request_ended_) return false;
   const size_t have = body_.total();
   const size_t message = MessageBytes(body_.parts());
   // One message and the end of the request. What is longer than that is no unary call.
-  if (plan_ && (message > config_->cache->request_bytes_max() + kMessagePrefixBytes)) {
+  if (MayUseCache() && message > config_->cache->request_bytes_max() + kMessagePrefixBytes) {
     config_->cache->Count(NotCached::kRequestTooLarge, context_.index());
-    plan_.reset();
-  } else if (plan_ && have > message) {
+    cache_use_->plan.reset();
+  } else if (MayUseCache() && have > message) {
     config_->cache->Count(NotCached::kNotUnary, context_.index());
-    plan_.reset();
+    cache_use_->plan.reset();
   }
   const bool for_ring = by_field_ && have < FieldBytesWanted(body_.parts(), route_->options.hash_by.field_bytes_max);
-  if (!plan_ && !for_ring) return false;
+  if (!MayUseCache() && !for_ring) return false;
   if (have > credited_ && downstream_ != nullptr) {
     downstream_->Consume(have - credited_);
     credited_ = have;
@@ -59,20 +62,24 @@ bool Call::WaitsForMessage() {
   return true;
 }
 
+bool Call::MayUseCache() const { return cache_use_ != nullptr && cache_use_->plan.has_value(); }
+
+bool Call::AsksAgain() { return cache_use_ != nullptr && std::exchange(cache_use_->asks_again, false) && !over(); }
+
 void Call::AskCache() {
   if (over()) return;
   if (message_waited_) {
     Reroute();
     if (over()) return;
-    if (plan_) plan_ = PlanCache();  // it lay in the configuration of then
+    if (MayUseCache()) cache_use_->plan = PlanCache();  // it lay in the configuration of then
   }
-  if (!plan_) return;
+  if (!MayUseCache()) return;
   ResponseCache& cache = *config_->cache;
   const uint32_t w = context_.index();
   const base::TimePoint now = context_.worker().now();
-  std::optional<CacheKey> key = cache.MakeKey(*plan_->rule, route_->options.cluster, request_, body_.parts(), w);
+  std::optional<CacheKey> key = cache.MakeKey(*cache_use_->plan->rule, route_->options.cluster, request_, body_.parts(), w);
   if (!key || request_trailers_) return;
-  ResponseCache::Found found = cache.Lookup(*key, *plan_, now, w);
+  ResponseCache::Found found = cache.Lookup(*key, *cache_use_->plan, now, w);
   switch (found.kind) {
     case ResponseCache::Found::Kind::kFresh: return Serve(*found.response, CacheOutcome::kHit);
     case ResponseCache::Found::Kind::kStale:
@@ -80,7 +87,7 @@ void Call::AskCache() {
       return Serve(*found.response, CacheOutcome::kStale);
     case ResponseCache::Found::Kind::kMiss:
       cache_ = CacheOutcome::kMiss;
-      fallback_ = std::move(found.response);
+      cache_use_->fallback = std::move(found.response);
       return StartFetch(*key, /*refresh=*/false);
   }
 }
@@ -91,7 +98,7 @@ void Call::StartFetch(const CacheKey& key, bool refresh) {
   auto anchor = std::make_shared<FetchStream::Anchor>();
   std::shared_ptr<Fetch> fetch;
   const auto joined =
-      cache.Join(key, *plan_, refresh ? nullptr : &participant_, deadline_, context_.worker().now(),
+      cache.Join(key, *cache_use_->plan, refresh ? nullptr : &cache_use_->participant, deadline_, context_.worker().now(),
                  FetchStream::Canceller(context_.worker(), anchor), &fetch, context_.index());
   if (joined == ResponseCache::Joined::kJoined && !refresh) cache_ = CacheOutcome::kCoalesced;
   if (joined != ResponseCache::Joined::kStarted) return;
@@ -101,7 +108,7 @@ void Call::StartFetch(const CacheKey& key, bool refresh) {
   auto client = std::make_shared<const Client>(*client_);
   std::unique_ptr<Call> call(new Call(context_, nullptr, std::move(client), std::move(request), /*end_stream=*/true));
   FetchLeader* leader = refresh ? nullptr : this;
-  call->fetch_stream_ = std::make_unique<FetchStream>(cache, *plan_, std::move(fetch), leader,
+  call->fetch_stream_ = std::make_unique<FetchStream>(cache, *cache_use_->plan, std::move(fetch), leader,
                                                       std::move(anchor), config_, route_->options.cluster,
                                                       context_.worker(), call->from_downstream_);
   call->downstream_ = call->fetch_stream_.get();
@@ -110,21 +117,20 @@ void Call::StartFetch(const CacheKey& key, bool refresh) {
   call->snapshot_ = snapshot_;
   call->deadline_ = call->fetch_stream_->deadline();
   call->body_.CopyFrom(body_);
-  if (!refresh) relay_ = call->fetch_stream_.get();
+  if (!refresh) cache_use_->relay = call->fetch_stream_.get();
   // Refused while stopping: the call is destroyed and tells its participants.
   context_.worker().runtime().SpawnOn(context_.worker(), Run(std::move(call)));
 }
 
 bool Call::WaitsForFetch() {
-  if (over()) return false;
-  if (relay_ != nullptr && relay_->relaying()) return true;
-  std::shared_ptr<const FetchResult> result = participant_.result();
-  if (result == nullptr) return participant_.in_fetch();
-  relay_ = nullptr;
-  participant_.Leave();
-  endpoint_name_ = result->endpoint;
-  waits_ = result->waits;
-  attempts_ = result->attempts;
+  if (over() || cache_use_ == nullptr) return false;
+  CacheUse& use = *cache_use_;
+  if (use.relay != nullptr && use.relay->relaying()) return true;
+  std::shared_ptr<const FetchResult> result = use.participant.result();
+  if (result == nullptr) return use.participant.in_fetch();
+  use.relay = nullptr;
+  use.participant.Leave();
+  TakeHistory(*result);
   // The fetch's time was up, not this call's. Its own fetch would have more, so it asks no more than once for each leader
   // with less.
   const bool cut_short =
@@ -132,23 +138,24 @@ bool Call::WaitsForFetch() {
   if (result->response == nullptr || cut_short) {
     cache_ = CacheOutcome::kMiss;
     attempts_ = 0;
-    plan_.reset();  // it lies in the configuration of then
+    use.plan.reset();  // it lies in the configuration of then
     Reroute();
-    if (cut_short && !over()) plan_ = PlanCache();
-    asks_again_ = plan_.has_value();
+    if (cut_short && !over()) use.plan = PlanCache();
+    use.asks_again = use.plan.has_value();
     return false;  // else by itself
   }
   if (ServeStaleFor(result->response->status)) return false;
-  cause_ = result->cause;
+  TakeCause(*result);
   Serve(*result->response, cache_);
   return false;
 }
 
 // In the place of an answer that is UNAVAILABLE, of which the client has seen nothing yet.
 bool Call::ServeStaleFor(GrpcCode status) {
-  if (status != GrpcCode::kUnavailable || fallback_ == nullptr || response_forwarded_) return false;
+  if (status != GrpcCode::kUnavailable || cache_use_ == nullptr || response_forwarded_) return false;
+  if (cache_use_->fallback == nullptr) return false;
   if (config_->cache != nullptr) config_->cache->CountStale(context_.index());
-  Serve(*fallback_, CacheOutcome::kStale);
+  Serve(*cache_use_->fallback, CacheOutcome::kStale);
   return true;
 }
 
@@ -163,7 +170,9 @@ void Call::Serve(const CachedResponse& response, CacheOutcome outcome) {
   http2::HeaderList headers = response.HeadersFor(outcome, answered_, &context_.connection.interns);
   http2::HeaderList last(&context_.connection.interns);
   response.trailers.AppendTo(last, &context_.connection.interns);
-  if (!waits_.empty()) (trailers ? last : headers).Add("sluice-waited", waits_);
+  if (history_ != nullptr && !history_->waits.empty()) {
+    (trailers ? last : headers).Add("sluice-waited", history_->waits);
+  }
   downstream_->SendHeaders(headers, !trailers && response.message.empty());
   if (!response.message.empty()) downstream_->SendData(response.message, !trailers);
   if (trailers) downstream_->SendHeaders(last, true);
@@ -171,8 +180,28 @@ void Call::Serve(const CachedResponse& response, CacheOutcome outcome) {
 }
 
 void Call::LeaveFetch() {
-  participant_.Leave();
-  if (relay_ != nullptr) std::exchange(relay_, nullptr)->LeaderGone();
+  if (cache_use_ == nullptr) return;
+  cache_use_->participant.Leave();
+  EndRelay();
+}
+
+void Call::EndRelay() {
+  if (cache_use_ == nullptr || cache_use_->relay == nullptr) return;
+  std::exchange(cache_use_->relay, nullptr)->LeaderGone();
+}
+
+bool Call::in_fetch() const { return cache_use_ != nullptr && cache_use_->participant.in_fetch(); }
+
+// What came of the fetch is what came of the call.
+void Call::TakeHistory(const FetchResult& result) {
+  attempts_ = result.attempts;
+  if (result.endpoint.empty() && result.waits.empty()) return;
+  history().endpoint = result.endpoint;
+  history().waits = result.waits;
+}
+
+void Call::TakeCause(const FetchResult& result) {
+  if (result.cause) cause_ = std::make_unique<base::Error>(*result.cause);
 }
 
 void Call::RelayHeaders(const http2::HeaderList& fields, bool end_stream) {
@@ -185,22 +214,20 @@ void Call::RelayHeaders(const http2::HeaderList& fields, bool end_stream) {
   if (end_stream) ReleaseDownstream();
 }
 
-void Call::RelayData(base::Slice bytes, bool end_stream) {
+void Call::RelayData(const base::Slice& bytes, bool end_stream) {
   response_bytes_ += bytes.size();
   if (downstream_ == nullptr) return;
-  downstream_->SendData(std::move(bytes), end_stream);
+  downstream_->SendData(bytes, end_stream);
   if (end_stream) ReleaseDownstream();
 }
 
-void Call::FetchGone() { relay_ = nullptr; }
+void Call::FetchGone() { cache_use_->relay = nullptr; }
 
 void Call::RelayEnded(const FetchResult& result, GrpcCode status) {
   served_ = true;
   status_ = status;
-  cause_ = result.cause;
-  endpoint_name_ = result.endpoint;
-  waits_ = result.waits;
-  attempts_ = result.attempts;
+  TakeCause(result);
+  TakeHistory(result);
   event_.Set();
 }
 

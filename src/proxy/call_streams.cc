@@ -66,15 +66,15 @@ void Call::SendBody() {
 }
 
 void Call::FromDownstream::OnHeaders(http2::HeaderList fields, bool) {
-  call.request_trailers_ = std::move(fields);
+  call.request_trailers_ = std::make_unique<http2::HeaderList>(std::move(fields));
   call.request_ended_ = true;
   call.SendBody();
   if (call.upstream_ == nullptr) call.event_.Set();  // the call may wait for its message
 }
 
-void Call::FromDownstream::OnData(base::Slice bytes, bool end_stream) {
+void Call::FromDownstream::OnData(const base::Slice& bytes, bool end_stream) {
   call.request_ended_ = end_stream;
-  call.body_.Append(std::move(bytes), /*held=*/call.upstream_ == nullptr);
+  call.body_.Append(bytes, /*held=*/call.upstream_ == nullptr);
   call.SendBody();
   if (call.upstream_ == nullptr) call.event_.Set();  // the call may wait for its message
 }
@@ -87,7 +87,7 @@ void Call::FromDownstream::OnReset(ErrorCode, ResetCause cause) {
 }
 
 void Call::FromDownstream::OnSent(size_t bytes) {
-  if (call.relay_ != nullptr) return call.relay_->RelaySent(bytes);
+  if (call.cache_use_ != nullptr && call.cache_use_->relay != nullptr) return call.cache_use_->relay->RelaySent(bytes);
   if (call.upstream_ != nullptr) call.upstream_->Consume(bytes);
 }
 
@@ -98,6 +98,8 @@ void Call::FromUpstream::OnHeaders(http2::HeaderList fields, bool end_stream) {
     if (status != nullptr && status->value().starts_with('1')) return;
     call.response_ = std::move(fields);
     call.response_begun_ = true;
+    // From here on there is nothing to decide, so the coroutine need not run before the response has ended.
+    if (!end_stream) return call.ForwardResponse();
   } else {
     call.trailers_ = std::move(fields);
     call.trailers_received_ = true;
@@ -109,15 +111,9 @@ void Call::FromUpstream::OnHeaders(http2::HeaderList fields, bool end_stream) {
   call.event_.Set();
 }
 
-void Call::FromUpstream::OnData(base::Slice bytes, bool end_stream) {
+void Call::FromUpstream::OnData(const base::Slice& bytes, bool end_stream) {
   call.response_bytes_ += bytes.size();
-  if (!bytes.empty()) {
-    if (call.response_forwarded_ && call.downstream_ != nullptr) {
-      call.downstream_->SendData(std::move(bytes), false);
-    } else {
-      call.pending_response_.push_back(std::move(bytes));
-    }
-  }
+  if (!bytes.empty() && call.downstream_ != nullptr) call.downstream_->SendData(bytes, false);
   if (!end_stream) return;
   call.response_ended_ = true;
   call.EndAttempt();

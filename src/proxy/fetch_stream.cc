@@ -55,18 +55,18 @@ void FetchStream::SendHeaders(const http2::HeaderList& fields, bool end_stream) 
   headers_received_ = true;
 }
 
-void FetchStream::SendData(base::Slice bytes, bool end_stream) {
+void FetchStream::SendData(const base::Slice& bytes, bool end_stream) {
   const size_t size = bytes.size();
   if (relaying_) {
     if (leader_ != nullptr) {
-      leader_->RelayData(std::move(bytes), end_stream);
+      leader_->RelayData(bytes, end_stream);
     } else if (size > 0) {
       call_.OnSent(size);
     }
     return;
   }
   bytes_ += size;
-  if (size > 0) parts_.push_back(std::move(bytes).Unpinned());
+  if (size > 0) parts_.push_back(base::Slice(bytes).Unpinned());
   if (bytes_ > cache_.response_bytes_max()) Overflow();
   if (size > 0) call_.OnSent(size);
 }
@@ -80,7 +80,7 @@ void FetchStream::Overflow() {
     Canceller(worker_, anchor_)();  // nobody is left who wants it; posted, because the call is in the middle of sending
   } else {
     leader_->RelayHeaders(headers_, false);
-    for (size_t i = 0; i < parts_.size() && leader_ != nullptr; ++i) leader_->RelayData(std::move(parts_[i]), false);
+    for (size_t i = 0; i < parts_.size() && leader_ != nullptr; ++i) leader_->RelayData(parts_[i], false);
   }
   parts_.clear();
   cache_.Count(NotCached::kResponseTooLarge, worker_.index());

@@ -27,7 +27,7 @@ class FetchLeader {
  public:
   // Its client gets the response piece by piece from now on.
   virtual void RelayHeaders(const http2::HeaderList& fields, bool end_stream) = 0;
-  virtual void RelayData(base::Slice bytes, bool end_stream) = 0;
+  virtual void RelayData(const base::Slice& bytes, bool end_stream) = 0;
   // That was all of it.
   virtual void RelayEnded(const FetchResult& result, GrpcCode status) = 0;
   // The FetchStream is gone after this; the participants have been told.
@@ -67,7 +67,7 @@ class FetchStream final : public http2::StreamIo {
 
   // http2::StreamIo
   void SendHeaders(const http2::HeaderList& fields, bool end_stream) override;
-  void SendData(base::Slice bytes, bool end_stream) override;
+  void SendData(const base::Slice& bytes, bool end_stream) override;
   void Consume(size_t) override {}
   void Reset(http2::ErrorCode) override {}
   void Release() override {}

@@ -10,8 +10,8 @@ namespace {
 
 constexpr size_t kClassBytes = 64;
 constexpr size_t kClasses = 64;
-// Per thread and class. Bounds what a burst of calls leaves behind: at most 64 KiB a class.
-constexpr size_t kKeptBytesMax = 64 * 1024;
+// Per thread and class. Bounds what a burst of calls leaves behind; enough for a thousand calls under way at once.
+constexpr size_t kKeptBytesMax = 1024 * 1024;
 
 struct FreeFrameNode {
   FreeFrameNode* next;

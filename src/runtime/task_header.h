@@ -65,9 +65,10 @@ class TaskHeader : public Message, public base::ListNode<TaskHeader> {
   static void operator delete(void* p, size_t bytes) { FreeFrame(p, bytes); }
 
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
-  // Release and acquire: all uses of the header happen before it is freed.
+  // Release and acquire: all uses of the header happen before it is freed. Who holds the only reference need not subtract:
+  // nobody else can add one.
   void Unref() {
-    if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+    if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
 
   bool pinned() const { return kind_ == TaskKind::kPinned; }
@@ -78,6 +79,7 @@ class TaskHeader : public Message, public base::ListNode<TaskHeader> {
   friend class Worker;  // and its Impl
   friend class Runtime;
   friend class Waker;
+  friend TaskHeader& SuspendHere(std::coroutine_handle<> resume_point);
 
   std::atomic<uint32_t> state_{kNotified};
   std::atomic<uint32_t> refs_{1};

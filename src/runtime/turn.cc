@@ -99,7 +99,11 @@ void Worker::Impl::RunTask(TaskHeader& task) {
 }
 
 void Worker::Impl::Finish(TaskHeader& task) {
-  task.state_.exchange(TaskHeader::kDone, std::memory_order_acq_rel);
+  if (task.kind_ == TaskKind::kFree) {
+    task.state_.exchange(TaskHeader::kDone, std::memory_order_acq_rel);
+  } else {
+    task.state_.store(TaskHeader::kDone, std::memory_order_relaxed);  // only this worker looks at it
+  }
   std::exchange(task.root_, nullptr).destroy();
   CountFinished();
   if (task.home_ == &self_) {

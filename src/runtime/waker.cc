@@ -13,6 +13,15 @@ Waker Waker::ForCurrentTask(std::coroutine_handle<> resume_point) {
   return Waker(task);
 }
 
+TaskHeader& SuspendHere(std::coroutine_handle<> resume_point) {
+  TaskHeader* task = Context().current;
+  SLUICE_CHECK(task != nullptr);
+  task->resume_point_ = resume_point;
+  return *task;
+}
+
+void WakeHere(TaskHeader& task) { task.Wake(); }
+
 Waker Waker::ForRunningTask() {
   TaskHeader* task = Context().current;
   SLUICE_CHECK(task != nullptr);

@@ -1,6 +1,6 @@
 // Event: one task waits until another piece of code on the same worker says "look again". Auto-reset, one waiter.
 //
-// Not thread-safe: waiter and Set() are on one worker. Cancel-safe: a destroyed waiter is forgotten.
+// Not thread-safe: waiter and Set() are on one worker. Cancel-safe: a destroyed waiter is forgotten. Outlives its waiter.
 #pragma once
 
 #include <coroutine>
@@ -15,34 +15,37 @@ class Event {
   void Set() {
     if (set_) return;
     set_ = true;
-    if (waker_) {
-      runtime::Waker waker = std::move(waker_);
-      waker_ = runtime::Waker();
-      waker.Wake();
-    }
+    if (waiter_ != nullptr) runtime::WakeHere(*waiter_);
   }
 
   // Suspends until Set() has been called since the last Wait(), or the task is woken by another of its wakers: so wait in
   // a loop on the condition.
   auto Wait() {
+    // It lives in the waiting task's frame, so the task is there as long as it is: no count.
     struct Awaiter {
-      Event& event;
+      explicit Awaiter(Event& e) : event(e) {}
+      Awaiter(const Awaiter&) = delete;
+      Awaiter& operator=(const Awaiter&) = delete;
+      ~Awaiter() {
+        if (suspended) event.waiter_ = nullptr;
+      }
       bool await_ready() { return event.set_; }
       void await_suspend(std::coroutine_handle<> h) {
-        SLUICE_DCHECK(!event.waker_);
-        event.waker_ = runtime::Waker::ForCurrentTask(h);
+        SLUICE_DCHECK(event.waiter_ == nullptr);
+        event.waiter_ = &runtime::SuspendHere(h);
+        suspended = true;
       }
-      void await_resume() {
-        event.set_ = false;
-        event.waker_ = runtime::Waker();
-      }
+      void await_resume() { event.set_ = false; }
+
+      Event& event;
+      bool suspended = false;
     };
-    return Awaiter{*this};
+    return Awaiter(*this);
   }
 
  private:
   bool set_ = false;
-  runtime::Waker waker_;
+  runtime::TaskHeader* waiter_ = nullptr;  // while its Awaiter lives
 };
 
 }  // namespace sluice::sync

@@ -1,3 +1,5 @@
+// HashRing: building one, from nothing or from the one before, and picks that are refused. Shares, digests and comparisons:
+// hash_ring_compare.cc.
 #include "upstream/hash_ring.h"
 
 #include <bit>
@@ -12,16 +14,6 @@
 namespace sluice::upstream {
 namespace {
 
-using uint128 = unsigned __int128;
-
-constexpr uint16_t kGone = UINT16_MAX;
-constexpr uint128 kCircle = uint128{1} << 64;
-
-// Length of the arc (from, to], never 0: equal ends mean the whole circle.
-uint128 Arc(uint64_t from, uint64_t to) { return from == to ? kCircle : uint128{to - from}; }
-
-double OfCircle(uint128 length) { return static_cast<double>(length) * 0x1.0p-64; }
-
 uint32_t PointCount(double weight, uint32_t base) {
   double wanted = std::round(base * weight);
   if (!(wanted >= 1)) return 1;  // also when it is no number
@@ -30,31 +22,87 @@ uint32_t PointCount(double weight, uint32_t base) {
 }
 
 std::vector<uint32_t> PointCounts(std::span<const RingEndpoint> endpoints, uint32_t base) {
+  std::vector<uint32_t> counts(endpoints.size());
   while (true) {
-    std::vector<uint32_t> counts;
     size_t total = 0;
-    for (const RingEndpoint& endpoint : endpoints) {
-      counts.push_back(PointCount(endpoint.weight, base));
-      total += counts.back();
-    }
+    for (size_t i = 0; i < endpoints.size(); ++i) total += counts[i] = PointCount(endpoints[i].weight, base);
     if (total <= HashRing::kRingPointsMax || base <= 1) return counts;
     base /= 2;
   }
 }
 
-// The place of each endpoint's name among all names.
-std::vector<uint32_t> Ranks(const std::vector<std::string>& names) {
-  std::vector<uint32_t> order(names.size()), ranks(names.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return names[a] < names[b]; });
-  for (uint32_t rank = 0; rank < order.size(); ++rank) ranks[order[rank]] = rank;
-  return ranks;
+// n, where a ring of so many points has 2^n blocks: 32 to 64 points a block, but two blocks at least (a shift by 64 is
+// undefined).
+int BlockBits(size_t points) { return std::max(static_cast<int>(std::bit_width(points)) - 6, 1); }
+
+std::unique_ptr<const RingMember> MakeMember(std::string_view name, uint32_t count, HashRing::PointHash hash) {
+  auto member = std::make_unique<RingMember>();
+  member->name = name;
+  const uint64_t seed = HashRing::Seed(name);
+  member->points.resize(count);
+  for (uint32_t i = 0; i < count; ++i) member->points[i] = hash(seed, i);
+  std::sort(member->points.begin(), member->points.end());
+  member->points.erase(std::unique(member->points.begin(), member->points.end()), member->points.end());
+  for (uint64_t point : member->points) member->digest += base::Hash64(point, seed);
+  return member;
 }
 
 }  // namespace
 
 uint64_t HashRing::Seed(std::string_view name) { return base::Hash64(name, kVersion); }
 uint64_t HashRing::Point(uint64_t seed, uint32_t i) { return base::Hash64(uint64_t{i}, seed); }
+
+HashRing::~HashRing() {
+  if (store_ != nullptr) store_->Release(blocks_, numbers_);
+}
+
+HashRing::HashRing(const HashRing& other)
+    : store_(other.store_),
+      blocks_(other.blocks_),
+      shift_(other.shift_),
+      index_(other.index_),
+      numbers_(other.numbers_),
+      members_(other.members_),
+      counts_(other.counts_),
+      point_count_(other.point_count_),
+      digest_sum_(other.digest_sum_),
+      hash_(other.hash_) {
+  if (store_ != nullptr) store_->Hold(blocks_, numbers_);
+}
+
+void HashRing::Swap(HashRing& other) noexcept {
+  std::swap(store_, other.store_);
+  std::swap(blocks_, other.blocks_);
+  std::swap(shift_, other.shift_);
+  std::swap(index_, other.index_);
+  std::swap(numbers_, other.numbers_);
+  std::swap(members_, other.members_);
+  std::swap(counts_, other.counts_);
+  std::swap(point_count_, other.point_count_);
+  std::swap(digest_sum_, other.digest_sum_);
+  std::swap(hash_, other.hash_);
+}
+
+// Where each endpoint stands in `previous` with the same number of points; kNew: nowhere.
+std::vector<uint32_t> HashRing::Match(std::span<const RingEndpoint> endpoints, std::span<const uint32_t> counts,
+                                      const HashRing& previous) {
+  std::vector<uint32_t> from(endpoints.size());
+  absl::flat_hash_map<std::string_view, uint32_t> places;
+  for (size_t i = 0; i < endpoints.size(); ++i) {
+    uint32_t place = endpoints[i].from;
+    if (place == RingEndpoint::kByName) {
+      if (places.empty()) {
+        places.reserve(previous.endpoints());
+        for (uint32_t k = 0; k < previous.endpoints(); ++k) places.emplace(previous.name(k), k);
+      }
+      auto it = places.find(endpoints[i].name);
+      place = it == places.end() ? RingEndpoint::kNew : it->second;
+    }
+    SLUICE_CHECK(place == RingEndpoint::kNew || place < previous.endpoints());
+    from[i] = place != RingEndpoint::kNew && previous.counts_[place] == counts[i] ? place : RingEndpoint::kNew;
+  }
+  return from;
+}
 
 HashRing HashRing::Build(std::span<const RingEndpoint> endpoints, uint32_t base, const HashRing* previous,
                          PointHash hash) {
@@ -63,194 +111,194 @@ HashRing HashRing::Build(std::span<const RingEndpoint> endpoints, uint32_t base,
   ring.hash_ = hash;
   if (endpoints.empty()) return ring;
   ring.counts_ = PointCounts(endpoints, base);
-  ring.names_.reserve(endpoints.size());
-  for (const RingEndpoint& endpoint : endpoints) ring.names_.emplace_back(endpoint.name);
-  if (previous != nullptr && previous->hash_ != hash) previous = nullptr;
-
-  // Previous index -> index now, for endpoints that keep their points.
-  std::vector<uint16_t> renamed(previous == nullptr ? 0 : previous->names_.size(), kGone);
-  std::vector<uint8_t> kept(endpoints.size(), 0);
+  const size_t wanted = std::accumulate(ring.counts_.begin(), ring.counts_.end(), size_t{0});
+  const int bits = BlockBits(wanted);
+  if (previous != nullptr && (previous->store_ == nullptr || previous->hash_ != hash)) previous = nullptr;
+  std::vector<uint32_t> from;
   if (previous != nullptr) {
-    absl::flat_hash_map<std::string_view, uint16_t> places;
-    places.reserve(renamed.size());
-    for (size_t i = 0; i < renamed.size(); ++i) places.emplace(previous->names_[i], static_cast<uint16_t>(i));
-    for (size_t i = 0; i < endpoints.size(); ++i) {
-      auto place = places.find(endpoints[i].name);
-      if (place == places.end() || previous->counts_[place->second] != ring.counts_[i]) continue;
-      renamed[place->second] = static_cast<uint16_t>(i);
-      kept[i] = 1;
-    }
+    from = Match(endpoints, ring.counts_, *previous);
+    size_t kept = 0;
+    for (size_t i = 0; i < from.size(); ++i) kept += from[i] == RingEndpoint::kNew ? 0 : ring.counts_[i];
+    // Blocks that have come to hold half as many points as meant, or twice as many, are made anew; so are those of a ring
+    // that is mostly new.
+    if (std::abs(bits - (64 - static_cast<int>(previous->shift_))) > 1 || kept * 2 < wanted) previous = nullptr;
   }
-  std::vector<uint32_t> ranks = Ranks(ring.names_);
-  ring.Merge(previous, renamed, ranks, ring.HashPoints(kept, ranks, hash));
-  ring.IndexPoints();
+  if (previous != nullptr && ring.Fill(endpoints, from, previous)) return ring;
+  from.assign(endpoints.size(), RingEndpoint::kNew);
+  ring.store_ = std::make_shared<RingStore>();
+  ring.shift_ = static_cast<uint32_t>(64 - bits);
+  SLUICE_CHECK(ring.Fill(endpoints, from, nullptr));
   return ring;
 }
 
-// The points of all endpoints that are not kept, in order, equal ones of one endpoint once.
-std::vector<HashRing::NewPoint> HashRing::HashPoints(std::span<const uint8_t> kept,
-                                                     std::span<const uint32_t> ranks, PointHash hash) const {
-  std::vector<NewPoint> added;
-  for (uint32_t owner = 0; owner < names_.size(); ++owner) {
-    if (kept[owner]) continue;
-    uint64_t seed = Seed(names_[owner]);
-    for (uint32_t i = 0; i < counts_[owner]; ++i) added.push_back({hash(seed, i), ranks[owner], owner});
+// False: the store has not enough numbers.
+bool HashRing::Fill(std::span<const RingEndpoint> endpoints, std::span<const uint32_t> from, const HashRing* previous) {
+  std::vector<std::unique_ptr<const RingMember>> fresh;
+  std::vector<const RingMember*> fresh_members;
+  for (size_t i = 0; i < from.size(); ++i) {
+    if (from[i] != RingEndpoint::kNew) continue;
+    fresh.push_back(MakeMember(endpoints[i].name, counts_[i], hash_));
+    fresh_members.push_back(fresh.back().get());
   }
-  std::sort(added.begin(), added.end(), [](const NewPoint& a, const NewPoint& b) {
-    return a.point != b.point ? a.point < b.point : a.rank < b.rank;
-  });
-  auto same = [](const NewPoint& a, const NewPoint& b) { return a.point == b.point && a.owner == b.owner; };
-  added.erase(std::unique(added.begin(), added.end(), same), added.end());
-  return added;
-}
+  std::vector<uint16_t> fresh_numbers(fresh.size());
+  std::shared_ptr<RingStore> store = previous == nullptr ? store_ : previous->store_;
+  if (!store->AddMembers(fresh, fresh_numbers)) return false;
+  store_ = std::move(store);
 
-void HashRing::Merge(const HashRing* previous, std::span<const uint16_t> renamed,
-                     std::span<const uint32_t> ranks, std::span<const NewPoint> added) {
-  size_t old_count = previous == nullptr ? 0 : previous->points_.size();
-  points_.resize(old_count + added.size());
-  owners_.resize(old_count + added.size() + 1);
-  size_t out = 0;
-  auto next = added.begin();
-  for (size_t i = 0; i < old_count; ++i) {
-    uint64_t point = previous->points_[i];
-    uint16_t owner = renamed[previous->owners_[i]];
-    if (owner == kGone) continue;
-    while (next != added.end() &&
-           (next->point < point || (next->point == point && next->rank < ranks[owner]))) {
-      points_[out] = next->point;
-      owners_[out++] = static_cast<uint16_t>(next++->owner);
+  // Who is in the list.
+  numbers_.resize(from.size());
+  members_.resize(from.size());
+  std::vector<uint16_t> kept_numbers;
+  kept_numbers.reserve(from.size());
+  uint16_t highest = 0;
+  for (size_t i = 0, next = 0; i < from.size(); ++i) {
+    if (from[i] == RingEndpoint::kNew) {
+      numbers_[i] = fresh_numbers[next];
+      members_[i] = fresh_members[next++];
+    } else {
+      numbers_[i] = previous->numbers_[from[i]];
+      members_[i] = previous->members_[from[i]];
+      kept_numbers.push_back(numbers_[i]);
     }
-    points_[out] = point;
-    owners_[out++] = owner;
+    highest = std::max(highest, numbers_[i]);
   }
-  for (; next != added.end(); ++next) {
-    points_[out] = next->point;
-    owners_[out++] = static_cast<uint16_t>(next->owner);
+  index_.assign(size_t{highest} + 1, RingStore::kNoMember);
+  for (size_t i = 0; i < numbers_.size(); ++i) {
+    SLUICE_CHECK(index_[numbers_[i]] == RingStore::kNoMember);  // `from` named one twice
+    index_[numbers_[i]] = static_cast<uint16_t>(i);
   }
-  points_.resize(out);
-  owners_.resize(out + 1);
-  owners_[out] = owners_[0];
+
+  // Their points.
+  std::vector<uint8_t> touched;
+  if (previous == nullptr) {
+    blocks_.resize(size_t{1} << (64 - shift_));
+    touched.assign(blocks_.size(), 1);
+  } else {
+    shift_ = previous->shift_;
+    blocks_ = previous->blocks_;
+    point_count_ = previous->point_count_;
+    digest_sum_ = previous->digest_sum_;
+    touched.assign(blocks_.size(), 0);
+    for (size_t i = 0; i < previous->numbers_.size(); ++i) {
+      if (Has(previous->numbers_[i])) continue;
+      const RingMember& gone = *previous->members_[i];
+      for (uint64_t point : gone.points) touched[point >> shift_] = 1;
+      point_count_ -= gone.points.size();
+      digest_sum_ -= gone.digest;
+    }
+  }
+  MergeBlocks(previous, fresh_members, fresh_numbers, touched);
+  store_->Hold(blocks_, kept_numbers);
+  return true;
 }
 
-void HashRing::IndexPoints() {
-  // About one bucket a point, so that a pick looks at two; not above 2^16, where the index would push points
-  // out of the cache. At least two buckets: a shift by 64 is undefined.
-  int bits = std::clamp(static_cast<int>(std::bit_width(points_.size())), 1, 16);
-  shift_ = static_cast<uint32_t>(64 - bits);
-  size_t buckets = size_t{1} << bits;
-  index_.resize(buckets + 1);
-  size_t at = 0;
-  for (size_t bucket = 0; bucket < buckets; ++bucket) {
-    while (at < points_.size() && (points_[at] >> shift_) < bucket) ++at;
-    index_[bucket] = static_cast<uint32_t>(at);
+void HashRing::MergeBlocks(const HashRing* previous, std::span<const RingMember* const> fresh,
+                           std::span<const uint16_t> numbers, std::span<uint8_t> touched) {
+  // The new points by their blocks: counted, then laid out.
+  std::vector<uint32_t> ends(blocks_.size(), 0);
+  size_t count = 0;
+  for (const RingMember* member : fresh) {
+    for (uint64_t point : member->points) ++ends[point >> shift_];
+    count += member->points.size();
+    digest_sum_ += member->digest;
   }
-  index_[buckets] = static_cast<uint32_t>(points_.size());
-
-  own_begin_.assign(names_.size() + 1, 0);
-  for (size_t i = 0; i < points_.size(); ++i) ++own_begin_[owners_[i] + 1];
-  std::partial_sum(own_begin_.begin(), own_begin_.end(), own_begin_.begin());
-  std::vector<uint32_t> fill(own_begin_.begin(), own_begin_.end() - 1);
-  own_.resize(points_.size());
-  for (size_t i = 0; i < points_.size(); ++i) own_[fill[owners_[i]]++] = static_cast<uint32_t>(i);
+  point_count_ += count;
+  uint32_t sum = 0;
+  for (uint32_t& end : ends) end = std::exchange(sum, sum + end);  // where it begins; the layout moves it on to its end
+  std::vector<NewPoint> points(count);
+  for (size_t i = 0; i < fresh.size(); ++i) {
+    for (uint64_t point : fresh[i]->points) {
+      points[ends[point >> shift_]++] = {point, numbers[i]};
+      touched[point >> shift_] = 1;
+    }
+  }
+  for (size_t block = 0; block < blocks_.size(); ++block) {
+    if (!touched[block]) continue;
+    const uint32_t begin = block == 0 ? 0 : ends[block - 1];
+    blocks_[block] = MergeBlock(previous, block, std::span(points).subspan(begin, ends[block] - begin));
+  }
 }
 
-// The owner of points_[at] refused. Walks on, skipping whom it asked. Coming to the last of n endpoints takes
-// about n ln n steps, and with unequal weights up to all points; so after a few steps an endpoint the rest
-// are asked by way of own_.
-uint32_t HashRing::PickNext(size_t at, absl::FunctionRef<bool(uint32_t)> ok) const {
-  if (at == points_.size()) at = 0;
-  absl::InlinedVector<uint64_t, 16> asked((names_.size() + 63) / 64, 0);
+// The block of `previous` without what is gone, with `fresh`. By point, then by name.
+RingBlock HashRing::MergeBlock(const HashRing* previous, size_t block, std::span<NewPoint> fresh) const {
+  auto before = [this](uint64_t a, uint16_t member_a, uint64_t b, uint16_t member_b) {
+    return a != b ? a < b : MemberOf(member_a).name < MemberOf(member_b).name;
+  };
+  std::sort(fresh.begin(), fresh.end(),
+            [&](const NewPoint& a, const NewPoint& b) { return before(a.point, a.member, b.point, b.member); });
+  const RingBlock old = previous == nullptr ? RingBlock() : previous->blocks_[block];
+  const uint16_t* old_members = old.members();
+  uint32_t size = static_cast<uint32_t>(fresh.size());
+  for (uint32_t i = 0; i < old.size; ++i) size += Has(old_members[i]);
+  if (size == 0) return {};
+  RingBlock out = RingBlock::Make(size);
+  uint64_t* points = const_cast<uint64_t*>(out.points);
+  uint16_t* members = const_cast<uint16_t*>(out.members());
+  auto next = fresh.begin();
+  uint32_t at = 0;
+  auto put = [&](uint64_t point, uint16_t member) {
+    points[at] = point;
+    members[at++] = member;
+  };
+  for (uint32_t i = 0; i < old.size; ++i) {
+    if (!Has(old_members[i])) continue;
+    for (; next != fresh.end() && before(next->point, next->member, old.points[i], old_members[i]); ++next)
+      put(next->point, next->member);
+    put(old.points[i], old_members[i]);
+  }
+  for (; next != fresh.end(); ++next) put(next->point, next->member);
+  SLUICE_CHECK(at == size);
+  return out;
+}
+
+HashRing::Place HashRing::FirstAfter(size_t block) const {
+  do {
+    block = block + 1 == blocks_.size() ? 0 : block + 1;
+  } while (blocks_[block].size == 0);
+  return {block, 0};
+}
+
+// The owner of the point at `at`, the first for `key`, refused. Walks on, skipping whom it asked. Coming to the last of n
+// endpoints takes about n ln n steps, and with unequal weights up to all points; so after a few steps an endpoint the rest
+// are asked by way of their own points.
+uint32_t HashRing::PickNext(uint64_t key, Place at, absl::FunctionRef<bool(uint32_t)> ok) const {
+  absl::InlinedVector<uint64_t, 16> asked((members_.size() + 63) / 64, 0);
   auto mark = [&](uint32_t owner) { asked[owner / 64] |= uint64_t{1} << (owner % 64); };
-  mark(owners_[at]);
-  size_t left = names_.size() - 1;
-  size_t steps = std::min(points_.size() - 1, 4 * names_.size());
-  for (size_t i = at; left > 0 && steps > 0; --steps) {
-    i = i + 1 == points_.size() ? 0 : i + 1;
-    uint32_t owner = owners_[i];
+  mark(OwnerAt(at));
+  size_t left = members_.size() - 1;
+  for (size_t steps = std::min(point_count_ - 1, 4 * members_.size()); left > 0 && steps > 0; --steps) {
+    at = at.at + 1 < blocks_[at.block].size ? Place{at.block, at.at + 1} : FirstAfter(at.block);
+    const uint32_t owner = OwnerAt(at);
     if (asked[owner / 64] >> (owner % 64) & 1) continue;
     if (ok(owner)) return owner;
     mark(owner);
     --left;
   }
-  return left == 0 ? kNone : PickRemaining(at, asked, ok);
+  return left == 0 ? kNone : PickRemaining(key, asked, ok);
 }
 
-// Asks those not asked in the order in which the walk from `at` would come to them: by the distance of their
-// next point.
-uint32_t HashRing::PickRemaining(size_t at, std::span<const uint64_t> asked,
+// Asks those not asked in the order in which the walk from `key` would come to them: by the distance of their next point,
+// then by name.
+uint32_t HashRing::PickRemaining(uint64_t key, std::span<const uint64_t> asked,
                                  absl::FunctionRef<bool(uint32_t)> ok) const {
   struct Next {
-    size_t distance;
+    uint64_t distance;
     uint32_t owner;
   };
   std::vector<Next> rest;
-  for (uint32_t owner = 0; owner < names_.size(); ++owner) {
+  for (uint32_t owner = 0; owner < members_.size(); ++owner) {
     if (asked[owner / 64] >> (owner % 64) & 1) continue;
-    auto begin = own_.begin() + own_begin_[owner];
-    auto end = own_.begin() + own_begin_[owner + 1];
-    auto next = std::lower_bound(begin, end, at);
-    rest.push_back({next != end ? *next - at : *begin + points_.size() - at, owner});
+    const std::vector<uint64_t>& own = members_[owner]->points;
+    auto next = std::lower_bound(own.begin(), own.end(), key);
+    rest.push_back({(next != own.end() ? *next : own.front()) - key, owner});
   }
-  std::sort(rest.begin(), rest.end(), [](const Next& a, const Next& b) { return a.distance < b.distance; });
+  std::sort(rest.begin(), rest.end(), [this](const Next& a, const Next& b) {
+    return a.distance != b.distance ? a.distance < b.distance : name(a.owner) < name(b.owner);
+  });
   for (const Next& next : rest) {
     if (ok(next.owner)) return next.owner;
   }
   return kNone;
-}
-
-std::vector<double> HashRing::Shares() const {
-  std::vector<uint128> sums(names_.size(), 0);
-  if (!points_.empty()) sums[owners_[0]] += Arc(points_.back(), points_.front());
-  for (size_t i = 1; i < points_.size(); ++i) sums[owners_[i]] += points_[i] - points_[i - 1];
-  std::vector<double> shares;
-  shares.reserve(sums.size());
-  for (uint128 sum : sums) shares.push_back(OfCircle(sum));
-  return shares;
-}
-
-uint64_t HashRing::Digest() const {
-  // Points are in order by construction, so a sum over (point, name) says all and costs no dependency from
-  // one to the next.
-  std::vector<uint64_t> seeds;
-  for (const std::string& name : names_) seeds.push_back(Seed(name));
-  uint64_t sum = 0;
-  for (size_t i = 0; i < points_.size(); ++i) sum += base::Hash64(points_[i], seeds[owners_[i]]);
-  return base::Hash64(sum, kVersion ^ points_.size());
-}
-
-double HashRing::MovedShare(const HashRing& before, const HashRing& after) {
-  if (before.points_.empty() || after.points_.empty())
-    return before.points_.empty() == after.points_.empty() ? 0 : 1;
-  // The same name must be the same number in both.
-  absl::flat_hash_map<std::string_view, uint32_t> numbers;
-  for (uint32_t i = 0; i < before.names_.size(); ++i) numbers.emplace(before.names_[i], i);
-  std::vector<uint32_t> number;
-  for (const std::string& name : after.names_) {
-    auto found = numbers.find(name);
-    number.push_back(found == numbers.end() ? kNone : found->second);
-  }
-  // Both circles are swept together: between two neighbouring points of either, the endpoint is constant in
-  // both.
-  const std::vector<uint64_t>&a = before.points_, &b = after.points_;
-  uint64_t previous = std::max(a.back(), b.back());
-  uint128 moved = 0;
-  for (size_t i = 0, k = 0; i < a.size() || k < b.size();) {
-    uint64_t point = i == a.size() ? b[k] : k == b.size() ? a[i] : std::min(a[i], b[k]);
-    // Past the last point of one circle, owners_ goes on with its first.
-    if (before.owners_[i] != number[after.owners_[k]]) moved += Arc(previous, point);
-    while (i < a.size() && a[i] == point) ++i;
-    while (k < b.size() && b[k] == point) ++k;
-    previous = point;
-  }
-  return OfCircle(moved);
-}
-
-bool HashRing::operator==(const HashRing& other) const {
-  if (points_ != other.points_ || names_.size() != other.names_.size()) return false;
-  for (size_t i = 0; i < points_.size(); ++i) {
-    if (names_[owners_[i]] != other.names_[other.owners_[i]]) return false;
-  }
-  return true;
 }
 
 }  // namespace sluice::upstream

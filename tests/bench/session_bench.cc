@@ -23,7 +23,7 @@ struct Quiet : SessionEvents, StreamEvents {
   void OnPingAck(uint64_t) override {}
   void OnOutput() override {}
   void OnHeaders(HeaderList, bool) override {}
-  void OnData(base::Slice bytes, bool) override {}
+  void OnData(const base::Slice& bytes, bool) override {}
   void OnReset(ErrorCode, ResetCause) override {}
   void OnSent(size_t) override {}
 };
@@ -112,11 +112,11 @@ struct EchoServer : Quiet {
     stream = &opened;
     return this;
   }
-  void OnData(base::Slice bytes, bool end_stream) override {
+  void OnData(const base::Slice& bytes, bool end_stream) override {
     stream->Consume(bytes.size());
     if (!end_stream) return;
     stream->SendHeaders(response, false);
-    stream->SendData(std::move(bytes), false);
+    stream->SendData(bytes, false);
     stream->SendHeaders(trailers, true);
     stream->Release();
     ++answered;

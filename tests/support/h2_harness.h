@@ -39,7 +39,7 @@ class Recorder final : public http2::StreamEvents {
     end |= end_stream;
     if (on_headers) on_headers();
   }
-  void OnData(base::Slice bytes, bool end_stream) override {
+  void OnData(const base::Slice& bytes, bool end_stream) override {
     data.append(bytes.view());
     end |= end_stream;
     if (end_stream) Log("data " + std::to_string(data.size()) + " END");

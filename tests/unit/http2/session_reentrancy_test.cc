@@ -242,11 +242,11 @@ class UnaryServer final : public SessionEvents, public StreamEvents {
     return this;
   }
   void OnHeaders(HeaderList, bool) override {}
-  void OnData(base::Slice bytes, bool end_stream) override {
+  void OnData(const base::Slice& bytes, bool end_stream) override {
     stream_->Consume(bytes.size());
     if (!end_stream) return;
     stream_->SendHeaders(response_, false);
-    stream_->SendData(std::move(bytes), false);
+    stream_->SendData(bytes, false);
     stream_->SendHeaders(trailers_, true);
     stream_->Release();
     ++answered;

@@ -20,7 +20,8 @@ TEST(Body, SmallPartsAreCopiedAndLetTheirBlockGo) {
   base::Slice slice = base::Slice::Copy("abc");
   const size_t before = base::Block::LiveBytes();
   Body body;
-  body.Append(std::move(slice));
+  body.Append(slice);
+  slice = base::Slice();
   EXPECT_LT(base::Block::LiveBytes(), before);
   EXPECT_EQ(TakeAll(body), "abc");
 }

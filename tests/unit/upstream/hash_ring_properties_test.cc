@@ -74,7 +74,7 @@ INSTANTIATE_TEST_SUITE_P(Points, Balance,
 template <class Allowed>
 void ExpectMovesOnly(const HashRing& before, const HashRing& after, Allowed&& allowed) {
   for (const HashRing* ring : {&before, &after}) {
-    for (uint64_t key : ring->points()) {
+    for (const auto& [key, owner] : ring->Points()) {
       const std::string& from = before.name(before.Pick(key, kAll));
       const std::string& to = after.name(after.Pick(key, kAll));
       ASSERT_TRUE(from == to || allowed(from, to)) << from << " -> " << to;
