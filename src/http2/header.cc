@@ -20,11 +20,11 @@ struct HeaderList::Chunk {
 
 namespace {
 
-// A chunk of this size holds the pointers of 16 fields and some ten literals of 50 bytes: a gRPC request with
-// room.
-constexpr size_t kChunkBytes = 1024;
-// Chunks a thread keeps for later: 256 KiB. Above that they go back to the heap.
-constexpr uint32_t kSpareChunksMax = 256;
+// The smaller chunk holds the pointers of 16 fields and five literals of 30 bytes, which is what a gRPC request has of its
+// own; the larger one a token or a cookie beside. Every call under way holds a chunk, hence not larger ones at once.
+constexpr size_t kChunkBytes[] = {512, 2048};
+// Chunks a thread keeps for later: 1 MiB of each. Above that they go back to the heap.
+constexpr uint32_t kSpareChunksMax[] = {2048, 512};
 constexpr uint32_t kFirstFields = 16;
 
 // The pool is a plain struct, so that it can be used by destructors that run late in the thread's life;
@@ -33,8 +33,8 @@ struct SpareChunk {
   SpareChunk* next;
 };
 struct ChunkPool {
-  SpareChunk* head;
-  uint32_t count;
+  SpareChunk* head[2];
+  uint32_t count[2];
   bool registered, closed;
 };
 constinit thread_local ChunkPool pool_{};
@@ -42,31 +42,33 @@ constinit thread_local ChunkPool pool_{};
 struct PoolCloser {
   ~PoolCloser() {
     pool_.closed = true;
-    while (pool_.head != nullptr) ::operator delete(std::exchange(pool_.head, pool_.head->next));
+    for (SpareChunk*& head : pool_.head) {
+      while (head != nullptr) ::operator delete(std::exchange(head, head->next));
+    }
   }
   void Touch() {}
 };
 
 // Both never inlined: a list may be used in a coroutine, whose thread changes while clang 14 keeps the
 // address of a thread-local across the suspension.
-[[gnu::noinline]] void* TakeChunk() {
-  if (SpareChunk* chunk = pool_.head) {
-    pool_.head = chunk->next;
-    --pool_.count;
+[[gnu::noinline]] void* TakeChunk(size_t size_class) {
+  if (SpareChunk* chunk = pool_.head[size_class]) {
+    pool_.head[size_class] = chunk->next;
+    --pool_.count[size_class];
     return chunk;
   }
-  return ::operator new(kChunkBytes);
+  return ::operator new(kChunkBytes[size_class]);
 }
 
-[[gnu::noinline]] void GiveChunk(void* memory) {
+[[gnu::noinline]] void GiveChunk(void* memory, size_t size_class) {
   if (!pool_.registered) {
     static thread_local PoolCloser closer;
     closer.Touch();
     pool_.registered = true;
   }
-  if (pool_.closed || pool_.count == kSpareChunksMax) return ::operator delete(memory);
-  pool_.head = new (memory) SpareChunk{pool_.head};
-  ++pool_.count;
+  if (pool_.closed || pool_.count[size_class] == kSpareChunksMax[size_class]) return ::operator delete(memory);
+  pool_.head[size_class] = new (memory) SpareChunk{pool_.head[size_class]};
+  ++pool_.count[size_class];
 }
 
 constexpr size_t AlignUp(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
@@ -75,11 +77,16 @@ constexpr size_t AlignUp(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
 
 // The newest chunk, with room for `bytes` (a multiple of 8).
 HeaderList::Chunk* HeaderList::Room(size_t bytes) {
-  constexpr size_t kUsable = kChunkBytes - sizeof(Chunk);
   if (chunks_ != nullptr && chunks_->capacity - chunks_->used >= bytes) return chunks_;
   SLUICE_CHECK(bytes < UINT32_MAX);
-  const size_t capacity = std::max(bytes, kUsable);
-  void* memory = capacity == kUsable ? TakeChunk() : ::operator new(sizeof(Chunk) + capacity);
+  size_t capacity = bytes;
+  void* memory = nullptr;
+  for (size_t size_class = 0; size_class < std::size(kChunkBytes) && memory == nullptr; ++size_class) {
+    if (sizeof(Chunk) + bytes > kChunkBytes[size_class]) continue;
+    capacity = kChunkBytes[size_class] - sizeof(Chunk);
+    memory = TakeChunk(size_class);
+  }
+  if (memory == nullptr) memory = ::operator new(sizeof(Chunk) + capacity);
   return chunks_ = new (memory) Chunk{chunks_, static_cast<uint32_t>(capacity), 0};
 }
 
@@ -199,8 +206,11 @@ void HeaderList::Clear() {
   hpack_size_ = 0;
   while (chunks_ != nullptr) {
     Chunk* chunk = std::exchange(chunks_, chunks_->next);
-    if (chunk->capacity == kChunkBytes - sizeof(Chunk)) {
-      GiveChunk(chunk);
+    const size_t bytes = sizeof(Chunk) + chunk->capacity;  // a class's size exactly, or not of the pool
+    if (bytes == kChunkBytes[0]) {
+      GiveChunk(chunk, 0);
+    } else if (bytes == kChunkBytes[1]) {
+      GiveChunk(chunk, 1);
     } else {
       ::operator delete(chunk);
     }

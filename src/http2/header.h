@@ -116,6 +116,7 @@ struct FieldRun {
   bool regular = false;     // there are fields that are no pseudo-headers
   uint32_t pseudo = 0;      // bit T: pseudo-header T
   int64_t content_length = -1;
+  bool request_line = false;  // what it says of the request is whole and legal, and the method is not HEAD
 
   static constexpr uint32_t kCountMax = 32;
   const Field* const* fields() const { return reinterpret_cast<const Field* const*>(this + 1); }

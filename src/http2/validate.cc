@@ -86,6 +86,8 @@ class Walk {
     return nullptr;
   }
   bool has(Token token) const { return (seen_ & Bit(token)) != 0; }
+  // All that the request line is judged by lies in the run.
+  bool JudgedBy(const FieldRun& run) const { return seen_ == run.pseudo && !host_; }
 
   int64_t content_length = -1;
 
@@ -205,11 +207,15 @@ bool ValidFieldValue(std::string_view value) {
 MessageHead ValidateRequest(const HeaderList& fields) {
   Walk walk(Bit(Token::kMethod) | Bit(Token::kScheme) | Bit(Token::kPath) | Bit(Token::kAuthority));
   MessageHead head;
-  const std::string_view method = ValueOf(fields, Token::kMethod);
   head.malformed = walk.Over(fields);
-  if (head.malformed == nullptr) head.malformed = CheckRequestLine(walk, fields, method);
   head.content_length = walk.content_length;
+  FieldRun* run = fields.run();
+  const bool by_run = run != nullptr && walk.JudgedBy(*run);
+  if (head.malformed != nullptr || (by_run && run->request_line)) return head;
+  const std::string_view method = ValueOf(fields, Token::kMethod);
+  head.malformed = CheckRequestLine(walk, fields, method);
   head.head = method == "HEAD";
+  if (by_run) run->request_line = head.malformed == nullptr && !head.head;
   return head;
 }
 

@@ -96,16 +96,16 @@ void Admission::RefundRates() {
   }
 }
 
-void Admission::Keep(std::shared_ptr<const RouteConfig> config, std::shared_ptr<const Snapshot> snapshot) {
-  if (kept_config_ == nullptr) kept_config_ = std::move(config);
-  if (kept_snapshot_ == nullptr) kept_snapshot_ = std::move(snapshot);
+void Admission::Keep(const WorkerRef<RouteConfig>& config, const WorkerRef<Snapshot>& snapshot) {
+  if (kept_config_.get() == nullptr) kept_config_ = config;
+  if (kept_snapshot_.get() == nullptr) kept_snapshot_ = snapshot;
 }
 
 void Admission::Forget() {
   granted_ = {};
   client_rate_.reset();
-  kept_config_.reset();
-  kept_snapshot_.reset();
+  kept_config_ = {};
+  kept_snapshot_ = {};
 }
 
 bool Admission::TryEndpoint(upstream::Endpoint& endpoint, const upstream::ClusterState& cluster) {

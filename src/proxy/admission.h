@@ -61,7 +61,7 @@ class Admission {
   // The call ended before it was sent anywhere: what the rates let go is for the next call.
   void RefundRates();
   // The pointers of the Request stay alive, though the call goes on with newer ones.
-  void Keep(std::shared_ptr<const RouteConfig> config, std::shared_ptr<const Snapshot> snapshot);
+  void Keep(const WorkerRef<RouteConfig>& config, const WorkerRef<Snapshot>& snapshot);
   // The call has been sent: nothing is refunded any more, and what was kept may go.
   void Forget();
   // What it waited for so far, in order; the wait that goes on is not in it.
@@ -85,8 +85,8 @@ class Admission {
   std::array<limits::RateLimiter::Ticket, 3> rates_;
   std::array<limits::RateLimiter*, 3> granted_{};  // uncapped ones that have let it go
   std::shared_ptr<limits::RateLimiter> client_rate_;
-  std::shared_ptr<const RouteConfig> kept_config_;
-  std::shared_ptr<const Snapshot> kept_snapshot_;
+  WorkerRef<RouteConfig> kept_config_;
+  WorkerRef<Snapshot> kept_snapshot_;
   absl::InlinedVector<Wait, 1> waits_;
 };
 

@@ -36,10 +36,10 @@ Call::Call(WorkerContext& context, http2::StreamIo* downstream, ClientPtr client
 }
 
 void Call::ReadSnapshot() {
-  SnapshotRef now = context_.snapshots.Read(context_.index(), [this](const SnapshotPointers& p) { return p.For(context_.index()); });
+  context_.Refresh();
   if (admission_ != nullptr) admission_->Keep(config_, snapshot_);
-  snapshot_ = std::move(now.snapshot);
-  config_ = std::move(now.config);
+  snapshot_ = context_.snapshot;
+  config_ = context_.config;
 }
 
 Call::~Call() {
@@ -196,7 +196,7 @@ bool Call::MayRetry() {
 
 void Call::ForwardResponse() {
   body_.StopKeeping();
-  snapshot_.reset();
+  snapshot_ = {};
   if (admission_ != nullptr) admission_->Forget();
   cluster_ = nullptr;
   answered_ = context_.worker().now();

@@ -158,8 +158,8 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   // A fetching call's client; null for one that has a client of its own.
   std::unique_ptr<FetchStream> fetch_stream_;
 
-  std::shared_ptr<const RouteConfig> config_;
-  std::shared_ptr<const Snapshot> snapshot_;  // null once the response has begun: there is no other attempt
+  WorkerRef<RouteConfig> config_;
+  WorkerRef<Snapshot> snapshot_;  // null once the response has begun: there is no other attempt
   const proxy::Route* route_ = nullptr;
   const upstream::ClusterState* cluster_ = nullptr;
   const std::shared_ptr<upstream::Endpoint>* endpoint_ = nullptr;  // picked for the next attempt; in *cluster_

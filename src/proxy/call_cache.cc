@@ -207,7 +207,7 @@ void Call::TakeCause(const FetchResult& result) {
 void Call::RelayHeaders(const http2::HeaderList& fields, bool end_stream) {
   answered_ = context_.worker().now();
   response_forwarded_ = true;
-  snapshot_.reset();  // as in ForwardResponse: a long relay keeps no rings of its time
+  snapshot_ = {};  // as in ForwardResponse: a long relay keeps no rings of its time
   cluster_ = nullptr;
   if (downstream_ == nullptr) return;
   downstream_->SendHeaders(fields, end_stream);

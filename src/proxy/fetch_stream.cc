@@ -8,7 +8,7 @@
 namespace sluice::proxy {
 
 FetchStream::FetchStream(ResponseCache& cache, const CachePlan& plan, std::shared_ptr<Fetch> fetch, FetchLeader* leader,
-                         std::shared_ptr<Anchor> anchor, std::shared_ptr<const RouteConfig> config,
+                         std::shared_ptr<Anchor> anchor, WorkerRef<RouteConfig> config,
                          const std::string& cluster, runtime::Worker& worker, http2::StreamEvents& call)
     : config_(std::move(config)),
       cluster_(cluster),

@@ -15,6 +15,7 @@
 #include "absl/container/inlined_vector.h"
 #include "http2/stream_io.h"
 #include "proxy/response_cache.h"
+#include "proxy/worker_ref.h"
 #include "runtime/worker.h"
 
 namespace sluice::proxy {
@@ -49,7 +50,7 @@ class FetchStream final : public http2::StreamIo {
   // `call`: the events of the fetching call, which owns this. `leader`: null when a stale entry is refreshed. `config`: where
   // the plan's rule lies, and `cluster`, the name in the key.
   FetchStream(ResponseCache& cache, const CachePlan& plan, std::shared_ptr<Fetch> fetch, FetchLeader* leader,
-              std::shared_ptr<Anchor> anchor, std::shared_ptr<const RouteConfig> config,
+              std::shared_ptr<Anchor> anchor, WorkerRef<RouteConfig> config,
               const std::string& cluster, runtime::Worker& worker, http2::StreamEvents& call);
   ~FetchStream();  // not completed: every participant is told that the proxy is stopping
   FetchStream(const FetchStream&) = delete;
@@ -76,7 +77,7 @@ class FetchStream final : public http2::StreamIo {
   void Overflow();
   void EndForShutdown();
 
-  const std::shared_ptr<const RouteConfig> config_;
+  const WorkerRef<RouteConfig> config_;
   const std::string& cluster_;  // in *config_
   ResponseCache& cache_;
   const CachePlan plan_;

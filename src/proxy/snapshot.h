@@ -1,7 +1,7 @@
 // Snapshot: everything a call reads of the configuration, as one immutable value: routes, clusters, rings.
 //
-// Published through DoublyBufferedData. A call takes a counted pointer to it; so that taking one does not write a line
-// that other workers write, each worker has a pointer with a control block of its own (WorkerPointers).
+// Published through DoublyBufferedData. A call takes a counted reference to it; so that taking one writes no line that
+// other workers write and costs no atomic operation, each worker counts by itself (WorkerRef).
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include "proxy/access_log.h"
 #include "proxy/response_cache.h"
 #include "proxy/route_table.h"
+#include "proxy/worker_ref.h"
 #include "upstream/cluster.h"
 
 namespace sluice::proxy {
@@ -43,34 +44,6 @@ struct Snapshot {
   std::vector<std::shared_ptr<const upstream::ClusterState>> clusters;
 };
 
-// What a call takes, counted.
-struct SnapshotRef {
-  std::shared_ptr<const Snapshot> snapshot;
-  std::shared_ptr<const RouteConfig> config;
-};
-
-class SnapshotPointers {
- public:
-  SnapshotPointers() = default;
-  SnapshotPointers(const std::shared_ptr<const Snapshot>& snapshot, size_t workers) {
-    for (size_t i = 0; i < workers; ++i) workers_.push_back({OwnCount(snapshot), OwnCount(snapshot->config)});
-  }
-  const SnapshotRef& For(size_t worker) const { return workers_[worker]; }
-
- private:
-  // A pointer with a control block of its own, which holds a reference to the common one. As large as two cache lines,
-  // so that no two workers' counts share one.
-  template <typename T>
-  static std::shared_ptr<const T> OwnCount(const std::shared_ptr<const T>& common) {
-    struct Line {
-      std::shared_ptr<const T> common;
-      char rest[128 - sizeof(std::shared_ptr<const T>)] = {};
-    };
-    return std::shared_ptr<const T>(std::make_shared<Line>(Line{common}), common.get());
-  }
-  std::vector<SnapshotRef> workers_;
-};
-
-using SnapshotData = concurrent::DoublyBufferedData<SnapshotPointers>;
+using SnapshotData = concurrent::DoublyBufferedData<std::shared_ptr<const Snapshot>>;
 
 }  // namespace sluice::proxy

@@ -21,6 +21,16 @@ WorkerContext::WorkerContext(runtime::Worker& worker, const SnapshotData& s, Pro
 
 WorkerContext::~WorkerContext() { SLUICE_CHECK(downstream.empty() && calls.empty()); }
 
+void WorkerContext::Refresh() {
+  std::shared_ptr<const Snapshot> newer;
+  snapshots.Read(index(), [&](const std::shared_ptr<const Snapshot>& now) {
+    if (now.get() != snapshot.get()) newer = now;
+  });
+  if (newer == nullptr) return;
+  if (newer->config.get() != config.get()) config = WorkerRef<RouteConfig>(newer->config);
+  snapshot = WorkerRef<Snapshot>(std::move(newer));
+}
+
 void WorkerContext::DrainDownstream() {
   draining = true;
   for (DownstreamConnection* c = downstream.front(); c != nullptr; c = downstream.Next(*c)) c->Drain();

@@ -39,6 +39,10 @@ struct WorkerContext {
   runtime::Worker& worker() const { return connection.worker; }
   uint32_t index() const { return connection.worker.index(); }
 
+  // Brings `snapshot` and `config` up to what is published. Each call does it when it reads them; and whoever publishes
+  // posts it to each worker, so that one without calls does not keep what is old.
+  void Refresh();
+
   // All downstream connections begin their two-step GOAWAY.
   void DrainDownstream();
   // A downstream connection has gone.
@@ -52,6 +56,8 @@ struct WorkerContext {
   http2::ConnectionContext connection;
   upstream::PoolSet pools;
   const SnapshotData& snapshots;
+  WorkerRef<Snapshot> snapshot;    // as last read
+  WorkerRef<RouteConfig> config;  // its
   ProxyMetrics& metrics;
   base::IntrusiveList<DownstreamConnection, DownstreamConnection> downstream;
   // For the choice of a worker for a new connection: written by this worker and the acceptor's, read by the acceptor's.

@@ -236,7 +236,10 @@ std::shared_ptr<const proxy::Snapshot> Clusters::PublishLocked(std::shared_ptr<c
   snapshot->config = std::move(config);
   for (const auto& [name, entry] : entries_) snapshot->clusters.push_back(entry.state);
   // Nobody sees the old value once this returns: what has left can be drained.
-  snapshots_.Publish(proxy::SnapshotPointers(snapshot, worker_count_));
+  snapshots_.Publish(snapshot);
+  for (proxy::WorkerContext* worker : workers_) {
+    worker->worker().Post([worker] { worker->Refresh(); });
+  }
   return std::exchange(current_, std::move(snapshot));
 }
 

@@ -75,7 +75,7 @@ class ProxyFixture : public ::testing::Test {
     snapshot->config = std::make_shared<proxy::RouteConfig>(
         proxy::RouteConfig{proxy::RouteTable(std::move(table)), forwarding, log_, 0, process_limits, response_cache});
     snapshot->clusters = {*built};
-    snapshots.Publish(proxy::SnapshotPointers(std::move(snapshot), 1));
+    snapshots.Publish(std::shared_ptr<const proxy::Snapshot>(std::move(snapshot)));
     if (state_ != nullptr) {
       for (const auto& endpoint : upstream::Removed(*state_, built->get())) {
         endpoint->MarkRemoved();

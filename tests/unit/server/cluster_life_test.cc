@@ -185,8 +185,8 @@ TEST_F(ClusterLifeTest, ChangesOfTwoClustersAtOnceBothTakeEffect) {
   }
   EXPECT_EQ((*clusters->List("c"))[0].version, 1u + kChanges);
   // What calls read, and what a restart would.
-  clusters->snapshots().Read(clusters->snapshots().shared_slot(), [&](const proxy::SnapshotPointers& pointers) {
-    for (size_t i = 0; i < 2; ++i) EXPECT_EQ(pointers.For(0).snapshot->clusters[i]->endpoints.size(), 1u + kChanges);
+  clusters->snapshots().Read(clusters->snapshots().shared_slot(), [&](const std::shared_ptr<const proxy::Snapshot>& snapshot) {
+    for (size_t i = 0; i < 2; ++i) EXPECT_EQ(snapshot->clusters[i]->endpoints.size(), 1u + kChanges);
     return 0;
   });
   Clusters later(registry, 1);

@@ -68,9 +68,9 @@ class ClustersTest : public ::testing::Test {
   // What a call would read.
   Strings Published() {
     Strings out;
-    clusters->snapshots().Read(0, [&](const proxy::SnapshotPointers& pointers) {
+    clusters->snapshots().Read(0, [&](const std::shared_ptr<const proxy::Snapshot>& snapshot) {
       for (const auto& entry :
-           pointers.For(0).snapshot->clusters[pointers.For(0).config->routes.routes()[0].cluster]->endpoints) {
+           snapshot->clusters[snapshot->config->routes.routes()[0].cluster]->endpoints) {
         out.push_back(entry.endpoint->name());
       }
     });
@@ -78,7 +78,7 @@ class ClustersTest : public ::testing::Test {
   }
   std::shared_ptr<upstream::Endpoint> Endpoint(size_t i) {
     return clusters->snapshots().Read(
-        0, [&](const proxy::SnapshotPointers& p) { return p.For(0).snapshot->clusters[0]->endpoints[i].endpoint; });
+        0, [&](const std::shared_ptr<const proxy::Snapshot>& p) { return p->clusters[0]->endpoints[i].endpoint; });
   }
 
   config::Config config;
@@ -285,7 +285,7 @@ TEST_F(ClustersTest, AChangeThatCannotBeSavedChangesNothing) {
 TEST_F(ClustersTest, EndpointsThatLeaveAreMarkedAndDrainedOnTheirWorkers) {
   Init();
   std::shared_ptr<upstream::Endpoint> a = clusters->snapshots().Read(
-      0, [](const proxy::SnapshotPointers& p) { return p.For(0).snapshot->clusters[0]->endpoints[0].endpoint; });
+      0, [](const std::shared_ptr<const proxy::Snapshot>& p) { return p->clusters[0]->endpoints[0].endpoint; });
   upstream::EndpointPool* pool = context->pools.Get(a, a->options());
   pool->BeginCall();
   ASSERT_TRUE(clusters->Change(Change(Kind::kRemove, {{"a", "", 1}})).ok());
@@ -353,7 +353,7 @@ TEST_F(ClustersTest, AReloadsNewEndpointsHaveTheLimitInForce) {
 TEST_F(ClustersTest, AClusterThatLeavesTheConfigurationTakesItsEndpointsAlong) {
   Init();
   std::shared_ptr<upstream::Endpoint> a = clusters->snapshots().Read(
-      0, [](const proxy::SnapshotPointers& p) { return p.For(0).snapshot->clusters[0]->endpoints[0].endpoint; });
+      0, [](const std::shared_ptr<const proxy::Snapshot>& p) { return p->clusters[0]->endpoints[0].endpoint; });
   config.routes[0].cluster = "other";
   config.clusters.erase(config.clusters.begin());
   ASSERT_TRUE(clusters->Apply(config).ok());

@@ -166,6 +166,18 @@ TEST_F(RunTest, WhatARunBreaksIsBrokenEachTimeAndWhatFollowsIsJudgedWithIt) {
     EXPECT_NE(ValidateResponse(length).malformed, nullptr);
     HeaderList host = WithRun({{":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {":authority", "a"}, {"host", "A"}});
     EXPECT_EQ(ValidateRequest(host).malformed, nullptr);
+    HeaderList other = WithRun({{":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {":authority", "a"}});
+    EXPECT_EQ(ValidateRequest(other).malformed, nullptr);
+    EXPECT_EQ(ValidateRequest(other).malformed, nullptr);
+    other.Add("host", "b");
+    EXPECT_NE(ValidateRequest(other).malformed, nullptr) << "differs from the run's authority";
+    HeaderList head = WithRun({{":method", "HEAD"}, {":scheme", "http"}, {":path", "/"}});
+    EXPECT_TRUE(ValidateRequest(head).head);
+    EXPECT_TRUE(ValidateRequest(head).head);
+    HeaderList none = WithRun({{":method", "GET"}, {":scheme", "http"}});
+    EXPECT_NE(ValidateRequest(none).malformed, nullptr);
+    none.Add(":path", "/");
+    EXPECT_EQ(ValidateRequest(none).malformed, nullptr) << "the rest of it follows the run";
     host.Add("host", "a");
     EXPECT_NE(ValidateRequest(host).malformed, nullptr) << "two of them";
   }
