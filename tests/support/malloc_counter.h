@@ -1,0 +1,13 @@
+// Heap allocations of the whole process, whoever makes them: malloc itself is replaced, in the test programs that link
+// malloc_counter.cc.
+#pragma once
+
+#include <cstdint>
+
+namespace sluice::test {
+
+// Calls of malloc, calloc, realloc and aligned_alloc so far, operator new's among them. Always 0 under sanitizers, which
+// bring their own.
+uint64_t MallocsForTest();
+
+}  // namespace sluice::test
