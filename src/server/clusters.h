@@ -105,8 +105,11 @@ class Clusters {
 
   void ConfigureEndpointsLocked(std::string_view cluster);
   Entries entries();
-  // Under mutex_: a snapshot of entries_. Returns the former one, to be dropped without the mutex.
-  std::shared_ptr<const proxy::Snapshot> PublishLocked(std::shared_ptr<const proxy::RouteConfig> config);
+  // Under mutex_: a snapshot of entries_. DropFormer is to follow.
+  void PublishLocked(std::shared_ptr<const proxy::RouteConfig> config);
+  // Drops the former snapshots that no call reads any more. Those that some call reads go with a later change, or when
+  // somebody looks at the clusters or their metrics.
+  void DropFormer();
   // Drains in steps of kDrainStep; the first one under the locks that are `held` (downgraded here, then released), the
   // others each under a shared lock of their own, so that a reload that waits meanwhile gets its turn.
   void Drain(std::vector<HeldCluster> held, const std::vector<Left>& all);
@@ -126,6 +129,7 @@ class Clusters {
   std::vector<proxy::WorkerContext*> workers_;
   Entries entries_;
   std::shared_ptr<const proxy::Snapshot> current_;
+  std::vector<std::shared_ptr<const proxy::Snapshot>> former_;  // that may still be read
 };
 
 }  // namespace sluice::server

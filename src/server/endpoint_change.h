@@ -12,10 +12,9 @@ namespace sluice::server {
 std::vector<upstream::WantedEndpoint> WantedOf(const std::vector<upstream::EndpointOptions>& endpoints);
 std::vector<upstream::WantedEndpoint> WantedOf(const upstream::ClusterState& state);
 
-// The list after the change; names that are not there, or are there already, are errors (kNotFound, kInvalidArgument), so
-// nothing happens by mistake.
-base::Result<std::vector<upstream::WantedEndpoint>> ApplyChange(std::vector<upstream::WantedEndpoint> list,
-                                                                const admin::EndpointChange& change);
+// What the change makes of the list; names that are not there, or are there already, are errors (kNotFound,
+// kInvalidArgument), so nothing happens by mistake.
+base::Result<upstream::ListChange> ApplyChange(const upstream::ClusterState& before, const admin::EndpointChange& change);
 
 // Share of the keys that go elsewhere than before, 0..1.
 double MovedShare(const upstream::ClusterState& before, const upstream::ClusterState& after);

@@ -23,6 +23,9 @@ class StateKeeper {
     lists_ = std::move(lists);
   }
 
+  // There is a file to write.
+  bool keeps() const { return !path_.empty(); }
+
   // Returns when the file is on the disk; on an error (kIo) it is as before. Blocks; writers take turns.
   base::Status Update(const Changes& changes) {
     if (path_.empty()) return base::Ok();

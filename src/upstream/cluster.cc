@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "base/hash.h"
 #include "upstream/endpoint_pool.h"
 
 namespace sluice::upstream {
@@ -12,11 +14,13 @@ namespace sluice::upstream {
 using base::ErrorKind;
 using base::MakeError;
 
-std::vector<BalancerEndpoint> ClusterState::BalancerEndpoints() const {
-  std::vector<BalancerEndpoint> out;
-  out.reserve(endpoints.size());
-  for (const ListedEndpoint& entry : endpoints) out.push_back({entry.endpoint->name(), entry.weight});
-  return out;
+uint32_t ClusterState::Find(std::string_view name) const {
+  const uint64_t hash = base::Hash64(name);
+  for (auto it = name_hashes.begin(); (it = std::find(it, name_hashes.end(), hash)) != name_hashes.end(); ++it) {
+    const auto place = static_cast<uint32_t>(it - name_hashes.begin());
+    if (endpoints[place].endpoint->name() == name) return place;
+  }
+  return kNowhere;
 }
 
 bool ClusterState::BelowBoundedLoad(uint32_t i, uint32_t worker) const {
@@ -35,67 +39,155 @@ std::shared_ptr<const ClusterLimits> MakeLimits(const ClusterOptions& options, m
                                                std::make_shared<limits::ConcurrencyLimiter>(options.concurrency), options.name,
                                                registry);
 }
-}  // namespace
 
-base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_ptr<const ClusterOptions> options,
-                                                                    const std::vector<WantedEndpoint>& wanted,
-                                                                    const ClusterState* previous, bool overridden,
-                                                                    uint32_t workers, metrics::Registry& registry,
-                                                                    std::shared_ptr<const ClusterLimits> limits) {
-  if (wanted.size() > kEndpointsMax) {
+base::Status CheckWeight(const std::string& name, double weight) {
+  if (weight >= 0.01 && weight <= 100) return base::Ok();
+  return MakeError(ErrorKind::kInvalidArgument, "endpoint " + name + ": weight is not in [0.01, 100]");
+}
+
+template <typename List>
+base::Status CheckSize(const ClusterOptions& options, const List& list) {
+  if (list.size() > kEndpointsMax) {
     return MakeError(ErrorKind::kInvalidArgument, "more than " + std::to_string(kEndpointsMax) + " endpoints");
   }
   double points = 0;
-  for (const WantedEndpoint& want : wanted) points += want.weight * options->ring_points;
-  if (options->policy == Policy::kRingHash && points > static_cast<double>(kRingPointsMax)) {
+  for (const auto& entry : list) points += entry.weight * options.ring_points;
+  if (options.policy == Policy::kRingHash && points > static_cast<double>(kRingPointsMax)) {
     return MakeError(ErrorKind::kInvalidArgument, "the ring would have more than " + std::to_string(kRingPointsMax) +
                                                       " points (weights times ring_points)");
   }
-  absl::flat_hash_map<std::string_view, const ListedEndpoint*> known;
-  if (previous != nullptr) {
-    for (const ListedEndpoint& entry : previous->endpoints) known[entry.endpoint->name()] = &entry;
+  return base::Ok();
+}
+
+// Fills in the list; all else of `state` is there.
+void TakeList(ClusterState& state, const ListChange& change, const ClusterState* previous, uint32_t workers,
+              metrics::Registry& registry) {
+  const ClusterOptions& options = *state.options;
+  const bool same_policy = previous != nullptr && previous->options->policy == options.policy &&
+                           previous->options->ring_points == options.ring_points;
+  state.endpoints.reserve(change.entries.size());
+  state.name_hashes.reserve(change.entries.size());
+  std::vector<BalancerEndpoint> balanced;
+  balanced.reserve(change.entries.size());
+  for (const ListChange::Entry& entry : change.entries) {
+    std::shared_ptr<Endpoint> endpoint;
+    uint64_t hash;
+    if (entry.is_new) {
+      const WantedEndpoint& want = change.added[entry.place];
+      endpoint = std::make_shared<Endpoint>(options.name, want.name, want.address, state.options, state.load, workers, registry);
+      hash = base::Hash64(want.name);
+    } else {
+      endpoint = previous->endpoints[entry.place].endpoint;
+      hash = previous->name_hashes[entry.place];
+    }
+    balanced.emplace_back(endpoint->name(), entry.weight, hash, entry.is_new ? BalancerEndpoint::kNew : entry.place);
+    state.endpoints.push_back({std::move(endpoint), entry.weight, entry.draining});
+    state.name_hashes.push_back(hash);
+    if (!entry.draining) state.active_weight += entry.weight;
   }
-  auto state = std::make_shared<ClusterState>();
-  state->options = options;
-  state->version = previous == nullptr ? 1 : previous->version + 1;
-  state->overridden = overridden;
-  state->load = previous != nullptr ? previous->load : std::make_shared<ClusterLoad>(workers);
-  state->limits = limits != nullptr ? std::move(limits) : previous != nullptr ? previous->limits : MakeLimits(*options, registry);
-  state->endpoints.reserve(wanted.size());
+  state.balancer = MakeLoadBalancer(options.policy, options.ring_points, balanced, workers,
+                                    same_policy ? previous->balancer.get() : nullptr);
+}
+
+std::vector<BalancerEndpoint> Balanced(const ClusterState& state) {
+  std::vector<BalancerEndpoint> out;
+  out.reserve(state.endpoints.size());
+  for (const ListedEndpoint& entry : state.endpoints) out.emplace_back(entry.endpoint->name(), entry.weight);
+  return out;
+}
+
+}  // namespace
+
+ListChange NoChange(const ClusterState& state) {
+  ListChange change;
+  change.entries.reserve(state.endpoints.size() + 1);
+  for (uint32_t i = 0; i < state.endpoints.size(); ++i)
+    change.entries.push_back({i, false, state.endpoints[i].draining, state.endpoints[i].weight});
+  return change;
+}
+
+base::Result<ListChange> ChangeTo(const std::vector<WantedEndpoint>& wanted, const ClusterState* previous) {
+  absl::flat_hash_map<std::string_view, uint32_t> known;
+  if (previous != nullptr) {
+    for (uint32_t i = 0; i < previous->endpoints.size(); ++i) known[previous->endpoints[i].endpoint->name()] = i;
+  }
+  ListChange change;
+  change.entries.reserve(wanted.size());
   absl::flat_hash_set<std::string_view> names;
   for (const WantedEndpoint& want : wanted) {
     if (want.name.empty()) return MakeError(ErrorKind::kInvalidArgument, "an endpoint needs a name or an address");
     if (!names.insert(want.name).second) {
       return MakeError(ErrorKind::kInvalidArgument, "endpoint " + want.name + " is in the list twice");
     }
-    if (!(want.weight >= 0.01 && want.weight <= 100)) {
-      return MakeError(ErrorKind::kInvalidArgument, "endpoint " + want.name + ": weight is not in [0.01, 100]");
-    }
+    if (auto status = CheckWeight(want.name, want.weight); !status) return status.error();
     auto it = known.find(want.name);
-    std::shared_ptr<Endpoint> endpoint;
-    if (it != known.end() && it->second->endpoint->address() == want.address) {
-      endpoint = it->second->endpoint;
+    if (it != known.end() && previous->endpoints[it->second].endpoint->address() == want.address) {
+      change.entries.push_back({it->second, false, want.draining, want.weight});
     } else {
-      endpoint = std::make_shared<Endpoint>(options->name, want.name, want.address, options, state->load, workers, registry);
+      change.entries.push_back({static_cast<uint32_t>(change.added.size()), true, want.draining, want.weight});
+      change.added.push_back(want);
     }
-    state->endpoints.push_back({std::move(endpoint), want.weight, want.draining});
-    if (!want.draining) state->active_weight += want.weight;
   }
-  const bool same_ring = previous != nullptr && previous->options->policy == options->policy &&
-                         previous->options->ring_points == options->ring_points;
-  state->balancer = MakeLoadBalancer(options->policy, options->ring_points, state->BalancerEndpoints(), workers,
-                                     same_ring ? previous->balancer.get() : nullptr);
+  return change;
+}
+
+base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_ptr<const ClusterOptions> options,
+                                                                    const std::vector<WantedEndpoint>& wanted,
+                                                                    const ClusterState* previous, bool overridden,
+                                                                    uint32_t workers, metrics::Registry& registry,
+                                                                    std::shared_ptr<const ClusterLimits> limits) {
+  if (auto status = CheckSize(*options, wanted); !status) return status.error();
+  auto change = ChangeTo(wanted, previous);
+  if (!change) return change.error();
+  auto state = std::make_shared<ClusterState>();
+  state->version = previous == nullptr ? 1 : previous->version + 1;
+  state->overridden = overridden;
+  state->load = previous != nullptr ? previous->load : std::make_shared<ClusterLoad>(workers);
+  state->limits = limits != nullptr ? std::move(limits) : previous != nullptr ? previous->limits : MakeLimits(*options, registry);
+  state->options = std::move(options);
+  TakeList(*state, *change, previous, workers, registry);
   return std::shared_ptr<const ClusterState>(std::move(state));
 }
 
+base::Result<std::shared_ptr<const ClusterState>> ChangeClusterState(const ClusterState& previous, const ListChange& change,
+                                                                     uint32_t workers, metrics::Registry& registry) {
+  if (auto status = CheckSize(*previous.options, change.entries); !status) return status.error();
+  for (const ListChange::Entry& entry : change.entries) {
+    if (entry.weight >= 0.01 && entry.weight <= 100) continue;
+    const std::string& name = entry.is_new ? change.added[entry.place].name : previous.endpoints[entry.place].endpoint->name();
+    return CheckWeight(name, entry.weight).error();
+  }
+  auto state = std::make_shared<ClusterState>();
+  state->options = previous.options;
+  state->version = previous.version + 1;
+  state->overridden = true;
+  state->load = previous.load;
+  state->limits = previous.limits;
+  TakeList(*state, change, &previous, workers, registry);
+  return std::shared_ptr<const ClusterState>(std::move(state));
+}
+
+double MovedByBalancer(const ClusterState& before, const ClusterState& after) {
+  if (auto moved = MovedShareOfRings(*before.balancer, *after.balancer)) return *moved;
+  return MovedShare(*before.balancer, Balanced(before), *after.balancer, Balanced(after));
+}
+
 std::vector<std::shared_ptr<Endpoint>> Removed(const ClusterState& before, const ClusterState* after) {
+  std::vector<std::shared_ptr<Endpoint>> out;
+  auto begin = before.endpoints.begin(), end = before.endpoints.end();
   absl::flat_hash_set<const Endpoint*> kept;
   if (after != nullptr) {
-    for (const ListedEndpoint& entry : after->endpoints) kept.insert(entry.endpoint.get());
+    // Most changes leave what is before and behind one place as it was.
+    auto same = [](const ListedEndpoint& a, const ListedEndpoint& b) { return a.endpoint == b.endpoint; };
+    auto [from, after_from] = std::mismatch(begin, end, after->endpoints.begin(), after->endpoints.end(), same);
+    auto [to, after_to] = std::mismatch(std::reverse_iterator(end), std::reverse_iterator(from),
+                                        std::reverse_iterator(after->endpoints.end()), std::reverse_iterator(after_from), same);
+    begin = from;
+    end = to.base();
+    for (auto it = after_from; it != after_to.base(); ++it) kept.insert(it->endpoint.get());
   }
-  std::vector<std::shared_ptr<Endpoint>> out;
-  for (const ListedEndpoint& entry : before.endpoints) {
-    if (!kept.contains(entry.endpoint.get())) out.push_back(entry.endpoint);
+  for (auto it = begin; it != end; ++it) {
+    if (!kept.contains(it->endpoint.get())) out.push_back(it->endpoint);
   }
   return out;
 }

@@ -25,6 +25,7 @@ struct ListedEndpoint {
 struct ClusterState {
   std::shared_ptr<const ClusterOptions> options;
   std::vector<ListedEndpoint> endpoints;
+  std::vector<uint64_t> name_hashes;  // of the endpoints, base::Hash64: found without a look at each of them
   std::unique_ptr<const LoadBalancer> balancer;
   std::shared_ptr<const ClusterLimits> limits;  // never null
   std::shared_ptr<ClusterLoad> load;            // never null
@@ -38,8 +39,9 @@ struct ClusterState {
   // Bounded load: may endpoint i take one more of this worker's calls? (Mirrokni, Thorup, Zadimoghaddam 2016: none gets
   // more than ceil(c x share x (calls + 1)), so that together they always have room.) True where there is no bound.
   bool BelowBoundedLoad(uint32_t i, uint32_t worker) const;
-  // What the balancer was built from, in its order.
-  std::vector<BalancerEndpoint> BalancerEndpoints() const;
+  // The place of the endpoint of that name in the list; kNowhere.
+  static constexpr uint32_t kNowhere = UINT32_MAX;
+  uint32_t Find(std::string_view name) const;
 };
 
 // One entry of a wanted list.
@@ -58,6 +60,31 @@ base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_
                                                                     const ClusterState* previous, bool overridden,
                                                                     uint32_t workers, metrics::Registry& registry,
                                                                     std::shared_ptr<const ClusterLimits> limits = nullptr);
+
+// A list by what stays of the one before.
+struct ListChange {
+  struct Entry {
+    uint32_t place;  // in the list before, or in `added`
+    bool is_new;
+    bool draining;
+    double weight;
+  };
+  std::vector<Entry> entries;
+  std::vector<WantedEndpoint> added;  // in any order, each in one entry; its weight and draining are not looked at
+};
+// Each endpoint as it is.
+ListChange NoChange(const ClusterState& state);
+// The change that comes to `wanted`. Duplicate names and bad weights: kInvalidArgument.
+base::Result<ListChange> ChangeTo(const std::vector<WantedEndpoint>& wanted, const ClusterState* previous);
+
+// As BuildClusterState, with what was before but for the list; a change by hand, so it is overridden. Takes time for what
+// changed, and a little for each endpoint. No name is in the list twice (the caller has looked); kInvalidArgument: bad
+// weight, too many.
+base::Result<std::shared_ptr<const ClusterState>> ChangeClusterState(const ClusterState& previous, const ListChange& change,
+                                                                     uint32_t workers, metrics::Registry& registry);
+
+// Share of the keys that have another endpoint, by name. Draining endpoints count as any other.
+double MovedByBalancer(const ClusterState& before, const ClusterState& after);
 
 // The endpoints of `before` that are in no list any more.
 std::vector<std::shared_ptr<Endpoint>> Removed(const ClusterState& before, const ClusterState* after);

@@ -111,7 +111,7 @@ class HashRing {
     uint64_t point;
     uint16_t member;
   };
-  struct Arc;
+  struct Flat;
 
   // How many of the block's points are below the key. Points are spread evenly, so the place is known within a few: the
   // eight around it are counted without a branch.

@@ -8,6 +8,8 @@ namespace {
 
 using uint128 = unsigned __int128;
 
+constexpr uint128 kCircle = uint128{1} << 64;
+
 double OfCircle(uint128 length) { return static_cast<double>(length) * 0x1.0p-64; }
 
 }  // namespace
@@ -31,7 +33,7 @@ std::vector<double> HashRing::Shares() const {
       done = end;
     }
   }
-  if (!blocks_.empty()) sums[OwnerAt(FirstAfter(blocks_.size() - 1))] += (uint128{1} << 64) - done;
+  if (!blocks_.empty()) sums[OwnerAt(FirstAfter(blocks_.size() - 1))] += kCircle - done;
   std::vector<double> shares;
   shares.reserve(sums.size());
   for (uint128 sum : sums) shares.push_back(OfCircle(sum));
@@ -43,35 +45,48 @@ uint64_t HashRing::Digest() const {
   return base::Hash64(digest_sum_, kVersion ^ point_count_);
 }
 
-// Part of a circle: its keys, the points in it, whose the keys behind the last point are.
-struct HashRing::Arc {
-  std::span<const uint64_t> points;
-  std::span<const uint32_t> owners;
+namespace {
+
+// Some neighbouring points, and whose the keys behind the last of them are. Owners are as `Owner` numbers them.
+template <typename Owner>
+struct Run {
+  const uint64_t* points;
+  size_t size;
+  Owner owner;  // of points[i]
   uint32_t next;
 };
 
-namespace {
-
 // The keys of [begin, end) that have different owners in the two.
-template <typename Arc>
-uint128 Moved(const Arc& a, const Arc& b, uint128 begin, uint128 end) {
+template <typename A, typename B>
+uint128 Moved(const Run<A>& a, const Run<B>& b, uint128 begin, uint128 end) {
   uint128 moved = 0;
   for (size_t i = 0, k = 0; begin < end;) {
     // Between two neighbouring points of either, the owner is constant in both.
     uint128 stop = end;
-    if (i < a.points.size()) stop = std::min(stop, uint128{a.points[i]} + 1);
-    if (k < b.points.size()) stop = std::min(stop, uint128{b.points[k]} + 1);
-    const uint32_t owner_a = i < a.points.size() ? a.owners[i] : a.next;
-    const uint32_t owner_b = k < b.points.size() ? b.owners[k] : b.next;
+    if (i < a.size) stop = std::min(stop, uint128{a.points[i]} + 1);
+    if (k < b.size) stop = std::min(stop, uint128{b.points[k]} + 1);
+    const uint32_t owner_a = i < a.size ? a.owner(i) : a.next;
+    const uint32_t owner_b = k < b.size ? b.owner(k) : b.next;
     if (owner_a != owner_b) moved += stop - begin;
     begin = stop;
-    while (i < a.points.size() && a.points[i] < begin) ++i;
-    while (k < b.points.size() && b.points[k] < begin) ++k;
+    while (i < a.size && a.points[i] < begin) ++i;
+    while (k < b.size && b.points[k] < begin) ++k;
   }
   return moved;
 }
 
 }  // namespace
+
+struct HashRing::Flat {
+  explicit Flat(const HashRing& ring) {
+    for (const RingBlock& block : ring.blocks_) {
+      points.insert(points.end(), block.points, block.points + block.size);
+      members.insert(members.end(), block.members(), block.members() + block.size);
+    }
+  }
+  std::vector<uint64_t> points;
+  std::vector<uint16_t> members;
+};
 
 double HashRing::MovedShare(const HashRing& before, const HashRing& after) {
   if (&before == &after) return 0;
@@ -93,43 +108,37 @@ double HashRing::MovedShare(const HashRing& before, const HashRing& after) {
     place[i] = it == places.end() ? kNone : it->second;
   }
 
-  std::vector<uint64_t> points_before, points_after;
-  std::vector<uint32_t> owners_before, owners_after;
-  auto take = [&](const HashRing& ring, size_t block) {
-    const bool old = &ring == &before;
-    std::vector<uint64_t>& points = old ? points_before : points_after;
-    std::vector<uint32_t>& owners = old ? owners_before : owners_after;
-    const RingBlock& from = ring.blocks_[block];
-    for (uint32_t i = 0; i < from.size; ++i) {
-      const uint32_t owner = ring.index_[from.members()[i]];
-      points.push_back(from.points[i]);
-      owners.push_back(old ? owner : place[owner]);
-    }
-  };
-  // Sweeps what has been taken: all blocks up to these, which begin at `begin`.
-  uint128 moved = 0;
-  auto sweep = [&](size_t last_before, size_t last_after, uint128 begin, uint128 end) {
-    const Arc a{points_before, owners_before, before.OwnerAt(before.FirstAfter(last_before))};
-    const Arc b{points_after, owners_after, place[after.OwnerAt(after.FirstAfter(last_after))]};
-    moved += Moved(a, b, begin, end);
-    for (auto* points : {&points_before, &points_after}) points->clear();
-    for (auto* owners : {&owners_before, &owners_after}) owners->clear();
-  };
+  // By member number and, for the keys behind a block's last point, by the next block's first.
+  auto owner_before = [&](uint16_t member) -> uint32_t { return before.index_[member]; };
+  auto owner_after = [&](uint16_t member) { return place[after.index_[member]]; };
+  auto next_before = [&](size_t block) { return before.OwnerAt(before.FirstAfter(block)); };
+  auto next_after = [&](size_t block) { return place[after.OwnerAt(after.FirstAfter(block))]; };
 
   if (!related || before.shift_ != after.shift_) {
-    for (size_t i = 0; i < before.blocks_.size(); ++i) take(before, i);
-    for (size_t i = 0; i < after.blocks_.size(); ++i) take(after, i);
-    sweep(before.blocks_.size() - 1, after.blocks_.size() - 1, 0, uint128{1} << 64);
-    return OfCircle(moved);
+    const Flat a(before), b(after);
+    auto flat_before = [&](size_t i) { return owner_before(a.members[i]); };
+    auto flat_after = [&](size_t i) { return owner_after(b.members[i]); };
+    return OfCircle(Moved(Run<decltype(flat_before)>{a.points.data(), a.points.size(), flat_before, next_before(before.blocks_.size() - 1)},
+                          Run<decltype(flat_after)>{b.points.data(), b.points.size(), flat_after, next_after(after.blocks_.size() - 1)},
+                          0, kCircle));
   }
+  uint128 moved = 0;
   auto same = [&](size_t i) { return before.blocks_[i].points == after.blocks_[i].points; };
   for (size_t i = 0; i < before.blocks_.size(); ++i) {
-    // The keys behind a block's last point are the next block's. (Two empty blocks are the same and say nothing.)
+    const RingBlock &a = before.blocks_[i], &b = after.blocks_[i];
     const size_t next = i + 1 == before.blocks_.size() ? 0 : i + 1;
-    if (same(i) && same(next) && before.blocks_[next].size != 0) continue;
-    take(before, i);
-    take(after, i);
-    sweep(i, i, uint128{i} << before.shift_, uint128{i + 1} << before.shift_);
+    const uint128 end = uint128{i + 1} << before.shift_;
+    if (same(i)) {
+      // Only who has the keys behind its last point may differ. (Two empty blocks are the same and say nothing.)
+      if (same(next) && before.blocks_[next].size != 0) continue;
+      if (next_before(i) == next_after(i)) continue;
+      moved += end - (a.size == 0 ? uint128{i} << before.shift_ : uint128{a.points[a.size - 1]} + 1);
+      continue;
+    }
+    auto block_before = [&owner_before, members = a.members()](size_t at) { return owner_before(members[at]); };
+    auto block_after = [&owner_after, members = b.members()](size_t at) { return owner_after(members[at]); };
+    moved += Moved(Run<decltype(block_before)>{a.points, a.size, block_before, next_before(i)},
+                   Run<decltype(block_after)>{b.points, b.size, block_after, next_after(i)}, uint128{i} << before.shift_, end);
   }
   return OfCircle(moved);
 }

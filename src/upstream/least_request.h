@@ -11,7 +11,7 @@ namespace sluice::upstream {
 
 class LeastRequest final : public LoadBalancer {
  public:
-  explicit LeastRequest(const std::vector<BalancerEndpoint>& endpoints);
+  explicit LeastRequest(BalancerEndpoints endpoints);
   uint32_t Pick(const PickContext& context) const override;
   std::vector<double> Shares() const override;  // of an idle cluster
   uint64_t Digest() const override { return digest_; }

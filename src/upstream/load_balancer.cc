@@ -35,32 +35,33 @@ const HashRing* RingOf(const LoadBalancer* balancer) {
   return ring == nullptr ? nullptr : &ring->ring();
 }
 
-std::unique_ptr<LoadBalancer> MakeRing(uint32_t ring_points, const std::vector<BalancerEndpoint>& endpoints,
-                                       const LoadBalancer* previous) {
+static_assert(BalancerEndpoint::kNew == RingEndpoint::kNew && BalancerEndpoint::kByName == RingEndpoint::kByName);
+
+std::unique_ptr<LoadBalancer> MakeRing(uint32_t ring_points, BalancerEndpoints endpoints, const LoadBalancer* previous) {
   std::vector<RingEndpoint> list;
   list.reserve(endpoints.size());
-  for (const BalancerEndpoint& endpoint : endpoints) list.push_back({endpoint.name, endpoint.weight});
+  for (const BalancerEndpoint& endpoint : endpoints) list.push_back({endpoint.name, endpoint.weight, endpoint.from});
   return std::make_unique<RingBalancer>(HashRing::Build(list, ring_points, RingOf(previous)));
 }
 
 }  // namespace
 
-uint64_t DigestOfWeights(Policy policy, const std::vector<BalancerEndpoint>& endpoints) {
+uint64_t DigestOfWeights(Policy policy, BalancerEndpoints endpoints) {
   uint64_t sum = 0;
   for (const BalancerEndpoint& endpoint : endpoints) {
-    sum += base::Hash64(std::bit_cast<uint64_t>(endpoint.weight), base::Hash64(endpoint.name));
+    sum += base::Hash64(std::bit_cast<uint64_t>(endpoint.weight), endpoint.name_hash);
   }
   return base::Hash64(sum, static_cast<uint64_t>(policy) << 32 | endpoints.size());
 }
 
 std::unique_ptr<LoadBalancer> MakeLoadBalancer(Policy policy, uint32_t ring_points,
-                                               const std::vector<BalancerEndpoint>& endpoints,
-                                               uint32_t workers, const LoadBalancer* previous) {
+                                               BalancerEndpoints endpoints, uint32_t workers,
+                                               const LoadBalancer* previous) {
   switch (policy) {
     case Policy::kRingHash:
       return MakeRing(ring_points, endpoints, previous);
     case Policy::kRoundRobin:
-      return std::make_unique<RoundRobin>(endpoints, workers);
+      return std::make_unique<RoundRobin>(endpoints, workers, dynamic_cast<const RoundRobin*>(previous));
     case Policy::kLeastRequest:
       return std::make_unique<LeastRequest>(endpoints);
   }
@@ -68,11 +69,16 @@ std::unique_ptr<LoadBalancer> MakeLoadBalancer(Policy policy, uint32_t ring_poin
   return nullptr;
 }
 
-double MovedShare(const LoadBalancer& before, const std::vector<BalancerEndpoint>& before_endpoints,
-                  const LoadBalancer& after, const std::vector<BalancerEndpoint>& after_endpoints) {
+std::optional<double> MovedShareOfRings(const LoadBalancer& before, const LoadBalancer& after) {
   const HashRing* ring_before = RingOf(&before);
   const HashRing* ring_after = RingOf(&after);
-  if (ring_before != nullptr && ring_after != nullptr) return HashRing::MovedShare(*ring_before, *ring_after);
+  if (ring_before == nullptr || ring_after == nullptr) return std::nullopt;
+  return HashRing::MovedShare(*ring_before, *ring_after);
+}
+
+double MovedShare(const LoadBalancer& before, BalancerEndpoints before_endpoints, const LoadBalancer& after,
+                  BalancerEndpoints after_endpoints) {
+  if (auto moved = MovedShareOfRings(before, after)) return *moved;
   if (before_endpoints.empty() || after_endpoints.empty())
     return before_endpoints.empty() == after_endpoints.empty() ? 0 : 1;
   absl::flat_hash_map<std::string_view, double> differences;

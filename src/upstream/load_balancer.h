@@ -3,19 +3,33 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "base/hash.h"
 #include "upstream/options.h"
 
 namespace sluice::upstream {
 
 // What a balancer needs to know of an endpoint; index i is the endpoint's place in the cluster's list.
 struct BalancerEndpoint {
-  std::string name;
-  double weight = 1.0;
+  // What `from` says where it is no index.
+  static constexpr uint32_t kNew = UINT32_MAX;
+  static constexpr uint32_t kByName = UINT32_MAX - 1;
+
+  BalancerEndpoint(std::string_view n, double w) : BalancerEndpoint(n, w, base::Hash64(n), kByName) {}
+  BalancerEndpoint(std::string_view n, double w, uint64_t h, uint32_t f) : name(n), weight(w), name_hash(h), from(f) {}
+
+  std::string_view name;  // outlives the building
+  double weight;
+  uint64_t name_hash;  // base::Hash64(name)
+  // Its place in the list of the previous balancer; kNew: it was not in it; kByName: look.
+  uint32_t from;
 };
+using BalancerEndpoints = std::span<const BalancerEndpoint>;
 
 // What changes on every call, asked while picking. Functions must not suspend and may be called on any
 // worker.
@@ -43,15 +57,17 @@ class LoadBalancer {
 };
 
 // `workers`: how many workers will pick; context.worker is below it. Endpoint names are unique (checked by
-// the caller). `previous`: the one to be replaced, if any; a ring takes over the points that stay. It changes
-// the time to build, not the result.
+// the caller). `previous`: the one to be replaced, if any; what stays is taken over from it. It changes the time
+// to build, not the result.
 std::unique_ptr<LoadBalancer> MakeLoadBalancer(Policy policy, uint32_t ring_points,
-                                               const std::vector<BalancerEndpoint>& endpoints,
-                                               uint32_t workers, const LoadBalancer* previous = nullptr);
+                                               BalancerEndpoints endpoints, uint32_t workers,
+                                               const LoadBalancer* previous = nullptr);
 
 // Share of keys whose endpoint (by name) differs between the two, 0..1. Exact for two rings; for other
 // policies half the sum of the differences of the shares. 1 between none and some endpoints.
-double MovedShare(const LoadBalancer& before, const std::vector<BalancerEndpoint>& before_endpoints,
-                  const LoadBalancer& after, const std::vector<BalancerEndpoint>& after_endpoints);
+double MovedShare(const LoadBalancer& before, BalancerEndpoints before_endpoints, const LoadBalancer& after,
+                  BalancerEndpoints after_endpoints);
+// The same of two rings, which know their names; nullopt: one of them is none.
+std::optional<double> MovedShareOfRings(const LoadBalancer& before, const LoadBalancer& after);
 
 }  // namespace sluice::upstream

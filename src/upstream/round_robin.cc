@@ -13,7 +13,7 @@ namespace {
 
 // Slots of each endpoint: its weight in steps, divided by what all have in common, and scaled down if that is
 // too many.
-std::vector<uint64_t> SlotCounts(const std::vector<BalancerEndpoint>& endpoints) {
+std::vector<uint64_t> SlotCounts(BalancerEndpoints endpoints) {
   std::vector<uint64_t> counts;
   uint64_t total = 0, common = 0;
   for (const BalancerEndpoint& endpoint : endpoints) {
@@ -30,34 +30,65 @@ std::vector<uint64_t> SlotCounts(const std::vector<BalancerEndpoint>& endpoints)
   return counts;
 }
 
+// The list in the order of its names. `previous`: that of a list before; its endpoints need no sorting.
+std::vector<uint32_t> ByName(BalancerEndpoints endpoints, const std::vector<uint32_t>* previous) {
+  constexpr uint32_t kGone = UINT32_MAX;
+  std::vector<uint32_t> now(previous == nullptr ? 0 : previous->size(), kGone);  // place before -> place now
+  std::vector<uint32_t> fresh, kept, out(endpoints.size());
+  for (uint32_t i = 0; i < endpoints.size(); ++i) {
+    if (endpoints[i].from < now.size()) now[endpoints[i].from] = i;
+    else fresh.push_back(i);
+  }
+  kept.reserve(now.size());
+  for (size_t i = 0; i < now.size(); ++i) {
+    if (const uint32_t place = now[(*previous)[i]]; place != kGone) kept.push_back(place);
+  }
+  auto before = [&](uint32_t a, uint32_t b) { return endpoints[a].name < endpoints[b].name; };
+  std::sort(fresh.begin(), fresh.end(), before);
+  // The few new ones find their places; what lies between is copied.
+  auto from = kept.begin();
+  auto to = out.begin();
+  for (uint32_t i : fresh) {
+    const auto place = std::lower_bound(from, kept.end(), i, before);
+    to = std::copy(from, place, to);
+    *to++ = i;
+    from = place;
+  }
+  std::copy(from, kept.end(), to);
+  return out;
+}
+
 // Slot j of an endpoint with c slots wants to stand at (2j + 1) / 2c of the circle; all slots in that order.
 // This is what smooth weighted round robin comes to, worked out once. Equal places go by name, so that lists
 // in any order agree.
-std::vector<uint32_t> MakeSchedule(const std::vector<BalancerEndpoint>& endpoints) {
+std::vector<uint32_t> MakeSchedule(BalancerEndpoints endpoints, const std::vector<uint32_t>& by_name) {
   struct Slot {
     double place;
-    uint32_t index;
+    uint32_t rank;  // of the name
   };
   std::vector<uint64_t> counts = SlotCounts(endpoints);
+  if (std::all_of(counts.begin(), counts.end(), [](uint64_t count) { return count == 1; })) return by_name;
   std::vector<Slot> slots;
-  for (uint32_t i = 0; i < counts.size(); ++i) {
-    double c = static_cast<double>(counts[i]);
-    for (uint64_t j = 0; j < counts[i]; ++j) slots.push_back({(static_cast<double>(j) + 0.5) / c, i});
+  for (uint32_t rank = 0; rank < by_name.size(); ++rank) {
+    const uint64_t count = counts[by_name[rank]];
+    const double c = static_cast<double>(count);
+    for (uint64_t j = 0; j < count; ++j) slots.push_back({(static_cast<double>(j) + 0.5) / c, rank});
   }
-  std::sort(slots.begin(), slots.end(), [&](const Slot& a, const Slot& b) {
-    return a.place != b.place ? a.place < b.place : endpoints[a.index].name < endpoints[b.index].name;
+  std::sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) {
+    return a.place != b.place ? a.place < b.place : a.rank < b.rank;
   });
   std::vector<uint32_t> schedule;
   schedule.reserve(slots.size());
-  for (const Slot& slot : slots) schedule.push_back(slot.index);
+  for (const Slot& slot : slots) schedule.push_back(by_name[slot.rank]);
   return schedule;
 }
 
 }  // namespace
 
-RoundRobin::RoundRobin(const std::vector<BalancerEndpoint>& endpoints, uint32_t workers)
+RoundRobin::RoundRobin(BalancerEndpoints endpoints, uint32_t workers, const RoundRobin* previous)
     : endpoints_(endpoints.size()),
-      schedule_(MakeSchedule(endpoints)),
+      by_name_(ByName(endpoints, previous == nullptr ? nullptr : &previous->by_name_)),
+      schedule_(MakeSchedule(endpoints, by_name_)),
       digest_(DigestOfWeights(Policy::kRoundRobin, endpoints)),
       workers_(std::max(workers, 1u)),
       cursors_(std::make_unique<Cursor[]>(workers_)) {}

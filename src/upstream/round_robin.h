@@ -20,7 +20,8 @@ class RoundRobin final : public LoadBalancer {
   static constexpr double kWeightSteps = 100;
   static constexpr size_t kScheduleMax = 65536;
 
-  RoundRobin(const std::vector<BalancerEndpoint>& endpoints, uint32_t workers);
+  // `previous`: to take the order of the names over from; null: none.
+  RoundRobin(BalancerEndpoints endpoints, uint32_t workers, const RoundRobin* previous = nullptr);
   uint32_t Pick(const PickContext& context) const override;
   std::vector<double> Shares() const override;
   uint64_t Digest() const override { return digest_; }
@@ -40,6 +41,7 @@ class RoundRobin final : public LoadBalancer {
   }
 
   size_t endpoints_;
+  std::vector<uint32_t> by_name_;  // the list in the order of its names
   std::vector<uint32_t> schedule_;
   uint64_t digest_;
   uint32_t workers_;

@@ -2,13 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "upstream/load_balancer.h"
 
 namespace sluice::upstream {
 
 // Of the policy and the names with their weights, in whatever order they are listed.
-uint64_t DigestOfWeights(Policy policy, const std::vector<BalancerEndpoint>& endpoints);
+uint64_t DigestOfWeights(Policy policy, BalancerEndpoints endpoints);
 
 }  // namespace sluice::upstream

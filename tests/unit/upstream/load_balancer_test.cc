@@ -22,10 +22,16 @@ constexpr Policy kPolicies[] = {Policy::kRingHash, Policy::kRoundRobin, Policy::
 constexpr auto kOk = [](uint32_t) { return true; };
 constexpr auto kIdle = [](uint32_t) -> uint32_t { return 0; };
 
+// Names that outlive every list.
+std::string_view Keep(std::string name) {
+  static std::set<std::string> names;
+  return *names.insert(std::move(name)).first;
+}
+
 Endpoints Weighted(std::initializer_list<double> weights) {
   Endpoints endpoints;
   for (double weight : weights)
-    endpoints.push_back({std::string(1, static_cast<char>('a' + endpoints.size())), weight});
+    endpoints.push_back({Keep(std::string(1, static_cast<char>('a' + endpoints.size()))), weight});
   return endpoints;
 }
 
@@ -61,7 +67,7 @@ TEST(LoadBalancer, EveryPolicyAsksEachEndpointOnceAndFindsTheOneThatAccepts) {
     for (uint32_t n : {1u, 2u, 3u, 10u, 200u}) {
       Endpoints endpoints;
       for (uint32_t i = 0; i < n; ++i)
-        endpoints.push_back({"n" + std::to_string(i), 0.01 + random.Unit() * 20});
+        endpoints.push_back({Keep("n" + std::to_string(i)), 0.01 + random.Unit() * 20});
       auto balancer = MakeLoadBalancer(policy, 20, endpoints, 1);
       for (int round = 0; round < 30; ++round) {
         std::vector<int> asked(n, 0);
@@ -141,7 +147,7 @@ TEST(RoundRobin, WeightsAreMixedEvenly) {
 
 TEST(RoundRobin, ScheduleIsBoundedAndNobodyIsLeftOut) {
   Endpoints endpoints;
-  for (int i = 0; i < 1000; ++i) endpoints.push_back({"n" + std::to_string(i), i == 0 ? 0.01 : 99.99});
+  for (int i = 0; i < 1000; ++i) endpoints.push_back({Keep("n" + std::to_string(i)), i == 0 ? 0.01 : 99.99});
   RoundRobin balancer(endpoints, 1);
   EXPECT_LE(balancer.schedule().size(), RoundRobin::kScheduleMax + endpoints.size());
   for (double share : balancer.Shares()) EXPECT_GT(share, 0);
@@ -205,7 +211,7 @@ TEST(LeastRequest, BothRefusedTakesTheLighterOfTheNextTwo) {
 TEST(LeastRequest, KeepsLoadsEven) {
   constexpr uint32_t kEndpoints = 50, kCalls = 5000;
   Endpoints endpoints;
-  for (uint32_t i = 0; i < kEndpoints; ++i) endpoints.push_back({"n" + std::to_string(i), 1.0 + (i % 2)});
+  for (uint32_t i = 0; i < kEndpoints; ++i) endpoints.push_back({Keep("n" + std::to_string(i)), 1.0 + (i % 2)});
   auto balancer = MakeLoadBalancer(Policy::kLeastRequest, 0, endpoints, 1);
   base::Random random(7);
   std::vector<uint32_t> loads(kEndpoints, 0);
@@ -224,7 +230,7 @@ TEST(LoadBalancer, PicksBesidePublishSeeAWholeList) {
   };
   auto make = [](size_t size, const Snapshot* previous) {
     auto snapshot = std::make_shared<Snapshot>();
-    for (size_t i = 0; i < size; ++i) snapshot->endpoints.push_back({"n" + std::to_string(i), 1.0});
+    for (size_t i = 0; i < size; ++i) snapshot->endpoints.push_back({Keep("n" + std::to_string(i)), 1.0});
     snapshot->balancer =
         MakeLoadBalancer(size % 2 == 0 ? Policy::kRingHash : Policy::kRoundRobin, 20, snapshot->endpoints, 2,
                          previous == nullptr ? nullptr : previous->balancer.get());
