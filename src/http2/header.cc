@@ -152,7 +152,17 @@ void HeaderList::AddRun(FieldRun& run) {
 void HeaderList::LeaveRun() {
   if (run_ == nullptr) return;
   if (fields_ == run_->fields()) Grow();
-  for (uint32_t i = 0; i < run_->count; ++i) InternTable::Ref(fields_[i]);
+  for (uint32_t i = 0; i < run_->count; ++i) {
+    const Field* field = fields_[i];
+    if (field->interned()) {
+      InternTable::Ref(field);
+      continue;
+    }
+    const size_t bytes = AlignUp(sizeof(Field) + field->name_size + field->value_size);
+    Chunk* chunk = Room(bytes);
+    slots()[i] = static_cast<const Field*>(std::memcpy(chunk->data() + chunk->used, field, bytes));
+    chunk->used += static_cast<uint32_t>(bytes);
+  }
   table_->UnrefRun(std::exchange(run_, nullptr));
 }
 

@@ -99,9 +99,10 @@ struct Field {
   size_t hpack_size() const { return size_t{name_size} + value_size + 32; }
 };
 
-// Interned fields that came in this order before: the front of a repeated header block. A HeaderList refers to the run as
-// a whole instead of counting each of its fields; what has been found out about them, or spelled of them, is remembered by
-// the run (decoder.h, encoder.h, validate.cc). Immutable but for the count and the summary. One worker only.
+// Fields that came in this order before: the front of a repeated header block. A HeaderList refers to the run as a whole
+// instead of counting or copying each of its fields; what has been found out about them, or spelled of them, is remembered
+// by the run (decoder.h, encoder.h, validate.cc). Transient fields lie in the run itself. Immutable but for the count and
+// the summary. One worker only.
 struct FieldRun {
   enum class Check : uint8_t { kNotYet, kWellFormed, kBroken };
 
@@ -119,6 +120,7 @@ struct FieldRun {
   bool request_line = false;  // what it says of the request is whole and legal, and the method is not HEAD
 
   static constexpr uint32_t kCountMax = 32;
+  static constexpr size_t kLiteralBytesMax = 448;  // of the transient fields, with their headers
   const Field* const* fields() const { return reinterpret_cast<const Field* const*>(this + 1); }
 };
 
@@ -148,8 +150,8 @@ class InternTable {
 
   size_t size() const;
 
-  // A run of these, which are interned or static; counts each once. One reference is the caller's.
-  // count is 1..FieldRun::kCountMax.
+  // A run of these, or of as many from the first on as there is room for; counts or copies each. One reference is the
+  // caller's. Null: not even the first has room.
   FieldRun* MakeRun(const Field* const* fields, size_t count);
   void UnrefRun(FieldRun* run) {
     if (--run->refs == 0) FreeRun(run);
@@ -190,7 +192,8 @@ class HeaderList {
   const Field* Add(std::string_view name, std::string_view value, Indexing indexing = Indexing::kLiteral);
   // Appends an interned or static field; takes over one reference of the caller.
   void AddInterned(const Field* field) { Append(field); }
-  // Makes `run` the front of this list, which is empty and has a table.
+  // Makes `run` the front of this list, which is empty and has a table. The run's transient fields are then not the list's
+  // own: they live as long as the list does, unchanged.
   void AddRun(FieldRun& run);
   // What the list begins with; its count tells how many fields. Null: nothing that has come before.
   FieldRun* run() const { return run_; }

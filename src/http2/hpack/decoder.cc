@@ -62,15 +62,16 @@ struct HpackDecoder::Literal {
   RawString name, value;
 };
 
-// The front of a block: bytes that are each an index below 127 (RFC 7541 6.1).
+// Blocks that begin with the same indexes (RFC 7541 6.1, each one byte).
 struct HpackDecoder::RunMemo {
-  static constexpr size_t kBytesMin = 2;
-  static constexpr size_t kBytesMax = 31;
-  static_assert(kBytesMax <= FieldRun::kCountMax);
+  static constexpr size_t kIndexesMin = 2;
+  static constexpr size_t kBytesMax = 112;
 
-  uint64_t version = 0;  // of the table; 0: nothing is remembered here
-  FieldRun* run = nullptr;  // null: seen once. Holds a reference
-  uint8_t size = 0;
+  uint64_t version = 0;    // of the table; 0: nothing is remembered here
+  FieldRun* run = nullptr;  // of the first run_bytes bytes. Holds a reference
+  uint8_t run_bytes = 0;
+  uint8_t common = 0;  // bytes that the block at hand shares with the one before
+  uint8_t size = 0;    // of `bytes`: of the last block that was decoded field by field
   std::array<uint8_t, kBytesMax> bytes;
 };
 
@@ -92,11 +93,8 @@ DecodeResult HpackDecoder::Decode(std::string_view block, const DecodeLimits& li
   limits_ = limits;
   too_large_ = false;
   if (!ReadSizeUpdates(p, end)) return DecodeResult::kError;
-  if (out.empty()) TakeRun(p, end, out);
-  while (p != end) {
-    const bool ok = (*p & 0x80) != 0 ? DecodeIndexed(p, end, out) : DecodeLiteral(p, end, out);
-    if (!ok) return DecodeResult::kError;
-  }
+  RunMemo* memo = out.empty() ? TakeRun(p, end, out) : nullptr;
+  if (!(memo != nullptr ? DecodeAndLearn(*memo, p, end, out) : DecodeFields(p, end, out))) return DecodeResult::kError;
   return too_large_ ? DecodeResult::kTooLarge : DecodeResult::kOk;
 }
 
@@ -112,40 +110,63 @@ bool HpackDecoder::ReadSizeUpdates(const uint8_t*& p, const uint8_t* end) {
   return update_due_max_ == SIZE_MAX;
 }
 
-inline void HpackDecoder::TakeRun(const uint8_t*& p, const uint8_t* end, HeaderList& out) {
-  const size_t bytes_max = std::min<size_t>(RunMemo::kBytesMax, static_cast<size_t>(end - p));
-  size_t size = 0;
-  while (size < bytes_max && p[size] > 0x80 && p[size] < 0xff) ++size;
-  if (size < RunMemo::kBytesMin) return;
+inline HpackDecoder::RunMemo* HpackDecoder::TakeRun(const uint8_t*& p, const uint8_t* end, HeaderList& out) {
+  const size_t left = static_cast<size_t>(end - p);
+  size_t indexes = 0;
+  while (indexes < std::min(left, RunMemo::kBytesMax) && p[indexes] > 0x80 && p[indexes] < 0xff) ++indexes;
+  if (indexes < RunMemo::kIndexesMin) return nullptr;
   if (memos_ == nullptr) {  // a connection that makes one call needs none
-    if (!std::exchange(decoded_before_, true)) return;
+    if (!std::exchange(decoded_before_, true)) return nullptr;
     memos_ = std::make_unique<std::array<RunMemo, kRunMemos>>();
   }
-  uint64_t key = size;
-  std::memcpy(&key, p + size - std::min<size_t>(size, 7), std::min<size_t>(size, 7));
+  uint64_t key = indexes;
+  std::memcpy(&key, p, std::min<size_t>(indexes, 8));
   RunMemo& memo = (*memos_)[key * 0x9e3779b97f4a7c15u >> 61];
   static_assert(kRunMemos == 8);
-  if (memo.version != table_.version() || memo.size != size || std::memcmp(memo.bytes.data(), p, size) != 0) {
-    if (memo.run != nullptr) interns_.UnrefRun(std::exchange(memo.run, nullptr));
-    memo.version = table_.version();
-    memo.size = static_cast<uint8_t>(size);
-    std::memcpy(memo.bytes.data(), p, size);
-    return;
+  const bool same_table = memo.version == table_.version();
+  if (same_table && memo.run != nullptr && memo.run_bytes <= left &&
+      std::memcmp(memo.bytes.data(), p, memo.run_bytes) == 0) {
+    if (memo.run->count > limits_.header_count_max || memo.run->hpack_size > limits_.header_list_bytes_max) return nullptr;
+    out.AddRun(*memo.run);
+    p += memo.run_bytes;
+    return nullptr;
   }
-  if (memo.run == nullptr && (memo.run = MakeRun(memo)) == nullptr) return;
-  if (memo.run->count > limits_.header_count_max || memo.run->hpack_size > limits_.header_list_bytes_max) return;
-  out.AddRun(*memo.run);
-  p += size;
+  if (memo.run != nullptr) interns_.UnrefRun(std::exchange(memo.run, nullptr));
+  const size_t size = std::min(left, RunMemo::kBytesMax);
+  const size_t comparable = same_table ? std::min<size_t>(size, memo.size) : 0;
+  memo.common = 0;
+  while (memo.common < comparable && memo.bytes[memo.common] == p[memo.common]) ++memo.common;
+  memo.version = table_.version();
+  memo.size = static_cast<uint8_t>(size);
+  std::memcpy(memo.bytes.data(), p, size);
+  return memo.common >= RunMemo::kIndexesMin ? &memo : nullptr;
 }
 
-// Null: an index beyond the tables, which the usual way reports.
-FieldRun* HpackDecoder::MakeRun(const RunMemo& memo) {
-  const Field* fields[RunMemo::kBytesMax];
-  for (size_t i = 0; i < memo.size; ++i) {
-    fields[i] = At(memo.bytes[i] & 0x7f);
-    if (fields[i] == nullptr) return nullptr;
+inline bool HpackDecoder::DecodeFields(const uint8_t*& p, const uint8_t* end, HeaderList& out) {
+  while (p != end) {
+    if (!((*p & 0x80) != 0 ? DecodeIndexed(p, end, out) : DecodeLiteral(p, end, out))) return false;
   }
-  return interns_.MakeRun(fields, memo.size);
+  return true;
+}
+
+// Field by field, to find where those end that lie within what is common. They make a run unless one of them changed the
+// table.
+bool HpackDecoder::DecodeAndLearn(RunMemo& memo, const uint8_t*& p, const uint8_t* end, HeaderList& out) {
+  const uint8_t* const begin = p;
+  uint8_t ends[FieldRun::kCountMax];
+  size_t count = 0;
+  while (p != end && count < std::size(ends)) {
+    const uint8_t* next = p;
+    if (!((*p & 0x80) != 0 ? DecodeIndexed(next, end, out) : DecodeLiteral(next, end, out))) return false;
+    p = next;
+    if (p - begin > memo.common) break;
+    ends[count++] = static_cast<uint8_t>(p - begin);
+  }
+  if (!DecodeFields(p, end, out)) return false;
+  if (table_.version() != memo.version || too_large_ || count == 0) return true;
+  memo.run = interns_.MakeRun(out.begin(), count);
+  if (memo.run != nullptr) memo.run_bytes = ends[memo.run->count - 1];
+  return true;
 }
 
 inline const Field* HpackDecoder::At(size_t index) const {

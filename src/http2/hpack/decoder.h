@@ -3,8 +3,9 @@
 // A field that is in a table costs a bounds check, a count and a pointer. A literal costs one copy: to the
 // list's arena, or, if it is to be indexed, to the intern table. Huffman code is decoded in place there.
 //
-// A gRPC peer's blocks begin with the same indexes again and again. Such a front is remembered with the FieldRun that it
-// stands for, as long as the table does not change: it costs a comparison of some ten bytes.
+// A gRPC peer's blocks begin with the same bytes again and again: indexes, then literals that are the same for all calls.
+// What two blocks had in common is remembered with the FieldRun that it stands for, as long as the table does not change:
+// equal bytes after an equal table mean equal fields. It then costs a comparison.
 //
 // Thread safety: none; lives on the worker of its InternTable.
 #pragma once
@@ -57,9 +58,11 @@ class HpackDecoder {
   struct RunMemo;
   static constexpr size_t kRunMemos = 8;
 
-  // If the front of the block is known: appends its run to `out`, which is empty, and moves p behind it.
-  void TakeRun(const uint8_t*& p, const uint8_t* end, HeaderList& out);
-  FieldRun* MakeRun(const RunMemo& memo);
+  // If the front of the block is known: appends its run to `out`, which is empty, and moves p behind it. Else returns what
+  // could be learned of the block, or null.
+  RunMemo* TakeRun(const uint8_t*& p, const uint8_t* end, HeaderList& out);
+  bool DecodeFields(const uint8_t*& p, const uint8_t* end, HeaderList& out);
+  bool DecodeAndLearn(RunMemo& memo, const uint8_t*& p, const uint8_t* end, HeaderList& out);
   bool ReadSizeUpdates(const uint8_t*& p, const uint8_t* end);
   // Entry `index` of both tables (RFC 7541 2.3.3); null for 0 and beyond the end.
   const Field* At(size_t index) const;

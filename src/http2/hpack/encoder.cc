@@ -84,8 +84,7 @@ uint8_t* HpackEncoder::EncodeRun(const FieldRun& run, uint8_t* p) {
   if (run_memos_ == nullptr) run_memos_ = std::make_unique<std::array<RunMemo, kRunMemos>>();
   RunMemo& memo = (*run_memos_)[run.id % kRunMemos];
   if (memo.run == run.id && memo.version == table_.version()) {
-    // All of it, whatever the size: BytesMax has room for 32 bytes a field.
-    std::memcpy(p, memo.bytes.data(), RunMemo::kBytesMax);
+    std::memcpy(p, memo.bytes.data(), memo.size);
     return p + memo.size;
   }
   const uint64_t version = table_.version();

@@ -47,7 +47,7 @@ class HpackEncoder {
 
   // What a run was spelled as.
   struct RunMemo {
-    static constexpr size_t kBytesMax = 32;
+    static constexpr size_t kBytesMax = 112;
     uint64_t run = 0;      // its id; 0: none
     uint64_t version = 0;  // of the table
     size_t size = 0;

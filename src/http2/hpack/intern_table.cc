@@ -1,4 +1,5 @@
 // InternTable: a chained hash table of reference-counted fields, with storage recycled by size class.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -167,22 +168,36 @@ void InternTable::Free(Field* field) {
 }
 
 FieldRun* InternTable::MakeRun(const Field* const* fields, size_t count) {
-  SLUICE_CHECK(count >= 1 && count <= FieldRun::kCountMax);
   // All of one size, so that who changes its table often costs no allocation a change.
-  void* memory = impl_->spare_runs != nullptr ? impl_->TakeRun()
-                                              : ::operator new(sizeof(FieldRun) + FieldRun::kCountMax * sizeof(const Field*));
-  auto* run = new (memory)
-      FieldRun{.refs = 1, .count = static_cast<uint32_t>(count), .id = impl_->NewId(), .hpack_size = 0};
+  constexpr size_t kPointers = FieldRun::kCountMax * sizeof(const Field*);
+  void* memory = impl_->spare_runs != nullptr
+                     ? impl_->TakeRun()
+                     : ::operator new(sizeof(FieldRun) + kPointers + FieldRun::kLiteralBytesMax);
+  auto* run = new (memory) FieldRun{.refs = 1, .count = 0, .id = impl_->NewId(), .hpack_size = 0};
   auto* own = const_cast<const Field**>(run->fields());
-  for (size_t i = 0; i < count; ++i) {
-    const Field* field = own[i] = fields[i];
-    Ref(field);
+  char* literals = reinterpret_cast<char*>(own) + kPointers;
+  size_t room = FieldRun::kLiteralBytesMax;
+  for (; run->count < std::min<size_t>(count, FieldRun::kCountMax); ++run->count) {
+    const Field* field = fields[run->count];
+    if (field->interned()) {
+      Ref(field);
+    } else {
+      const size_t bytes = (sizeof(Field) + field->name_size + field->value_size + 7) & ~size_t{7};
+      if (bytes > room) break;
+      // Its last bytes may be the padding behind it.
+      field = static_cast<const Field*>(std::memcpy(literals, field, bytes));
+      literals += bytes;
+      room -= bytes;
+    }
+    own[run->count] = field;
     run->hpack_size += field->hpack_size();
     const size_t token = static_cast<size_t>(field->token);
-    if ((run->tokens >> token & 1) == 0) run->first[token] = static_cast<uint8_t>(i);
+    if ((run->tokens >> token & 1) == 0) run->first[token] = static_cast<uint8_t>(run->count);
     run->tokens |= uint64_t{1} << token;
   }
-  return run;
+  if (run->count > 0) return run;
+  FreeRun(run);
+  return nullptr;
 }
 
 void InternTable::FreeRun(FieldRun* run) {
