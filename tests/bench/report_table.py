@@ -15,7 +15,8 @@ class Line:
     note: str = ""
 
     def ratio(self):
-        return self.ours / self.theirs if self.ours is not None and self.theirs else None
+        # Differences may come out negative on a noisy machine: that is no figure.
+        return self.ours / self.theirs if self.ours is not None and self.theirs and self.theirs > 0 else None
 
     def met(self):
         if self.ours is None:

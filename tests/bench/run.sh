@@ -5,7 +5,7 @@
 #
 # --peers-dir: the harness' folder, with bench.py (default: $SLUICE_PEERS_DIR, else ../shared/bench/peers beside this checkout).
 #   It is copied into the build folder; nothing is written to it.
-# --build: a release build (default build/release; configured and built here if sluiced is not there).
+# --build: a release build (default build/release); configured and brought up to date first, unless --no-build.
 # --rows: only rows whose name matches; --list shows them. --reps: interleaved runs of each (default 5).
 # --quick: short bursts (a tenth, or FACTOR) and 2 runs: an impression, not a figure to quote.
 # --lock: a file to flock while measuring, shared with whatever else measures on this machine.
@@ -13,7 +13,7 @@
 # Needs root (a network namespace of its own) and Python 3.11; row "ring change" python3-grpcio and protoc too.
 set -eu
 repo=$(cd "$(dirname "$0")/../.." && pwd)
-build=$repo/build/release peers=${SLUICE_PEERS_DIR:-}
+build=$repo/build/release peers=${SLUICE_PEERS_DIR:-} stale=1
 n=$#
 while [ "$n" -gt 0 ]; do
   arg=$1
@@ -26,6 +26,7 @@ while [ "$n" -gt 0 ]; do
       [ "$arg" = --build ] && build=$folder || peers=$folder
       shift
       n=$((n - 1)) ;;
+    --no-build) stale= ;;
     -h | --help) sed -n '2,14s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) set -- "$@" "$arg" ;;
   esac
@@ -35,9 +36,11 @@ done
   echo "run.sh: no bench.py in $peers: name the harness' folder with --peers-dir or SLUICE_PEERS_DIR" >&2
   exit 2
 }
-if [ ! -x "$build/bin/sluiced" ]; then
-  (cd "$repo" && cmake --preset release -B "$build" && cmake --build "$build" --target sluiced) || exit 1
+if [ -n "$stale" ]; then
+  [ -f "$build/build.ninja" ] || (cd "$repo" && cmake --preset release -B "$build") >&2 || exit 1
+  cmake --build "$build" --target sluiced >&2 || exit 1
 fi
+[ -x "$build/bin/sluiced" ] || { echo "run.sh: no sluiced in $build/bin" >&2; exit 2; }
 
 # The harness with our templates among its own. Its programs are built once.
 copy=$build/peers

@@ -13,7 +13,6 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -109,16 +108,7 @@ class PathWorld {
     snapshot->config = std::make_shared<proxy::RouteConfig>(
         proxy::RouteConfig{proxy::RouteTable(std::move(table)), {}, *log, 0, process_limits, cache});
     snapshot->clusters = {*state};
-    PublishTo(snapshots_, std::shared_ptr<const proxy::Snapshot>(std::move(snapshot)));
-  }
-  // As one value for all workers, or as one each: whatever the proxy reads.
-  template <typename T, typename... Rest>
-  void PublishTo(concurrent::DoublyBufferedData<T, Rest...>& data, std::shared_ptr<const proxy::Snapshot> snapshot) const {
-    if constexpr (std::is_constructible_v<T, std::shared_ptr<const proxy::Snapshot>, size_t>) {
-      data.Publish(T(std::move(snapshot), workers_));
-    } else {
-      data.Publish(T(std::move(snapshot)));
-    }
+    snapshots_.Publish(std::shared_ptr<const proxy::Snapshot>(std::move(snapshot)));
   }
 
   const uint32_t workers_;
