@@ -62,9 +62,9 @@ struct HpackDecoder::Literal {
   RawString name, value;
 };
 
-// Blocks that begin with the same indexes (RFC 7541 6.1, each one byte).
+// Of blocks that begin with an index (RFC 7541 6.1): by their first four bytes, where requests of one peer have what is
+// theirs, as the path.
 struct HpackDecoder::RunMemo {
-  static constexpr size_t kIndexesMin = 2;
   static constexpr size_t kBytesMax = 112;
 
   uint64_t version = 0;    // of the table; 0: nothing is remembered here
@@ -112,16 +112,18 @@ bool HpackDecoder::ReadSizeUpdates(const uint8_t*& p, const uint8_t* end) {
 
 inline HpackDecoder::RunMemo* HpackDecoder::TakeRun(const uint8_t*& p, const uint8_t* end, HeaderList& out) {
   const size_t left = static_cast<size_t>(end - p);
-  size_t indexes = 0;
-  while (indexes < std::min(left, RunMemo::kBytesMax) && p[indexes] > 0x80 && p[indexes] < 0xff) ++indexes;
-  if (indexes < RunMemo::kIndexesMin) return nullptr;
+  if (left == 0 || *p <= 0x80) return nullptr;
   if (memos_ == nullptr) {  // a connection that makes one call needs none
     if (!std::exchange(decoded_before_, true)) return nullptr;
     memos_ = std::make_unique<std::array<RunMemo, kRunMemos>>();
   }
-  uint64_t key = indexes;
-  std::memcpy(&key, p, std::min<size_t>(indexes, 8));
-  RunMemo& memo = (*memos_)[key * 0x9e3779b97f4a7c15u >> 61];
+  uint32_t key = 0;
+  if (left >= sizeof key) {
+    std::memcpy(&key, p, sizeof key);
+  } else {
+    std::memcpy(&key, p, left);
+  }
+  RunMemo& memo = (*memos_)[key * 0x9e3779b1u >> 29];
   static_assert(kRunMemos == 8);
   const bool same_table = memo.version == table_.version();
   if (same_table && memo.run != nullptr && memo.run_bytes <= left &&
@@ -139,7 +141,7 @@ inline HpackDecoder::RunMemo* HpackDecoder::TakeRun(const uint8_t*& p, const uin
   memo.version = table_.version();
   memo.size = static_cast<uint8_t>(size);
   std::memcpy(memo.bytes.data(), p, size);
-  return memo.common >= RunMemo::kIndexesMin ? &memo : nullptr;
+  return memo.common > 0 ? &memo : nullptr;
 }
 
 inline bool HpackDecoder::DecodeFields(const uint8_t*& p, const uint8_t* end, HeaderList& out) {
