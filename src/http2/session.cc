@@ -237,6 +237,15 @@ void Session::Fail(ErrorCode code, std::string text) {
   failure_ = std::string(ToString(code)) + ": " + text;
 }
 
+// A connection error (RFC 9113 5.4.1) of a client that leaves frames and HPACK in step: GOAWAY goes out with the
+// code and nothing new is taken, but the streams up to its last id may end (6.8) before the connection closes. For
+// a fault of gRPC's client (docs/http2.md), so that its other calls do not pay for it.
+void Session::FailForNew(ErrorCode code, std::string_view text) {
+  if (role_ == Role::kClient || table_.size() == 0) return Fail(code, std::string(text));
+  GoawayNow(code, text);
+  events_.OnGoaway(code, goaway_last_id_, text);
+}
+
 base::Error Session::Failure() const {
   if (role_ == Role::kServer) {
     return base::MakeError(base::ErrorKind::kMalformedRequest, failure_, base::ErrorSource::kDownstream);
@@ -252,6 +261,7 @@ bool Session::IsIdle(uint32_t id) const {
 }
 
 void Session::RememberEnded(uint32_t id, bool by_reset) {
+  late_responses_ = 0;
   ended_[ended_count_++ % kEndedKept] = id * 2 + (by_reset ? 1 : 0);
 }
 

@@ -51,8 +51,9 @@ class SessionEvents {
   // The peer's SETTINGS arrived (peer_concurrent_streams_max() may have changed), or a stream ended: room may
   // be there.
   virtual void OnCapacity() = 0;
-  // The peer sent GOAWAY: no new streams here. Streams above last_stream_id have had OnReset(kRefused)
-  // already.
+  // The peer sent GOAWAY, or (server) we did for a fault of its that spares the open streams: no new streams
+  // here. Streams of ours above last_stream_id have had OnReset(kRefused) already. The owner closes when the last
+  // stream has ended.
   virtual void OnGoaway(ErrorCode code, uint32_t last_stream_id, std::string_view debug) = 0;
   virtual void OnPingAck(uint64_t payload) = 0;
   // output() went from empty to not empty, or a stream has DATA to frame: schedule a flush.
@@ -147,6 +148,7 @@ class Session {
   void FreeReleased();
   void Leave();
   void Fail(ErrorCode code, std::string text);
+  void FailForNew(ErrorCode code, std::string_view text);
   base::Error Failure() const;
   bool IsIdle(uint32_t id) const;
   void RememberEnded(uint32_t id, bool by_reset);
@@ -167,7 +169,8 @@ class Session {
   void DeliverData(const base::Slice& bytes);
   void ReceivedEnd(Stream& stream);
   // False: the frame was a connection error.
-  bool FrameOnClosedStream(uint32_t id);
+  bool FrameOnClosedStream(uint32_t id, FrameType type);
+  bool LateResponse();
 
   // session_headers.cc
   void HandleHeaders(const FrameHeader& frame, const uint8_t* payload);
@@ -237,11 +240,14 @@ class Session {
   uint32_t next_id_ = 1;       // client: of the next Open
   uint32_t last_peer_id_ = 0;  // server: the highest the client used
   // Streams that ended lately other than by our RST_STREAM, id * 2 + (ended by the peer's RST_STREAM): what
-  // still comes on them is an error. Frames on streams that have dropped out are ignored, as RFC 9113 5.1
-  // allows for any closed stream.
+  // still comes on them is an error, or a late response. Frames on streams that have dropped out are ignored, as
+  // RFC 9113 5.1 allows for any closed stream.
   static constexpr size_t kEndedKept = 32;
   std::array<uint32_t, kEndedKept> ended_{};
   uint32_t ended_count_ = 0;
+  // Client: HEADERS on those since the last stream ended. A server that says nothing else is told to stop.
+  static constexpr uint32_t kLateResponsesMax = 1000;
+  uint32_t late_responses_ = 0;
 
   // Receiving.
   size_t preface_left_;

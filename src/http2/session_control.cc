@@ -95,8 +95,10 @@ void Session::HandleRstStream(const FrameHeader& frame, const uint8_t* payload) 
     return Fail(ErrorCode::kFrameSizeError, "RST_STREAM is not of 4 bytes");  // RFC 9113 6.4
   Stream* stream = table_.Find(frame.stream_id);
   if (stream == nullptr) {
-    // RFC 9113 6.4; on a closed stream it crossed our last frame (RFC 9113 5.1).
-    if (IsIdle(frame.stream_id)) Fail(ErrorCode::kProtocolError, "RST_STREAM on an idle stream");
+    // RFC 9113 6.4; on a closed stream it crossed our last frame (5.1), above our last id it is ignored (6.8).
+    if (IsIdle(frame.stream_id) && frame.stream_id <= goaway_last_id_) {
+      FailForNew(ErrorCode::kProtocolError, "RST_STREAM on an idle stream");
+    }
     return;
   }
   ++stats_.resets_received;

@@ -62,7 +62,7 @@ void Session::HandleHeaderBlock(uint32_t id, bool end_stream, std::string_view b
   }
   if (role_ == Role::kClient || id <= last_peer_id_) {
     // Trailers may still come on a stream that we have reset, but a request opens one: RFC 9113 5.1.1.
-    if (FrameOnClosedStream(id) && role_ == Role::kServer && fields.Find(":method") != nullptr) {
+    if (FrameOnClosedStream(id, FrameType::kHeaders) && role_ == Role::kServer && fields.Find(":method") != nullptr) {
       Fail(ErrorCode::kProtocolError, absl::StrCat("a request on stream ", id, " after stream ", last_peer_id_));
     }
     return;

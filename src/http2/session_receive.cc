@@ -160,7 +160,7 @@ void Session::BeginData(const FrameHeader& frame, uint32_t padding) {
   }
   uint32_t data_bytes = frame.length - overhead - padding;
   Stream* stream = table_.Find(frame.stream_id);
-  if (stream == nullptr ? !FrameOnClosedStream(frame.stream_id)
+  if (stream == nullptr ? !FrameOnClosedStream(frame.stream_id, FrameType::kData)
                         : !AdmitData(*stream, frame.length, data_bytes, frame.has(kFlagEndStream))) {
     stream = nullptr;
     if (failed_) return;
@@ -240,22 +240,33 @@ void Session::DeliverData(const base::Slice& bytes) {
 }
 
 // DATA or HEADERS on a stream that is in no table. False: a connection error.
-bool Session::FrameOnClosedStream(uint32_t id) {
+bool Session::FrameOnClosedStream(uint32_t id, FrameType type) {
   if (IsIdle(id)) {
     Fail(ErrorCode::kProtocolError, absl::StrCat("a frame on idle stream ", id));  // RFC 9113 5.1
     return false;
   }
   for (uint32_t ended : ended_) {
     if (ended >> 1 != id) continue;
-    if (ended & 1) {  // the peer has reset it itself
-      WriteReset(id, ErrorCode::kStreamClosed);
-      return true;
+    bool by_reset = (ended & 1) != 0;  // the peer has reset it itself
+    if (role_ == Role::kServer && !by_reset) {
+      Fail(ErrorCode::kStreamClosed, absl::StrCat("a frame on closed stream ", id));  // RFC 9113 5.1
+      return false;
     }
-    Fail(ErrorCode::kStreamClosed, absl::StrCat("a frame on closed stream ", id));  // RFC 9113 5.1
-    return false;
+    if (role_ == Role::kClient && type == FrameType::kHeaders) return LateResponse();
+    WriteReset(id, ErrorCode::kStreamClosed);  // RFC 9113 6.1, 5.4.2
+    return true;
   }
   return true;  // reset by us, refused, above our GOAWAY's last id, or long closed: ignored (RFC
                 // 9113 5.1, 6.8)
+}
+
+// HEADERS of a server on a stream that is over. RFC 9113 5.1 lets us drop them, and we do: gRPC C++ of before
+// 2024 may answer a call twice (docs/http2.md), and the other calls of the connection must not pay for that.
+// False: too many in a row.
+bool Session::LateResponse() {
+  if (++late_responses_ <= kLateResponsesMax) return true;
+  Fail(ErrorCode::kEnhanceYourCalm, "too many responses on closed streams");
+  return false;
 }
 
 }  // namespace sluice::http2

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "base/slice.h"
 #include "support/backends.h"
 #include "support/echo_call.h"
@@ -184,6 +186,32 @@ const Behaviour kBehaviours[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Backends, BadBackend, testing::ValuesIn(kBehaviours),
                          [](const auto& info) { return info.param.name; });
+
+// gRPC C++ of before 2024 may answer a call at its deadline and again when its handler ends (docs/http2.md).
+TEST(ABackendThatAnswersACallTwice, KeepsItsOtherCalls) {
+  RawBackend backend([](RawPeer& peer) {
+    const uint32_t other = Request(peer), twice = NextRequest(peer);
+    const auto answer = [](uint32_t stream, const std::string& code) {
+      raw::Fields fields = kOkHeaders;
+      fields.emplace_back("grpc-status", code);
+      return raw::Headers(stream, fields, true) + Frame(raw::kRstStream, 0, stream, raw::U32(raw::kNoError));
+    };
+    if (twice != 0) peer.Send(answer(twice, "4") + answer(twice, "1") + answer(other, "0"));
+    peer.Rest();
+  });
+  ProxyConfig config;
+  config.endpoints = {{"twice", backend.address()}};
+  Proxy proxy(config);
+  auto stub = echo::v1::Echo::NewStub(Connect(proxy.target()));  // one connection, so one worker and one backend connection
+  const auto code = [&] {
+    grpc::ClientContext context;
+    return Call(stub.get(), Kind::kServerStream, &context, {}).status.error_code();
+  };
+  auto one = std::async(std::launch::async, code), two = std::async(std::launch::async, code);
+  EXPECT_THAT((std::vector{one.get(), two.get()}),
+              testing::UnorderedElementsAre(StatusCode::OK, StatusCode::DEADLINE_EXCEEDED));
+  EXPECT_EQ(backend.connections(), 1);
+}
 
 // A port that was free a moment ago.
 std::string AddressOfNobody() { return Backends(1).address(0); }

@@ -326,6 +326,19 @@ TEST_F(BadInput, DataAboveTheStreamWindowIsAFlowControlError) {
   EXPECT_LT(base::Block::LiveBytes(), 8u << 20);
 }
 
+// RFC 9113 6.4 has the connection end, and a gRPC client makes this mistake (docs/http2.md): its other calls end first.
+TEST_F(BadInput, AResetOfAnIdleStreamLetsTheOpenCallsEnd) {
+  RawPeer peer = Connected();
+  ASSERT_TRUE(peer.Send(raw::Headers(1, raw::EchoHeaders()) + Frame(raw::kRstStream, 0, 7, raw::U32(raw::kCancel))));
+  const auto goaway = peer.Until([](const RawPeer::Frame& frame) { return frame.type == raw::kGoaway; });
+  ASSERT_TRUE(goaway.has_value());
+  EXPECT_EQ(goaway->Number(0), 1u);
+  EXPECT_EQ(goaway->Number(4), raw::kProtocolError);
+  ASSERT_TRUE(peer.Send(Frame(raw::kData, raw::kEndStream, 1, raw::Message(""))));
+  EXPECT_EQ(peer.AnswerOf(1).grpc_status(), "0");
+  EXPECT_EQ(peer.Rest(), "");  // nothing more, and the end
+}
+
 TEST_F(BadInput, AStreamWindowThatOverflowsFailsItsStreamOnly) {
   RawPeer peer = Connected();
   ASSERT_TRUE(peer.Send(OpenStream(1) + Frame(raw::kWindowUpdate, 0, 1, raw::U32(0x7fffffff))));

@@ -401,6 +401,22 @@ TEST_F(ConnectionTest, AGoawayOfThePeerClosesWhenTheStreamsItCoversHaveEnded) {
   EXPECT_TRUE(peer->end);
 }
 
+TEST_F(ConnectionTest, AResetOfAnIdleStreamClosesWhenTheOpenStreamsHaveEnded) {
+  Start(Role::kServer);
+  peer->Send(Headers(1, Block(GrpcRequest()), h2::kEndHeaders | h2::kEndStream) + h2::RstStream(3, 8));
+  Run();
+  ASSERT_EQ(peer->Count(h2::kGoaway), 1u);
+  EXPECT_EQ(peer->Last(h2::kGoaway)->Word(4), 1u);
+  EXPECT_FALSE(peer->end);
+  connection->Drain();  // changes nothing any more
+  streams[1]->SendHeaders(h2::List(context.interns, h2::GrpcResponse()), true);
+  Release(1);
+  Run();
+  EXPECT_TRUE(peer->streams[1].end);
+  EXPECT_EQ(peer->Count(h2::kGoaway), 1u);
+  EXPECT_TRUE(peer->end);
+}
+
 TEST_F(ConnectionTest, DestroyedWithStreamsOpenItTellsThemAndNothingMore) {
   Start(Role::kServer);
   peer->Send(Headers(1, Block(GrpcRequest())));

@@ -60,7 +60,6 @@ const Rule kBothRoles[] = {
     {"PriorityOnStream0", h2::RawFrame(h2::kPriority, 0, 0, "abcde"), 1},
     {"PriorityOfWrongSizeOnIdleStream", h2::RawFrame(h2::kPriority, 0, 101, "abcd"), 6},
     {"RstStreamOnStream0", h2::RstStream(0, 8), 1},
-    {"RstStreamOnIdleStream", h2::RstStream(101, 8), 1},
     {"RstStreamOfWrongSize", h2::RawFrame(h2::kRstStream, 0, 1, "abc"), 6},
     {"SettingsOnAStream", h2::RawFrame(h2::kSettings, 0, 1, ""), 1},
     {"SettingsCutShort", h2::RawFrame(h2::kSettings, 0, 0, "abcde"), 6},
@@ -95,6 +94,7 @@ INSTANTIATE_TEST_SUITE_P(BothRoles, ConnectionError,
                          RuleName);
 
 const Rule kClientOnly[] = {
+    {"RstStreamOnIdleStream", h2::RstStream(101, 8), 1},  // a server's: below
     {"SettingsEnablePush1", h2::Settings({{2, 1}}), 1},
     {"HeadersOnIdleStream", h2::Headers(101, Block(h2::GrpcResponse())), 1},
 };
@@ -343,6 +343,81 @@ TEST(ClosedStream, WindowUpdateAndResetMayCrossOurEnd) {
   EXPECT_TRUE(client.Feed(h2::Headers(1, Block({{":status", "200"}}), kEnd) + h2::WindowUpdate(1, 5) +
                           h2::RstStream(1, 0) + h2::RawFrame(h2::kPriority, 0, 1, "abcde")));
   EXPECT_FALSE(client.Heard(1).reset);
+}
+
+// What gRPC C++ 1.51 sends for a call that first its deadline and then its handler's end cancel: two responses,
+// each with a reset (docs/http2.md).
+TEST(ClosedStream, ASecondResponseIsDroppedAndCostsNobodyTheConnection) {
+  for (bool request_ended : {true, false}) {  // else the first reset ends the stream
+    SessionHarness client(Role::kClient);
+    client.Handshake();
+    client.Open(request_ended);
+    client.Open(true);
+    client.Frames();
+    std::string first = h2::Headers(1, Block(h2::GrpcResponse()), kEnd) + h2::RstStream(1, 0);
+    std::string fields = Block(h2::GrpcResponse()) + std::string("\x40\x01k\x01v", 5);
+    std::string second = h2::Headers(1, fields, kEnd) + h2::RstStream(1, 0);
+    EXPECT_TRUE(client.Feed(first));
+    std::vector<std::string> heard = client.log;
+    EXPECT_TRUE(client.Feed(second));
+    EXPECT_EQ(client.log, heard);
+    EXPECT_THAT(client.Said(), IsEmpty());
+    // It was decoded all the same: stream 3 uses the entry that it has added to the table.
+    EXPECT_TRUE(client.Feed(h2::Headers(3, Block(h2::GrpcResponse()) + std::string("\xbe", 1), kEnd)));
+    EXPECT_THAT(client.log.back(), HasSubstr("k=v"));
+  }
+}
+
+TEST(ClosedStream, NothingButLateResponsesEndsTheConnection) {
+  SessionHarness client(Role::kClient);
+  client.Handshake();
+  std::string late;
+  for (uint32_t id = 1; id <= 5; id += 2) {
+    client.Open(true);
+    ASSERT_TRUE(client.Feed(h2::Headers(id, Block(h2::GrpcResponse()), kEnd)));
+    late.clear();
+    for (int i = 0; i < 1000; ++i) late += h2::Headers(id, Block(h2::GrpcResponse()), kEnd);
+    ASSERT_TRUE(client.Feed(late));  // a stream that ends in between shows that the server does its work
+  }
+  client.Frames();
+  EXPECT_FALSE(client.Feed(h2::Headers(5, Block(h2::GrpcResponse()), kEnd)));
+  EXPECT_THAT(client.Said(), ElementsAre("GOAWAY last=0 code=11"));
+}
+
+TEST(ClosedStream, DataOfAServerAfterBothEndsIsAStreamError) {
+  SessionHarness client(Role::kClient);
+  client.Handshake();
+  client.Open(true);
+  client.Frames();
+  EXPECT_TRUE(client.Feed(h2::Headers(1, Block(h2::GrpcResponse()), kEnd) + h2::Data(1, "", h2::kEndStream)));
+  EXPECT_THAT(client.Said(), ElementsAre("RST_STREAM[1] 5"));  // RFC 9113 6.1
+}
+
+// What gRPC C++ 1.51 sends for a call that is cancelled before its HEADERS were written (docs/http2.md).
+TEST(ResetOfAnIdleStream, IsAConnectionErrorAfterTheStreamsInProgress) {
+  SessionHarness server(Role::kServer);
+  server.Handshake();
+  Stream& open = server.Request(1);
+  EXPECT_TRUE(server.Feed(h2::RstStream(3, 8)));
+  EXPECT_THAT(server.Said(), ElementsAre("GOAWAY last=1 code=1"));  // RFC 9113 6.4
+  EXPECT_THAT(server.log.back(), "goaway PROTOCOL_ERROR last=1 RST_STREAM on an idle stream");
+  EXPECT_TRUE(server.session->closing());
+  // RFC 9113 6.8: what is above the last id is ignored, what is below ends as it would.
+  server.log.clear();
+  EXPECT_TRUE(server.Feed(h2::RstStream(7, 8) + h2::Headers(5, Block(h2::GrpcRequest())) + h2::Data(5, "x") +
+                          h2::RstStream(5, 8) + h2::Data(1, "y", h2::kEndStream)));
+  EXPECT_THAT(server.log, ElementsAre("1: data 1 END"));
+  open.SendHeaders(h2::List(server.interns, h2::GrpcResponse()), true);
+  EXPECT_THAT(server.Said(), ElementsAre(HasSubstr("HEADERS[1] flags=5")));
+  EXPECT_EQ(server.session->open_streams(), 0u);
+}
+
+TEST(ResetOfAnIdleStream, EndsAConnectionWithoutStreamsAtOnce) {
+  SessionHarness server(Role::kServer);
+  server.Handshake();
+  EXPECT_FALSE(server.Feed(h2::RstStream(3, 8)));
+  EXPECT_THAT(server.Said(), ElementsAre("GOAWAY last=0 code=1"));
+  EXPECT_THAT(server.error, HasSubstr("RST_STREAM on an idle stream"));
 }
 
 TEST(Refused, StreamsAboveTheLimitLeaveHpackInStep) {
