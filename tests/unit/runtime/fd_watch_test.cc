@@ -98,6 +98,30 @@ TEST(FdWatch, WhatIsAskedForIsToldNextTurnAndOnce) {
   EXPECT_EQ(socket.turn, first + 1);
 }
 
+TEST(FdWatch, AskedForByAnEdgeItIsToldATurnLater) {
+  test::ManualWorker time;
+  Socket socket(time.worker);
+  uint64_t edge = 0;
+  socket.on_edge = [&] {
+    edge = socket.turn;
+    time.worker.TellNextTurn(socket);
+  };
+  socket.Send();
+  time.Run();
+  EXPECT_EQ(socket.told, 1);
+  EXPECT_EQ(socket.turn, edge + 1);
+}
+
+TEST(FdWatch, UnwatchedItIsNotToldWhatItAskedFor) {
+  test::ManualWorker time;
+  Socket socket(time.worker);
+  time.worker.TellNextTurn(socket);
+  time.worker.Unwatch(socket.fd, socket);
+  socket.watched = false;
+  time.Run();
+  EXPECT_EQ(socket.told, 0);
+}
+
 // One that always asks again leaves room for all others: each gets one turn of each round.
 TEST(FdWatch, OneThatAsksForEveryTurnDoesNotHoldUpTheOthers) {
   test::ManualWorker time;
