@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Resident memory of sluiced for each idle HTTP/2 connection that has made calls.
 """Resident memory of sluiced for each idle HTTP/2 connection that has made calls.
 
   python3 tests/bench/idle_memory.py --build build/release [--connections 10000] [--calls 1]
