@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "runtime/direct_call.h"
 #include "runtime/fd_watch.h"
 
 namespace sluice::net {
@@ -45,7 +46,7 @@ class SocketStream final : public Stream, private runtime::FdWatch {
   IoResult Read(uint8_t* into, size_t capacity) override {
     if (fd_ < 0) return {IoResult::Kind::kEof, 0, 0};
     for (;;) {
-      ssize_t n = ::recv(fd_, into, capacity, 0);
+      ssize_t n = runtime::Recv(fd_, into, capacity);
       if (n > 0) {
         if (static_cast<size_t>(n) < capacity && !until_end_) readable_ = false;
         return {IoResult::Kind::kOk, static_cast<size_t>(n), 0};
@@ -112,11 +113,11 @@ class SocketStream final : public Stream, private runtime::FdWatch {
   static constexpr uint32_t kReadEvents = EPOLLIN | kEndEvents;
 
   ssize_t Send(const iovec* parts, size_t count) {
-    if (count == 1) return ::send(fd_, parts->iov_base, parts->iov_len, MSG_NOSIGNAL);
+    if (count == 1) return runtime::Send(fd_, parts->iov_base, parts->iov_len, MSG_NOSIGNAL);
     msghdr message{};
     message.msg_iov = const_cast<iovec*>(parts);
     message.msg_iovlen = count;
-    return ::sendmsg(fd_, &message, MSG_NOSIGNAL);
+    return runtime::SendMsg(fd_, message, MSG_NOSIGNAL);
   }
 
   void OnEdge(uint32_t events) override {

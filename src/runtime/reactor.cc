@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "base/check.h"
+#include "runtime/direct_call.h"
 
 namespace sluice::runtime {
 namespace {
@@ -160,7 +161,7 @@ size_t Reactor::Turn(base::Nanos timeout, base::TimePoint& now) {
   told.Splice(to_tell_);
   if (pass || !told.empty()) timeout = base::Nanos(0);
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(std::min(timeout, kWaitMax));
-  event_count_ = ::epoll_wait(epoll_fd_, events_.data(), kEventsMax, static_cast<int>(ms.count()));
+  event_count_ = EpollWait(epoll_fd_, events_.data(), kEventsMax, static_cast<int>(ms.count()));
   now = clock_.Now();
   size_t run = 0;
   for (event_ = 0; event_ < event_count_;) {
