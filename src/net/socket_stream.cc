@@ -2,150 +2,96 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <cerrno>
 #include <cstddef>
-#include <new>
+#include <utility>
 
 #include "base/check.h"
+#include "runtime/direct_call.h"
+#include "runtime/fd_watch.h"
 
 namespace sluice::net {
 namespace {
 
-// What a pending wait needs after the stream may be gone: the descriptor, who listens, and storage for Asio's operation.
-// Counted by hand: the stream holds one reference and each pending wait one. One worker only, so the count is plain.
-struct Shared {
-  explicit Shared(boost::asio::io_context& io) : descriptor(io) {}
-
-  boost::asio::posix::stream_descriptor descriptor;
-  IoEvents* reader = nullptr;  // null: nobody waits, or the stream was closed
-  IoEvents* writer = nullptr;
-  int refs = 1;
-  // Asio allocates one operation a wait; these two slots serve it without the heap.
-  static constexpr size_t kSlotBytes = 256;
-  struct Slot {
-    alignas(std::max_align_t) std::byte bytes[kSlotBytes];
-    bool used = false;
-  };
-  Slot read_slot, write_slot;
-
-  void Unref() {
-    if (--refs == 0) delete this;
-  }
-};
-
-// Asio's allocator for one wait: the slot if it is free and large enough, else the heap.
-template <typename T>
-struct SlotAllocator {
-  using value_type = T;
-  Shared::Slot* slot;
-
-  explicit SlotAllocator(Shared::Slot* s) : slot(s) {}
-  template <typename U>
-  SlotAllocator(const SlotAllocator<U>& other) : slot(other.slot) {}
-  T* allocate(size_t n) {
-    if (!slot->used && n * sizeof(T) <= Shared::kSlotBytes) {
-      slot->used = true;
-      return reinterpret_cast<T*>(slot->bytes);
-    }
-    return static_cast<T*>(::operator new(n * sizeof(T)));
-  }
-  void deallocate(T* p, size_t) {
-    if (reinterpret_cast<std::byte*>(p) == slot->bytes) {
-      slot->used = false;
-    } else {
-      ::operator delete(p);
-    }
-  }
-  template <typename U>
-  bool operator==(const SlotAllocator<U>& other) const {
-    return slot == other.slot;
-  }
-};
-
-// The completion of one wait. Holds its reference until Asio has freed the operation that lies in Shared: it is moved
-// out of the operation before it is called.
-template <bool kRead>
-struct WaitHandler {
-  using allocator_type = SlotAllocator<std::byte>;
-  Shared* shared;
-
-  explicit WaitHandler(Shared* s) : shared(s) { ++shared->refs; }
-  WaitHandler(WaitHandler&& other) noexcept : shared(std::exchange(other.shared, nullptr)) {}
-  WaitHandler(const WaitHandler&) = delete;
-  ~WaitHandler() {
-    if (shared != nullptr) shared->Unref();
-  }
-  allocator_type get_allocator() const noexcept { return allocator_type(kRead ? &shared->read_slot : &shared->write_slot); }
-
-  void operator()(const boost::system::error_code& error) {
-    IoEvents*& listener = kRead ? shared->reader : shared->writer;
-    IoEvents* events = std::exchange(listener, nullptr);
-    if (events == nullptr || error == boost::asio::error::operation_aborted) return;
-    // An error of the wait itself shows again in the read or write that follows.
-    if (kRead) {
-      events->OnReadable();
-    } else {
-      events->OnWritable();
-    }
-  }
-};
-
-class SocketStream final : public Stream {
+// Readiness is remembered between edges (epoll(7), "edge-triggered"):
+//   readable_: set by an edge; cleared by a read that took less than there was room for, or nothing. Whatever comes after
+//              that read is a new edge. A full read leaves it set: there may be more, and no edge will say so.
+//   until_end_: the edge said that the end is there or near (RDHUP, HUP, ERR: data and FIN may share one edge) or that the
+//              stream has a mark in it at which reads stop short (PRI): readable_ is cleared by "would block" only.
+//   writable_: cleared by a write that the socket did not take whole, set by an edge.
+//
+// EPOLLOUT is watched from the first full socket on, and until an edge of it finds nobody waiting: on a Unix socket
+// each read of the peer is such an edge.
+class SocketStream final : public Stream, private runtime::FdWatch {
  public:
-  SocketStream(runtime::Worker& worker, int fd, std::string peer_name, boost::system::error_code& error)
-      : fd_(fd), shared_(new Shared(worker.io())), peer_name_(std::move(peer_name)) {
-    if (shared_->descriptor.assign(fd, error); !error) return;
-    ::close(fd);
-    fd_ = -1;
-  }
+  SocketStream(runtime::Worker& worker, int fd, std::string peer_name)
+      : worker_(worker), fd_(fd), peer_name_(std::move(peer_name)) {}
   ~SocketStream() override {
+    if (gone_ != nullptr) *gone_ = true;
     Close();
-    shared_->Unref();
+  }
+
+  // False, and the socket closed, if the reactor cannot watch it.
+  bool Start() {
+    if (worker_.Watch(fd_, kReadEvents, *this) == 0) return true;
+    ::close(fd_);
+    fd_ = -1;
+    return false;
   }
 
   IoResult Read(uint8_t* into, size_t capacity) override {
     if (fd_ < 0) return {IoResult::Kind::kEof, 0, 0};
     for (;;) {
-      ssize_t n = ::recv(fd_, into, capacity, 0);
-      if (n > 0) return {IoResult::Kind::kOk, static_cast<size_t>(n), 0};
+      ssize_t n = runtime::Recv(fd_, into, capacity);
+      if (n > 0) {
+        if (static_cast<size_t>(n) < capacity && !until_end_) readable_ = false;
+        return {IoResult::Kind::kOk, static_cast<size_t>(n), 0};
+      }
       if (n == 0) return {IoResult::Kind::kEof, 0, 0};
       if (errno == EINTR) continue;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return {IoResult::Kind::kWouldBlock, 0, 0};
-      return {IoResult::Kind::kError, 0, errno};
+      if (errno != EAGAIN && errno != EWOULDBLOCK) return {IoResult::Kind::kError, 0, errno};
+      readable_ = false;
+      return {IoResult::Kind::kWouldBlock, 0, 0};
     }
   }
 
   IoResult Write(const iovec* parts, size_t count) override {
     if (fd_ < 0) return {IoResult::Kind::kError, 0, EPIPE};
-    msghdr message{};
-    message.msg_iov = const_cast<iovec*>(parts);
-    message.msg_iovlen = count;
+    size_t offered = 0;
+    for (size_t i = 0; i < count; ++i) offered += parts[i].iov_len;
     for (;;) {
-      ssize_t n = ::sendmsg(fd_, &message, MSG_NOSIGNAL);
-      if (n >= 0) return {IoResult::Kind::kOk, static_cast<size_t>(n), 0};
+      ssize_t n = Send(parts, count);
+      if (n >= 0) {
+        if (static_cast<size_t>(n) < offered) writable_ = false;
+        return {IoResult::Kind::kOk, static_cast<size_t>(n), 0};
+      }
       if (errno == EINTR) continue;
-      if (errno == EAGAIN || errno == EWOULDBLOCK) return {IoResult::Kind::kWouldBlock, 0, 0};
-      return {IoResult::Kind::kError, 0, errno};
+      if (errno != EAGAIN && errno != EWOULDBLOCK) return {IoResult::Kind::kError, 0, errno};
+      writable_ = false;
+      return {IoResult::Kind::kWouldBlock, 0, 0};
     }
   }
 
   void WaitReadable(IoEvents& events) override {
     if (fd_ < 0) return;
-    SLUICE_DCHECK(shared_->reader == nullptr);
-    shared_->reader = &events;
-    shared_->descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_read, WaitHandler<true>(shared_));
+    SLUICE_DCHECK(reader_ == nullptr);
+    reader_ = &events;
+    if (readable_) worker_.TellNextTurn(*this);
   }
 
   void WaitWritable(IoEvents& events) override {
     if (fd_ < 0) return;
-    SLUICE_DCHECK(shared_->writer == nullptr);
-    shared_->writer = &events;
-    shared_->descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_write, WaitHandler<false>(shared_));
+    SLUICE_DCHECK(writer_ == nullptr);
+    writer_ = &events;
+    if (writable_) {
+      worker_.TellNextTurn(*this);
+    } else if (!std::exchange(watches_write_, true)) {
+      worker_.Rewatch(fd_, kReadEvents | EPOLLOUT, *this);
+    }
   }
 
   void ShutdownWrite() override {
@@ -154,18 +100,57 @@ class SocketStream final : public Stream {
 
   void Close() override {
     if (fd_ < 0) return;
-    shared_->reader = nullptr;
-    shared_->writer = nullptr;
-    boost::system::error_code ignored;
-    shared_->descriptor.close(ignored);
+    reader_ = writer_ = nullptr;
+    worker_.Unwatch(fd_, *this);
+    ::close(fd_);
     fd_ = -1;
   }
 
   std::string PeerName() const override { return peer_name_; }
 
  private:
-  int fd_;  // owned by shared_->descriptor; -1 once closed
-  Shared* shared_;
+  static constexpr uint32_t kEndEvents = EPOLLRDHUP | EPOLLPRI;  // HUP and ERR are always told
+  static constexpr uint32_t kReadEvents = EPOLLIN | kEndEvents;
+
+  ssize_t Send(const iovec* parts, size_t count) {
+    if (count == 1) return runtime::Send(fd_, parts->iov_base, parts->iov_len, MSG_NOSIGNAL);
+    msghdr message{};
+    message.msg_iov = const_cast<iovec*>(parts);
+    message.msg_iovlen = count;
+    return runtime::SendMsg(fd_, message, MSG_NOSIGNAL);
+  }
+
+  void OnEdge(uint32_t events) override {
+    constexpr uint32_t kEnd = kEndEvents | EPOLLHUP | EPOLLERR;
+    if ((events & kEnd) != 0) until_end_ = true;
+    if ((events & (kEnd | EPOLLIN)) != 0) readable_ = true;
+    if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) writable_ = true;
+    if (events == EPOLLOUT && writer_ == nullptr) {
+      watches_write_ = false;
+      worker_.Rewatch(fd_, kReadEvents, *this);
+    }
+    Tell();
+  }
+  void OnTold() override { Tell(); }
+
+  // An error that the edge announced shows in the read or write that follows.
+  void Tell() {
+    if (readable_ && reader_ != nullptr) {
+      bool gone = false;
+      gone_ = &gone;
+      std::exchange(reader_, nullptr)->OnReadable();
+      if (gone) return;
+      gone_ = nullptr;
+    }
+    if (writable_ && writer_ != nullptr) std::exchange(writer_, nullptr)->OnWritable();
+  }
+
+  runtime::Worker& worker_;
+  IoEvents* reader_ = nullptr;
+  IoEvents* writer_ = nullptr;
+  bool* gone_ = nullptr;  // set while OnReadable runs: it may destroy us
+  int fd_;                // -1 once closed
+  bool readable_ = false, until_end_ = false, writable_ = true, watches_write_ = false;
   std::string peer_name_;
 };
 
@@ -174,9 +159,8 @@ class SocketStream final : public Stream {
 std::unique_ptr<Stream> MakeSocketStream(runtime::Worker& worker, int fd, std::string peer_name) {
   int on = 1;
   ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // fails harmlessly on a Unix socket
-  boost::system::error_code error;
-  auto stream = std::make_unique<SocketStream>(worker, fd, std::move(peer_name), error);
-  if (error) return nullptr;
+  auto stream = std::make_unique<SocketStream>(worker, fd, std::move(peer_name));
+  if (!stream->Start()) return nullptr;
   return stream;
 }
 

@@ -1,4 +1,4 @@
-// SocketStream: a Stream over a connected TCP or Unix socket, with readiness from the worker's Boost.Asio reactor.
+// SocketStream: a Stream over a connected TCP or Unix socket, with readiness from the worker's reactor.
 #pragma once
 
 #include <memory>

@@ -16,7 +16,7 @@ bool Worker::Impl::Turn(bool may_wait) {
   const uint64_t tasks_before = tasks_run_.load(std::memory_order_relaxed);
   notified_this_turn_ = false;
   base::Nanos timeout(0);
-  const bool had_work = HasOwnWork();
+  const bool had_work = HasOwnWork() || reactor_.HasWork();
   if (!had_work && may_wait) timeout = PrepareToWait();
 
   size_t done = reactor_.Turn(timeout, self_.now_);

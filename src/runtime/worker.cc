@@ -21,6 +21,10 @@ Worker::~Worker() = default;
 Worker* Worker::Current() { return Context().worker; }
 
 boost::asio::io_context& Worker::io() { return impl_->reactor_.io(); }
+int Worker::Watch(int fd, uint32_t events, FdWatch& watch) { return impl_->reactor_.Watch(fd, events, watch); }
+void Worker::Rewatch(int fd, uint32_t events, FdWatch& watch) { impl_->reactor_.Rewatch(fd, events, watch); }
+void Worker::Unwatch(int fd, FdWatch& watch) { impl_->reactor_.Unwatch(fd, watch); }
+void Worker::TellNextTurn(FdWatch& watch) { impl_->reactor_.TellNextTurn(watch); }
 
 void Worker::AtTurnEnd(TurnHook& hook) {
   if (!hook.linked() && !impl_->draining_) impl_->hooks_.PushBack(hook);

@@ -22,6 +22,7 @@ class io_context;
 namespace sluice::runtime {
 
 class Runtime;
+class FdWatch;
 class TimerWheel;
 class TaskHeader;
 
@@ -47,9 +48,19 @@ class Worker {
   base::TimePoint now() const { return now_; }
   TimerWheel& timers() { return *timers_; }
   base::Random& random() { return random_; }
-  // The reactor. Single-threaded (BOOST_ASIO_CONCURRENCY_HINT_UNSAFE): only this worker may touch it or its
-  // sockets.
+  // The reactor, for what does not carry calls. Single-threaded (BOOST_ASIO_CONCURRENCY_HINT_UNSAFE): only this
+  // worker may touch it or its sockets.
   boost::asio::io_context& io();
+
+  // Watches `fd` for `events` of epoll(7), edge-triggered; what it is ready for already is an edge. Returns 0, or
+  // errno: out of memory or of watches. Owner only, as are the next three.
+  int Watch(int fd, uint32_t events, FdWatch& watch);
+  // Watches for other events from now on; what it is ready for already is an edge. Costs a system call.
+  void Rewatch(int fd, uint32_t events, FdWatch& watch);
+  // Nothing is told any more. Before `fd` is closed.
+  void Unwatch(int fd, FdWatch& watch);
+  // OnTold next turn, which will not wait; once, however often it is asked for.
+  void TellNextTurn(FdWatch& watch);
 
   // Registers `hook` for the end of this turn; a no-op if it is registered. Owner only.
   void AtTurnEnd(TurnHook& hook);
