@@ -20,6 +20,23 @@ if(SLUICE_SANITIZE)
   add_compile_definitions(SLUICE_SANITIZED=1)
 endif()
 
+# Link-time optimisation of the data path: its libraries carry the compiler's own form beside the machine code, so that
+# only the programs that ask for it (sluice_optimize_whole) pay for it when they are linked, not each test.
+include(CMakeDependentOption)
+string(COMPARE EQUAL "${CMAKE_BUILD_TYPE}" "RelWithDebInfo" sluice_optimized)
+string(COMPARE EQUAL "${CMAKE_CXX_COMPILER_ID}" "GNU" sluice_gnu)
+cmake_dependent_option(SLUICE_LTO "Optimise the daemon's data path as a whole when it is linked" ON
+  "sluice_optimized;sluice_gnu;NOT SLUICE_SANITIZE" OFF)
+set(sluice_data_path base metrics concurrent cache runtime sync net http2 limits upstream proxy)
+if(SLUICE_LTO)
+  add_link_options(-fno-lto)
+endif()
+function(sluice_optimize_whole target)
+  if(SLUICE_LTO)
+    target_link_options(${target} PRIVATE -flto=auto -O2)
+  endif()
+endfunction()
+
 # sluice_library(base DEPS absl::strings ...): src/base/**/*.cc becomes sluice_base.
 function(sluice_library name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
@@ -27,6 +44,9 @@ function(sluice_library name)
   if(sources)
     add_library(sluice_${name} STATIC ${sources})
     target_link_libraries(sluice_${name} PUBLIC sluice_options ${ARG_DEPS})
+    if(SLUICE_LTO AND name IN_LIST sluice_data_path)
+      target_compile_options(sluice_${name} PRIVATE -flto=auto -ffat-lto-objects)
+    endif()
   else()
     add_library(sluice_${name} INTERFACE)
     target_link_libraries(sluice_${name} INTERFACE sluice_options ${ARG_DEPS})
