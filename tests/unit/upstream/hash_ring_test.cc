@@ -238,6 +238,7 @@ TEST(HashRing, MergedRingsEqualFreshOnesOverRandomChanges) {
       ASSERT_EQ(merged.Digest(), fresh.Digest());
       ASSERT_EQ(merged.Points(), fresh.Points());
       ASSERT_EQ(merged.Shares(), fresh.Shares());
+      ASSERT_DOUBLE_EQ(HashRing::MovedShare(ring, merged), HashRing::MovedShare(ring, fresh));
       if (step % 10 == 0) {
         Points points = BruteForce(members, 30, hash);
         ExpectMatches(merged, points);
@@ -248,6 +249,29 @@ TEST(HashRing, MergedRingsEqualFreshOnesOverRandomChanges) {
       ring = std::move(merged);
     }
   }
+}
+
+// One of 1,000 endpoints touches one block in 26; the rest is shared, also among rings made side by side from one, as a
+// preview and a change are, and stays when the others go.
+TEST(HashRing, AChangeSharesWhatItLeavesAlone) {
+  Members members = Named(1000), grown = members, lighter = members;
+  grown["new"] = 1;
+  lighter.begin()->second = 0.5;
+  HashRing ring = MakeRing(members, 160), copy = ring;
+  HashRing preview = MakeRing(grown, 160, &ring), change = MakeRing(lighter, 160, &ring);
+  EXPECT_GE(HashRing::SharedBlocks(ring, preview), ring.block_count() - 160);
+  EXPECT_GE(HashRing::SharedBlocks(ring, change), ring.block_count() - 240);
+  EXPECT_EQ(HashRing::SharedBlocks(ring, copy), ring.block_count());
+  EXPECT_NEAR(HashRing::MovedShare(ring, preview), HashRing::MovedShare(ring, MakeRing(grown, 160)), 1e-15);
+  EXPECT_NEAR(HashRing::MovedShare(preview, change), HashRing::MovedShare(preview, MakeRing(lighter, 160)), 1e-15);
+  ring = HashRing();
+  preview = HashRing();
+  EXPECT_TRUE(copy == MakeRing(members, 160));
+  EXPECT_TRUE(change == MakeRing(lighter, 160));
+  copy = HashRing();
+  HashRing later = MakeRing(grown, 160, &change);  // numbers that are free again
+  change = HashRing();
+  EXPECT_TRUE(later == MakeRing(grown, 160));
 }
 
 TEST(HashRing, SharesAreTheArcsAndAddUpToTheCircle) {
