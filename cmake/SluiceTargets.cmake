@@ -29,10 +29,12 @@ cmake_dependent_option(SLUICE_LTO "Optimise the daemon's data path as a whole wh
   "sluice_optimized;sluice_gnu;NOT SLUICE_SANITIZE" OFF)
 set(sluice_data_path base metrics concurrent cache runtime sync net http2 limits upstream proxy)
 if(SLUICE_LTO)
-  add_link_options(-fno-lto)
+  # An -flto behind a -fno-lto does not take it back, so those that want it must not get the other.
+  add_link_options("$<$<NOT:$<BOOL:$<TARGET_PROPERTY:SLUICE_OPTIMIZE_WHOLE>>>:-fno-lto>")
 endif()
 function(sluice_optimize_whole target)
   if(SLUICE_LTO)
+    set_target_properties(${target} PROPERTIES SLUICE_OPTIMIZE_WHOLE ON)
     target_link_options(${target} PRIVATE -flto=auto -O2)
   endif()
 endfunction()

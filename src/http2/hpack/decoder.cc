@@ -67,7 +67,8 @@ struct HpackDecoder::Literal {
 struct HpackDecoder::RunMemo {
   static constexpr size_t kBytesMax = 112;
 
-  uint64_t version = 0;    // of the table; 0: nothing is remembered here
+  uint32_t key = 0;        // the first four bytes, or all there are; 0: nothing is remembered here
+  uint64_t version = 0;    // of the table
   FieldRun* run = nullptr;  // of the first run_bytes bytes. Holds a reference
   uint8_t run_bytes = 0;
   uint8_t common = 0;  // bytes that the block at hand shares with the one before
@@ -123,9 +124,12 @@ inline HpackDecoder::RunMemo* HpackDecoder::TakeRun(const uint8_t*& p, const uin
   } else {
     std::memcpy(&key, p, left);
   }
-  RunMemo& memo = (*memos_)[key * 0x9e3779b1u >> 29];
-  static_assert(kRunMemos == 8);
-  const bool same_table = memo.version == table_.version();
+  // Those of one connection are few: what is looked for is among the first.
+  size_t place = 0;
+  while (place < kRunMemos && (*memos_)[place].key != key && (*memos_)[place].key != 0) ++place;
+  if (place == kRunMemos) place = next_memo_++ % kRunMemos;
+  RunMemo& memo = (*memos_)[place];
+  const bool same_table = memo.key == key && memo.version == table_.version();
   if (same_table && memo.run != nullptr && memo.run_bytes <= left &&
       std::memcmp(memo.bytes.data(), p, memo.run_bytes) == 0) {
     if (memo.run->count > limits_.header_count_max || memo.run->hpack_size > limits_.header_list_bytes_max) return nullptr;
@@ -138,6 +142,7 @@ inline HpackDecoder::RunMemo* HpackDecoder::TakeRun(const uint8_t*& p, const uin
   const size_t comparable = same_table ? std::min<size_t>(size, memo.size) : 0;
   memo.common = 0;
   while (memo.common < comparable && memo.bytes[memo.common] == p[memo.common]) ++memo.common;
+  memo.key = key;
   memo.version = table_.version();
   memo.size = static_cast<uint8_t>(size);
   std::memcpy(memo.bytes.data(), p, size);

@@ -82,7 +82,8 @@ class HpackDecoder {
   size_t update_due_max_ = SIZE_MAX;  // below SIZE_MAX: an update is due, to this or less
   DecodeLimits limits_;               // of the block at hand
   bool too_large_ = false;
-  std::unique_ptr<std::array<RunMemo, kRunMemos>> memos_;  // direct-mapped; made for the second block
+  std::unique_ptr<std::array<RunMemo, kRunMemos>> memos_;  // made for the second block
+  uint32_t next_memo_ = 0;                                 // to be replaced
   bool decoded_before_ = false;
 };
 
