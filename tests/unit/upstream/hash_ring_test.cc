@@ -274,6 +274,31 @@ TEST(HashRing, AChangeSharesWhatItLeavesAlone) {
   EXPECT_TRUE(later == MakeRing(grown, 160));
 }
 
+// Rings that are still read keep their members' numbers. Where the 16 bits of the store run out, the next ring begins a store
+// of its own, and nobody notices but by what is shared.
+TEST(HashRing, ARingBeginsAnewWhenTheStoreHasNoNumbersLeft) {
+  constexpr size_t kSize = 30000, kStep = 10000;
+  auto ring_of = [](size_t first, const HashRing* previous) {
+    std::vector<std::string> names;
+    for (size_t i = first; i < first + kSize; ++i) names.push_back("n" + std::to_string(i));
+    std::vector<RingEndpoint> list;
+    for (const std::string& name : names) list.push_back({name});
+    return HashRing::Build(list, 1, previous);
+  };
+  std::vector<HashRing> held;
+  held.push_back(ring_of(0, nullptr));
+  for (size_t first = kStep; first <= 5 * kStep; first += kStep) {
+    HashRing next = ring_of(first, &held.back());
+    const HashRing fresh = ring_of(first, nullptr);
+    ASSERT_TRUE(next == fresh) << first;
+    ASSERT_EQ(next.Digest(), fresh.Digest());
+    ASSERT_DOUBLE_EQ(HashRing::MovedShare(held.back(), next), HashRing::MovedShare(held.back(), fresh));
+    held.push_back(std::move(next));
+  }
+  while (held.size() > 1) held.erase(held.begin());
+  EXPECT_TRUE(held[0] == ring_of(5 * kStep, nullptr));
+}
+
 TEST(HashRing, SharesAreTheArcsAndAddUpToTheCircle) {
   Members members = Named(20);
   HashRing ring = MakeRing(members, 50);

@@ -180,6 +180,37 @@ TEST(RoundRobin, CallsOfARefusingEndpointGoRoundAllOthers) {
   EXPECT_EQ(counted, (std::vector<int>{100, 0, 100, 100}));
 }
 
+// The order of the names is taken over from the list before; the schedule is as if it were sorted anew, also where `from` says
+// nothing.
+TEST(RoundRobin, FromAPreviousListTheScheduleIsTheSame) {
+  base::Random random(14);
+  Endpoints before;
+  auto previous = std::make_unique<RoundRobin>(before, 1);
+  for (int step = 0; step < 300; ++step) {
+    Endpoints after;
+    std::set<std::string_view> names;
+    const bool all_equal = random.Below(2) == 0;
+    auto add = [&](std::string_view name, uint32_t from) {
+      if (!names.insert(name).second) return;
+      const double weight = all_equal ? 1 : 0.25 * static_cast<double>(1 + random.Below(8));
+      after.insert(after.begin() + static_cast<ptrdiff_t>(random.Below(after.size() + 1)), {name, weight, base::Hash64(name), from});
+    };
+    for (uint32_t i = 0; i < before.size(); ++i) {
+      const uint64_t fate = random.Below(10);
+      if (fate == 0 || step % 50 == 49) continue;  // gone; at times all of them
+      const uint32_t from = fate == 1 ? BalancerEndpoint::kNew : fate == 2 ? BalancerEndpoint::kByName : i;
+      add(before[i].name, from);
+    }
+    for (uint64_t i = random.Below(5); i > 0; --i) add(Keep("n" + std::to_string(random.Below(60))), BalancerEndpoint::kByName);
+    auto merged = std::make_unique<RoundRobin>(after, 1, previous.get());
+    const RoundRobin fresh(after, 1);
+    ASSERT_EQ(merged->schedule(), fresh.schedule()) << step;
+    ASSERT_EQ(merged->Digest(), fresh.Digest());
+    before = std::move(after);
+    previous = std::move(merged);
+  }
+}
+
 TEST(LeastRequest, TakesTheLighterOfTwoForItsWeight) {
   base::Random random(5);
   auto equal = MakeLoadBalancer(Policy::kLeastRequest, 0, Weighted({1, 1}), 1);
