@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
 
 #include "base/hash.h"
@@ -306,7 +307,10 @@ base::Result<admin::ChangeResult> Clusters::Change(const admin::EndpointChange& 
   }
   auto wanted = ApplyChange(before, change);
   if (!wanted) return wanted.error();
-  auto state = upstream::ChangeClusterState(before, *wanted, worker_count_, registry_);
+  // A preview's endpoints are never in force, so they leave no series: those last as long as the process and are bounded.
+  std::optional<metrics::Registry> unseen;
+  if (change.preview) unseen.emplace(worker_count_);
+  auto state = upstream::ChangeClusterState(before, *wanted, worker_count_, unseen ? *unseen : registry_);
   if (!state) return state.error();
   admin::ChangeResult result;
   result.version = (*state)->version;

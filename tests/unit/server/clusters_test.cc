@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "integration/support/temp_dir.h"
@@ -298,6 +299,68 @@ TEST_F(ClustersTest, EndpointsThatLeaveAreMarkedAndDrainedOnTheirWorkers) {
   time.Run();
   EXPECT_EQ(a->pool(0), nullptr);
   EXPECT_EQ(Endpoints(), (Strings{"b 1 active"}));
+}
+
+// A call keeps the snapshot it began with; those between it and the one in force go with the next change, though the worker
+// does nothing meanwhile, and its own goes with the first look after it has let go.
+TEST_F(ClustersTest, FormerSnapshotsGoWhenNoCallReadsThem) {
+  Init();
+  auto published = [&] {
+    return clusters->snapshots().Read(0, [](const auto& now) { return std::weak_ptr<const proxy::Snapshot>(now); });
+  };
+  context->Refresh();
+  proxy::WorkerRef<proxy::Snapshot> call = context->snapshot;
+  const std::weak_ptr<const proxy::Snapshot> of_call = published();
+  std::vector<std::weak_ptr<const proxy::Snapshot>> all;
+  auto alive = [&] { return std::count_if(all.begin(), all.end(), [](const auto& one) { return !one.expired(); }); };
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(clusters->Change(Change(i % 2 == 0 ? Kind::kDrain : Kind::kUndrain, {{"a", "", 1}})).ok());
+    all.push_back(published());
+    if (i % 10 == 9) time.Run();  // the worker hears of them in bursts
+    EXPECT_LE(alive(), 3);        // in force, the one before it, and the worker's
+    EXPECT_FALSE(of_call.expired());
+  }
+  EXPECT_EQ(context->snapshot.get(), all.back().lock().get());  // without a call
+  call = {};
+  EXPECT_FALSE(of_call.expired());  // not dropped by the worker
+  clusters->Versions();
+  EXPECT_TRUE(of_call.expired());
+  EXPECT_EQ(alive(), 1);
+  // An inspection and a reload do it as well.
+  for (const bool look : {true, false}) {
+    ASSERT_TRUE(clusters->Change(Change(Kind::kDrain, {{"b", "", 1}})).ok());
+    const auto before = published();
+    ASSERT_TRUE(clusters->Change(Change(Kind::kUndrain, {{"b", "", 1}})).ok());
+    EXPECT_TRUE(before.expired());
+    time.Run();
+    const auto last = published();
+    ASSERT_TRUE(clusters->Apply(config).ok());
+    EXPECT_FALSE(last.expired());  // the worker has not heard
+    time.Run();
+    if (look) {
+      ASSERT_TRUE(clusters->List("c").ok());
+    } else {
+      ASSERT_TRUE(clusters->Apply(config).ok());
+    }
+    EXPECT_TRUE(last.expired());
+  }
+}
+
+TEST_F(ClustersTest, APreviewNeitherPublishesNorTouchesWhatIsInForce) {
+  Init();
+  const auto before = clusters->snapshots().Read(0, [](const auto& now) { return now; });
+  const std::string series = registry.RenderPrometheus();
+  for (Kind kind : {Kind::kAdd, Kind::kRemove, Kind::kReweight, Kind::kDrain, Kind::kReplace}) {
+    EndpointChange change = Change(kind, {{kind == Kind::kAdd ? "n" : "a", "10.0.0.9:1", 3}});
+    change.preview = true;
+    auto result = clusters->Change(change);
+    ASSERT_TRUE(result.ok()) << result.error().detail;
+    EXPECT_EQ(result->version, 2u);
+  }
+  EXPECT_EQ(clusters->snapshots().Read(0, [](const auto& now) { return now; }), before);
+  EXPECT_EQ(registry.RenderPrometheus(), series);  // of which there are only so many
+  EXPECT_FALSE(Endpoint(0)->removed());
+  EXPECT_EQ(Endpoints(), (Strings{"a 1 active", "b 1 active"}));
 }
 
 // A call in, another that waits for the same endpoint, which hangs: the other need not wait for the first.
