@@ -86,7 +86,7 @@ struct Field {
   uint64_t id;                 // interned and static: unique in the process, never reused. Transient: 0
   Token token;
   Indexing indexing;
-  bool checked;  // its characters are known to be legal (validate.cc); only ever set where id is not 0
+  bool checked;  // its characters are known to be legal (validate.cc); set where id is not 0, kept by a Clone
 
   std::string_view name() const { return {bytes(), name_size}; }
   std::string_view value() const { return {bytes() + name_size, value_size}; }
@@ -193,7 +193,7 @@ class HeaderList {
   // Appends an interned or static field; takes over one reference of the caller.
   void AddInterned(const Field* field) { Append(field); }
   // Makes `run` the front of this list, which is empty and has a table. The run's transient fields are then not the list's
-  // own: they live as long as the list does, unchanged.
+  // own: they stay where they are until the next Remove(), Set() or Clear().
   void AddRun(FieldRun& run);
   // What the list begins with; its count tells how many fields. Null: nothing that has come before.
   FieldRun* run() const { return run_; }
@@ -210,10 +210,10 @@ class HeaderList {
     return nullptr;
   }
   const Field* Find(std::string_view name) const;
-  // Removes all fields with that token. Order of the others stays.
+  // Removes all fields with that token. Order of the others stays; pointers to transient ones do not.
   void Remove(Token token);
   // Replaces the first with that token in place (or appends) by a transient one, removes the others. name and
-  // value may point into a field that goes.
+  // value may point into a field that goes. Pointers to transient fields do not stay good.
   void Set(Token token, std::string_view name, std::string_view value);
   void Clear();
   // A deep copy whose fields are all transient (their Indexing kept), valid on any worker.

@@ -64,6 +64,7 @@ struct InternTable::Impl {
   std::array<size_t, kClasses> spare_counts{};
   SpareRun* spare_runs = nullptr;
   size_t spare_run_count = 0;
+  size_t run_count = 0;  // alive
 
   void* TakeRun() {
     --spare_run_count;
@@ -114,7 +115,7 @@ struct InternTable::Impl {
 InternTable::InternTable() : impl_(std::make_unique<Impl>()) {}
 
 InternTable::~InternTable() {
-  SLUICE_CHECK(impl_->size == 0);  // somebody would free into a table that is gone
+  SLUICE_CHECK(impl_->size == 0 && impl_->run_count == 0);  // somebody would free into a table that is gone
   for (Node* node : impl_->spares) {
     while (node != nullptr) ::operator delete(std::exchange(node, node->next));
   }
@@ -174,6 +175,7 @@ FieldRun* InternTable::MakeRun(const Field* const* fields, size_t count) {
                      ? impl_->TakeRun()
                      : ::operator new(sizeof(FieldRun) + kPointers + FieldRun::kLiteralBytesMax);
   auto* run = new (memory) FieldRun{.refs = 1, .count = 0, .id = impl_->NewId(), .hpack_size = 0};
+  ++impl_->run_count;
   auto* own = const_cast<const Field**>(run->fields());
   char* literals = reinterpret_cast<char*>(own) + kPointers;
   size_t room = FieldRun::kLiteralBytesMax;
@@ -201,6 +203,7 @@ FieldRun* InternTable::MakeRun(const Field* const* fields, size_t count) {
 }
 
 void InternTable::FreeRun(FieldRun* run) {
+  --impl_->run_count;
   for (uint32_t i = 0; i < run->count; ++i) Unref(run->fields()[i]);
   if (impl_->spare_run_count == kSparesMax) return ::operator delete(run);
   impl_->spare_runs = new (run) SpareRun{impl_->spare_runs};

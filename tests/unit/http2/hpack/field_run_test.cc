@@ -232,6 +232,63 @@ TEST_F(RunTest, OneRunInMessagesOfDifferentKinds) {
   interns_.UnrefRun(run);
 }
 
+// What is remembered goes round no limit, and what did not fit is not remembered as if it had been all.
+TEST(FieldRun, LimitsHoldForWhatIsRemembered) {
+  InternTable interns;
+  HpackEncoder encoder(interns);
+  HpackDecoder decoder(interns);
+  const Pairs pairs = {{":method", "POST"}, {":scheme", "http"}, {"name", "value"}, {"other", "value"}};
+  size_t bytes = 0;
+  for (const auto& [name, value] : pairs) bytes += name.size() + value.size() + 32;
+  for (int round = 0; round < 40; ++round) {
+    HeaderList list(&interns);
+    for (const auto& [name, value] : pairs) list.AddInterned(interns.Intern(name, value));
+    const DecodeLimits limits[] = {{bytes, 4}, {bytes - 1, 4}, {bytes, 3}, {bytes, 0}, {0, 4}};
+    const size_t fits[] = {4, 3, 3, 0, 0};
+    const size_t kind = round < 5 ? 0 : static_cast<size_t>(round) % 5;
+    HeaderList received(&interns);
+    EXPECT_EQ(decoder.Decode(EncodeToString(encoder, list), limits[kind], received),
+              kind == 0 ? DecodeResult::kOk : DecodeResult::kTooLarge);
+    EXPECT_EQ(PairsOf(received), Pairs(pairs.begin(), pairs.begin() + static_cast<ptrdiff_t>(fits[kind]))) << round;
+    if (kind == 0 && round >= 5) {
+      EXPECT_NE(received.run(), nullptr);
+    }
+  }
+}
+
+// The run of a list outlives the decoder that has learned it, and what another block has put in its place.
+TEST(FieldRun, ListsOutliveTheDecoder) {
+  InternTable interns;
+  std::vector<HeaderList> kept;
+  {
+    HpackDecoder decoder(interns);
+    for (int round = 0; round < 60; ++round) {
+      // Indexed :method POST, then a literal without indexing; three blocks of one kind, then of another.
+      const std::string value(8, static_cast<char>('a' + round / 3));
+      HeaderList list(&interns);
+      ASSERT_EQ(decoder.Decode("\x83" + std::string("\x00\x01n\x08", 4) + value, kNoLimits, list), DecodeResult::kOk);
+      ASSERT_EQ(PairsOf(list), (Pairs{{":method", "POST"}, {"n", value}}));
+      if (round % 3 == 2) list.Set(Token::kTe, "te", "trailers");
+      kept.push_back(std::move(list));
+    }
+  }
+  for (size_t i = 0; i < kept.size(); ++i) {
+    const std::string value(8, static_cast<char>('a' + i / 3));
+    EXPECT_EQ(kept[i].Find("n")->value(), value);
+  }
+}
+
+TEST(FieldRunDeathTest, ATableThatGoesBeforeItsRunsIsFound) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        InternTable interns;
+        const Field* field = InternTable::Static(8);  // is not counted
+        interns.MakeRun(&field, 1);
+      },
+      "CHECK failed");
+}
+
 TEST(ValidFieldValue, FindsTheThreeForbiddenBytesAnywhere) {
   for (size_t size = 1; size < 40; ++size) {
     EXPECT_TRUE(ValidFieldValue(std::string(size, '\x7f')));
