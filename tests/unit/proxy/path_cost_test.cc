@@ -101,6 +101,8 @@ TEST(PathCost, AHundredCallsOnOneConnectionShareTheirSystemCalls) {
   }
 }
 
+#ifdef SLUICE_SINGLE_STEP  // x86-64 only, and not under sanitizers
+
 // Cache lines that atomic read-modify-writes of one worker's steady calls hit, with how often they did.
 std::map<uintptr_t, size_t> LinesOf(PathRig& rig, size_t* calls) {
   test::SingleStep step;
@@ -139,17 +141,17 @@ double SharedRmwsPerCall(PathOptions options) {
 }
 
 TEST(PathCost, WithoutAdmissionNoSharedLineIsTaken) {
-  if (!test::SingleStep::Available()) GTEST_SKIP() << "steps on x86-64 only, and not under sanitizers";
   EXPECT_EQ(SharedRmwsPerCall({}), 0.0);
 }
 
 // What admission must share: a word for each limit, taken and given back, and no more. It also shows that the method sees.
 TEST(PathCost, AdmissionTakesTheWordsOfItsLimits) {
-  if (!test::SingleStep::Available()) GTEST_SKIP() << "steps on x86-64 only, and not under sanitizers";
   const double shared = SharedRmwsPerCall({.full_limits = true});
   EXPECT_GE(shared, 7.0);   // 3 permits, each taken and returned; a token
   EXPECT_LE(shared, 18.0);  // and a count on each limiter
 }
+
+#endif  // SLUICE_SINGLE_STEP
 
 }  // namespace
 }  // namespace sluice::proxy
