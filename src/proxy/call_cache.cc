@@ -195,7 +195,7 @@ bool Call::in_fetch() const { return cache_use_ != nullptr && cache_use_->partic
 // What came of the fetch is what came of the call.
 void Call::TakeHistory(const FetchResult& result) {
   attempts_ = result.attempts;
-  if (result.endpoint.empty() && result.waits.empty()) return;
+  if (history_ == nullptr && result.endpoint.empty() && result.waits.empty()) return;
   history().endpoint = result.endpoint;
   history().waits = result.waits;
 }
