@@ -1,0 +1,45 @@
+#include "proxy/move_policy.h"
+
+#include <algorithm>
+
+namespace sluice::proxy {
+
+void MovePolicy::Update(const Sample& sample) {
+  const double load = sample.busy / (1 - kMovedPart * sample.moved);
+  const bool was_active = active_;
+  active_ = load >= (active_ ? kCalm : kBusy);
+  if (!active_) return;
+  const double targets = static_cast<double>(shares_.size());
+  double sum = 0;
+  for (size_t t = 0; t < shares_.size(); ++t) {
+    const double difference = sample.own_cpu - sample.cpu[t];
+    if (!was_active) {
+      // The first guess, where it has nothing to go by: most of what makes the difference.
+      shares_[t] = 0.7 * std::max(0.0, difference) / std::max(sample.own_cpu, 0.1) / targets;
+      rest_[t] = 0;
+    } else {
+      shares_[t] = std::clamp(shares_[t] + kGain * difference / targets, 0.0, 1.0);
+    }
+    sum += shares_[t];
+  }
+  if (sum > 1) {
+    for (double& share : shares_) share /= sum;
+  }
+}
+
+void MovePolicy::Plan(uint32_t calls, std::span<uint32_t> out) {
+  uint32_t left = calls;
+  for (size_t t = 0; t < shares_.size(); ++t) {
+    out[t] = 0;
+    rest_[t] += shares_[t] * calls;
+    if (rest_[t] < kCallsMin) continue;
+    const uint32_t take = std::min(left, static_cast<uint32_t>(rest_[t]));
+    // What it could not have now it does not get later either: those calls have run.
+    rest_[t] = take < kCallsMin ? std::min<double>(rest_[t], kCallsMin) : 0;
+    if (take < kCallsMin) continue;
+    out[t] = take;
+    left -= take;
+  }
+}
+
+}  // namespace sluice::proxy
