@@ -18,7 +18,7 @@ void MovePolicy::Update(const Sample& sample) {
       shares_[t] = 0.7 * std::max(0.0, difference) / std::max(sample.own_cpu, 0.1) / targets;
       rest_[t] = 0;
     } else {
-      shares_[t] = std::clamp(shares_[t] + kGain * difference / targets, 0.0, 1.0);
+      shares_[t] = std::clamp(shares_[t] + kGain * difference / std::max(sample.own_cpu + sample.cpu[t], 0.1) / targets, 0.0, 1.0);
     }
     sum += shares_[t];
   }
@@ -28,18 +28,16 @@ void MovePolicy::Update(const Sample& sample) {
 }
 
 void MovePolicy::Plan(uint32_t calls, std::span<uint32_t> out) {
-  uint32_t left = calls;
+  // All to one: half a batch costs each side as many system calls as a whole one.
+  size_t most = 0;
   for (size_t t = 0; t < shares_.size(); ++t) {
     out[t] = 0;
     rest_[t] += shares_[t] * calls;
-    if (rest_[t] < kCallsMin) continue;
-    const uint32_t take = std::min(left, static_cast<uint32_t>(rest_[t]));
-    // What it could not have now it does not get later either: those calls have run.
-    rest_[t] = take < kCallsMin ? std::min<double>(rest_[t], kCallsMin) : 0;
-    if (take < kCallsMin) continue;
-    out[t] = take;
-    left -= take;
+    if (rest_[t] > rest_[most]) most = t;
   }
+  if (calls < kCallsMin || rest_[most] * 2 < calls) return;
+  out[most] = calls;
+  rest_[most] -= calls;
 }
 
 }  // namespace sluice::proxy
