@@ -29,13 +29,14 @@ void MovePolicy::Update(const Sample& sample) {
 
 void MovePolicy::Plan(uint32_t calls, std::span<uint32_t> out) {
   // All to one: half a batch costs each side as many system calls as a whole one.
+  std::fill(out.begin(), out.end(), 0u);
+  if (calls < kCallsMin) return;
   size_t most = 0;
   for (size_t t = 0; t < shares_.size(); ++t) {
-    out[t] = 0;
     rest_[t] += shares_[t] * calls;
     if (rest_[t] > rest_[most]) most = t;
   }
-  if (calls < kCallsMin || rest_[most] * 2 < calls) return;
+  if (rest_[most] * 2 < calls) return;
   out[most] = calls;
   rest_[most] -= calls;
 }

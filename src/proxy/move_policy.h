@@ -5,10 +5,11 @@
 //
 //   idle --would be busy for kBusy of a period, if all calls stayed--> active --less than kCalm--> idle
 //
-//   active: each period, for each target, share += kGain * (own CPU - target's CPU) / period
+//   active: each period, for each target, share += kGain * (own CPU - target's CPU) / (own CPU + target's CPU)
 //
 // An integral controller: it comes to rest where the threads use the same, whatever a call costs, and at zero where all
-// workers have connections of their own that keep them busy. Shares become whole calls by carrying the rest to the next turn.
+// workers have connections of their own that keep them busy. Shares become whole turns: all calls of a turn go to one target
+// or stay, and what is owed is carried on, because half a batch costs each side as many system calls as a whole one.
 //
 // CPU time, not time between two waits: where there are more runnable threads than cores the latter says nothing. Costs: one
 // system call a target and period, no clock but the turn's; nothing a call while idle.
@@ -48,14 +49,14 @@ class MovePolicy {
   bool active() const { return active_; }
   // Once a period.
   void Update(const Sample& sample);
-  // Of `calls` new ones, how many go to each target: `out` has one place each. Active only.
+  // Of `calls` new ones, how many go to each target: `out` has one place each. All to one target, or none. Active only.
   void Plan(uint32_t calls, std::span<uint32_t> out);
   double share(size_t target) const { return shares_[target]; }
 
  private:
   bool active_ = false;
   std::vector<double> shares_;  // of all calls; their sum is at most 1
-  std::vector<double> rest_;    // calls owed to the target
+  std::vector<double> rest_;    // calls owed to the target, or below zero
 };
 
 }  // namespace sluice::proxy

@@ -64,6 +64,9 @@ base::Status Server::Init() {
     contexts.push_back(workers_.back().get());
   }
   proxy::CallMover::Connect(contexts);
+  if (options_.move_all_calls_for_test && count > 1) {
+    for (auto& worker : workers_) worker->mover->SetModeForTest(proxy::CallMover::Mode::kAlways);
+  }
   clusters_->SetWorkers(contexts);
   AddMetrics();
 

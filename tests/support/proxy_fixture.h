@@ -46,7 +46,8 @@ class ProxyFixture : public ::testing::Test {
   limits::ConcurrencyOptions process;
   proxy::CacheOptions cache;
 
-  ProxyFixture() {
+  explicit ProxyFixture(uint32_t worker_count = std::getenv("SLUICE_TEST_MOVED") != nullptr ? 2 : 1)
+      : workers(worker_count) {
     cluster.name = "c";
     cluster.policy = upstream::Policy::kRoundRobin;
     routes[0].name = "r";
@@ -56,7 +57,7 @@ class ProxyFixture : public ::testing::Test {
   void Start(const std::vector<std::string>& addresses) {
     context.emplace(time.worker, snapshots, metrics);
     context->connection.dial = net.Dial();
-    if (kWorkers == 2) {
+    if (workers == 2) {
       home.emplace(time.runtime.worker(1), snapshots, metrics);
       const std::array<proxy::WorkerContext*, 2> both{&*context, &*home};
       proxy::CallMover::Connect(both);
@@ -76,7 +77,7 @@ class ProxyFixture : public ::testing::Test {
     for (const std::string& address : addresses)
       wanted.push_back({address, *net::Address::Parse(address), 1, false});
     if (!options_) options_ = std::make_shared<upstream::ClusterOptions>(cluster);
-    auto built = upstream::BuildClusterState(options_, wanted, state_.get(), false, kWorkers, registry);
+    auto built = upstream::BuildClusterState(options_, wanted, state_.get(), false, workers, registry);
     ASSERT_TRUE(built.ok()) << built.error().detail;
     auto snapshot = std::make_shared<proxy::Snapshot>();
     std::vector<proxy::Route> table;
@@ -87,7 +88,7 @@ class ProxyFixture : public ::testing::Test {
     snapshot->config = std::make_shared<proxy::RouteConfig>(
         proxy::RouteConfig{proxy::RouteTable(std::move(table)), forwarding, log_, 0, process_limits, response_cache});
     snapshot->clusters = {*built};
-    snapshots.Publish(proxy::SnapshotPointers(std::move(snapshot), kWorkers));
+    snapshots.Publish(proxy::SnapshotPointers(std::move(snapshot), workers));
     if (state_ != nullptr) {
       for (const auto& endpoint : upstream::Removed(*state_, built->get())) {
         endpoint->MarkRemoved();
@@ -165,11 +166,11 @@ class ProxyFixture : public ::testing::Test {
   // The worker with the client connections.
   proxy::WorkerContext& front() { return home ? *home : *context; }
 
-  static inline const uint32_t kWorkers = std::getenv("SLUICE_TEST_MOVED") != nullptr ? 2 : 1;
-  ManualWorker time{kWorkers};
-  metrics::Registry registry{kWorkers};
+  const uint32_t workers;
+  ManualWorker time{workers};
+  metrics::Registry registry{workers};
   proxy::ProxyMetrics metrics{registry};
-  proxy::SnapshotData snapshots{kWorkers};
+  proxy::SnapshotData snapshots{workers};
   FakeNet net{time.worker};
   std::optional<proxy::WorkerContext> context;  // where calls run
   std::optional<proxy::WorkerContext> home;     // of two workers: where they come from
