@@ -113,7 +113,6 @@ void CallMover::OnIoEnd() {
   absl::InlinedVector<PendingCall*, 16> calls;
   calls.swap(pending_);
   const auto count = static_cast<uint32_t>(calls.size());
-  held_ += count;
   size_t next = 0;
   auto give = [&](Target& target) {
     PendingCall& call = *calls[next++];
@@ -180,6 +179,13 @@ void CallMover::Stop() {
   if (!pending_.empty()) OnIoEnd();
 }
 
+// The first new call of a turn.
+void CallMover::BeginTurn() {
+  last_call_ = worker().now();
+  if (last_call_ >= next_sample_) TakeSample();
+  ++turns_seen_;
+}
+
 void CallMover::TakeSample() {
   const base::TimePoint now = worker().now();
   const runtime::Worker::Stats stats = worker().stats();
@@ -192,18 +198,17 @@ void CallMover::TakeSample() {
     target.cpu = cpu;
   }
   const uint64_t moved = moved_.load(std::memory_order_relaxed);
-  const uint64_t held = held_ - sampled_calls_;
   MovePolicy::Sample sample;
-  sample.now = now;
   sample.busy = 1 - static_cast<double>(stats.idle_nanos - sampled_idle_) / wall;
   sample.own_cpu = static_cast<double>((own - sampled_cpu_).count()) / wall;
   sample.cpu = sample_;
-  sample.moved = held == 0 ? 0 : static_cast<double>(moved - sampled_moved_) / static_cast<double>(held);
+  sample.moved = static_cast<double>(moved - sampled_moved_) / static_cast<double>(std::max<uint64_t>(calls_seen_, 1));
+  sample.burst = static_cast<double>(calls_seen_) / static_cast<double>(std::max<uint64_t>(turns_seen_, 1));
   policy_.Update(sample);
   sampled_ = now;
   sampled_idle_ = stats.idle_nanos;
   sampled_cpu_ = own;
-  sampled_calls_ = held_;
+  calls_seen_ = turns_seen_ = 0;
   sampled_moved_ = moved;
   next_sample_ = now + MovePolicy::kPeriod;
 }

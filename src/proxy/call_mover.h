@@ -49,7 +49,8 @@ class CallMover final : private runtime::IoHook {
   // Hold the next request. Samples the load once a period.
   bool active() {
     if (mode_ != Mode::kAuto) return mode_ == Mode::kAlways;
-    if (worker().now() >= next_sample_) TakeSample();
+    if (worker().now() != last_call_) BeginTurn();
+    ++calls_seen_;
     return policy_.active();
   }
   // From OnRequest. `away`: the connection's. `calls_max`: what one worker may have alive of it.
@@ -98,6 +99,7 @@ class CallMover final : private runtime::IoHook {
   void StartHere(PendingCall& call);
   void StartAway(PendingCall& call, Target& target);
   void Free(PendingCall& call);
+  void BeginTurn();
   void TakeSample();
   void StartTaken(Target& home, Item& item);
   void TellHome(Target& away, Batch& batch, Item& item);
@@ -123,7 +125,10 @@ class CallMover final : private runtime::IoHook {
 
   // The last sample.
   base::TimePoint next_sample_{}, sampled_{};
-  uint64_t sampled_idle_ = 0, sampled_calls_ = 0, sampled_moved_ = 0, held_ = 0;
+  uint64_t sampled_idle_ = 0, sampled_moved_ = 0;
+  // Since then: new calls, and turns with some.
+  uint64_t calls_seen_ = 0, turns_seen_ = 0;
+  base::TimePoint last_call_{};  // the turn of the last new call
   base::Nanos sampled_cpu_{0};
   std::vector<double> sample_;
 

@@ -7,7 +7,8 @@ namespace sluice::proxy {
 void MovePolicy::Update(const Sample& sample) {
   const double load = sample.busy / (1 - kMovedPart * sample.moved);
   const bool was_active = active_;
-  active_ = load >= (active_ ? kCalm : kBusy);
+  const Marks& marks = sample.burst >= kBurst ? kBusyInBursts : kBusy;
+  active_ = load >= (active_ ? marks.active : marks.idle);
   if (!active_) return;
   const double targets = static_cast<double>(shares_.size());
   double sum = 0;

@@ -3,7 +3,10 @@
 // A call that moves costs about a quarter more than one that stays, and waking another core 40 to 400 us. So calls move only
 // while the worker is busy, several at a time, and only as many as even out the CPU time of the threads:
 //
-//   idle --would be busy for kBusy of a period, if all calls stayed--> active --less than kCalm--> idle
+//   idle --load at least kBusy.idle--> active --load below kBusy.active--> idle
+//
+//   load: the part of a period that the worker would be busy if all calls stayed. Where calls come kBurst a turn or more the
+//   marks are lower (kBusyInBursts): a worker that others keep off its core is behind though it waits for much of the time.
 //
 //   active: each period, for each target, share += kGain * (own CPU - target's CPU) / (own CPU + target's CPU)
 //
@@ -27,7 +30,12 @@ namespace sluice::proxy {
 class MovePolicy {
  public:
   static constexpr base::Nanos kPeriod = std::chrono::milliseconds(10);
-  static constexpr double kBusy = 0.6, kCalm = 0.4, kGain = 0.35;
+  struct Marks {
+    double idle, active;
+  };
+  static constexpr Marks kBusy{0.6, 0.4}, kBusyInBursts{0.2, 0.1};
+  static constexpr double kBurst = 16;
+  static constexpr double kGain = 0.35;
   // How much of a call's work its connection's worker is rid of when it moves: to tell what the load would be.
   static constexpr double kMovedPart = 0.5;
   // Other workers looked at: those that follow in order, so that many workers share what many have to give.
@@ -36,11 +44,11 @@ class MovePolicy {
   static constexpr uint32_t kCallsMin = 4;
 
   struct Sample {
-    base::TimePoint now;
-    double busy;                  // of a second, this worker did not wait
+    double busy;                  // part of the time that this worker did not wait
     double own_cpu;               // CPU time over wall time, this worker's thread
     std::span<const double> cpu;  // each target's
-    double moved;                 // of the calls since the last sample, moved
+    double moved;                 // part of the new calls that moved
+    double burst;                 // new calls in a turn that had some
   };
 
   // `targets`: the number of other workers looked at.

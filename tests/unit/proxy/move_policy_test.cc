@@ -8,8 +8,9 @@
 namespace sluice::proxy {
 namespace {
 
-MovePolicy::Sample Load(double busy, double own, std::span<const double> others, double moved = 0) {
-  return {base::TimePoint{}, busy, own, others, moved};
+MovePolicy::Sample Load(double busy, double own, std::span<const double> others, double moved = 0,
+                        double burst = 1) {
+  return {busy, own, others, moved, burst};
 }
 
 TEST(MovePolicyTest, AWorkerWithTimeToSpareMovesNothing) {
@@ -59,6 +60,18 @@ TEST(MovePolicyTest, ItEndsWhenTheLoadDoes) {
   EXPECT_TRUE(policy.active());  // between the two marks it stays as it is
   policy.Update(Load(0.3, 0.3, idle, 0));
   EXPECT_FALSE(policy.active());
+}
+
+// A worker that shares its core is behind at a lower mark, but not for calls that come one by one.
+TEST(MovePolicyTest, BurstsLowerTheMark) {
+  const double idle[] = {0.0};
+  MovePolicy single(1), bursts(1), calm(1);
+  single.Update(Load(0.3, 0.3, idle, 0, 2));
+  EXPECT_FALSE(single.active());
+  bursts.Update(Load(0.3, 0.3, idle, 0, 50));
+  EXPECT_TRUE(bursts.active());
+  calm.Update(Load(0.1, 0.1, idle, 0, 50));
+  EXPECT_FALSE(calm.active());
 }
 
 TEST(MovePolicyTest, SharesOfSeveralTargetsAreNotMoreThanAll) {
