@@ -37,7 +37,7 @@ struct Worker::Impl {
   // Stealable tasks a worker holds; half of them go to the global queue when there is no room.
   static constexpr size_t kRunQueueMax = 256;
   // Tasks polled in one turn before the hooks run and the reactor is asked again.
-  static constexpr uint32_t kTurnBudget = 64;
+  static constexpr uint32_t kTurnBudget = 128;
   // A stealable queue longer than this at a push means the worker is behind: see NotifyIfBehind.
   static constexpr size_t kBehindTasks = 4;
   // A worker whose turn has lasted this long with stealable work left is behind too.
