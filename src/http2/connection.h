@@ -112,7 +112,7 @@ class Connection final : private SessionEvents, private net::IoEvents, private r
   // Writes a turn: a connection with endless output lets the others of its worker have their turn.
   static constexpr int kWritesPerTurn = 4;
   static constexpr int kLastReads = 4;  // of CloseNow
-  static constexpr size_t kIovecs = 64;
+  static constexpr size_t kIovecs = 256;  // 4 KiB of stack; messages of some KiB are two parts a call
 
   StreamEvents* OnRequest(Stream& stream, HeaderList fields, bool end_stream) override;
   void OnCapacity() override;

@@ -47,6 +47,11 @@ class Stream final : public StreamIo, public ReadyNode, public OwnedNode {
   void Reset(ErrorCode code) override;
   void Release() override;
 
+  // From now on `events` hears of the stream, unless it is closed. Not from inside an event of it.
+  void SetEvents(StreamEvents& events) {
+    if (!closed_) events_ = &events;
+  }
+
   uint32_t id() const { return id_; }
   // DATA bytes queued and not framed yet.
   size_t queued_bytes() const { return queue_.bytes(); }

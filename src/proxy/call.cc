@@ -13,20 +13,21 @@ using base::ErrorSource;
 using http2::Token;
 
 http2::StreamEvents* Call::Start(WorkerContext& context, http2::StreamIo& downstream, ClientPtr client,
-                                 http2::HeaderList request, bool end_stream) {
-  std::unique_ptr<Call> call(new Call(context, &downstream, std::move(client), std::move(request), end_stream));
+                                 http2::HeaderList request, bool end_stream, base::TimePoint started) {
+  std::unique_ptr<Call> call(new Call(context, &downstream, std::move(client), std::move(request), end_stream, started));
   http2::StreamEvents* events = &call->from_downstream_;
   // Refused while stopping: the call is destroyed and has released its stream.
   return context.worker().runtime().SpawnOn(context.worker(), Run(std::move(call))) ? events : nullptr;
 }
 
-Call::Call(WorkerContext& context, http2::StreamIo* downstream, ClientPtr client, http2::HeaderList request, bool end_stream)
+Call::Call(WorkerContext& context, http2::StreamIo* downstream, ClientPtr client, http2::HeaderList request, bool end_stream,
+           base::TimePoint started)
     : context_(context),
       downstream_(downstream),
       request_(std::move(request)),
       request_ended_(end_stream),
       client_(std::move(client)),
-      started_(context.worker().now()) {
+      started_(started) {
   context_.calls.PushBack(*this);
   if (downstream_ != nullptr) context_.metrics.calls_in_flight->Add(context_.index(), 1);
   ReadSnapshot();

@@ -6,8 +6,8 @@
 // A call that may be answered from the cache and is not becomes a participant of a fetch (fetch.h): a second Call, without
 // a client of its own, which goes the same way through limits and retries.
 //
-// Life: Start() makes it and spawns Run(), which owns it. It belongs to the worker of the downstream connection, which
-// is also the worker of its upstream connection. Each stream is released the moment it can bring nothing more, so that
+// Life: Start() makes it and spawns Run(), which owns it. It belongs to one worker, that of its upstream connection; the
+// downstream connection's is the same or, where the call has moved (call_mover.h), another. Each stream is released the moment it can bring nothing more, so that
 // no pointer to one outlives its connection.
 #pragma once
 
@@ -36,9 +36,10 @@ namespace sluice::proxy {
 
 class Call final : public base::ListNode<Call>, private upstream::EndpointPool::Waiter, private runtime::Timer, private FetchLeader {
  public:
-  // From SessionEvents::OnRequest. Null, with the stream released, if the process is stopping.
+  // From SessionEvents::OnRequest, or for a call that came from another worker. `started`: when its headers were read; not
+  // later than now. Null, with the stream released, if the process is stopping.
   static http2::StreamEvents* Start(WorkerContext& context, http2::StreamIo& downstream, ClientPtr client,
-                                    http2::HeaderList request, bool end_stream);
+                                    http2::HeaderList request, bool end_stream, base::TimePoint started);
 
   static void* operator new(size_t bytes) { return runtime::AllocateFrame(bytes); }
   static void operator delete(void* memory, size_t bytes) { runtime::FreeFrame(memory, bytes); }
@@ -74,7 +75,8 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   static constexpr uint32_t kAttemptsEver = 32;
 
   // `downstream` null: a fetching call.
-  Call(WorkerContext& context, http2::StreamIo* downstream, ClientPtr client, http2::HeaderList request, bool end_stream);
+  Call(WorkerContext& context, http2::StreamIo* downstream, ClientPtr client, http2::HeaderList request, bool end_stream,
+       base::TimePoint started);
   static runtime::Task<void> Run(std::unique_ptr<Call> self);
 
   // The steps of Run. Each sets end_ when the call is over. Those that return bool say whether to wait for an event and

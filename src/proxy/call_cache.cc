@@ -106,7 +106,8 @@ void Call::StartFetch(const CacheKey& key, bool refresh) {
   request.Remove(Token::kGrpcTimeout);  // the fetch has its own, for all that may join
   // A client of its own, because the count of this one's bounds the calls of a connection.
   auto client = std::make_shared<const Client>(*client_);
-  std::unique_ptr<Call> call(new Call(context_, nullptr, std::move(client), std::move(request), /*end_stream=*/true));
+  std::unique_ptr<Call> call(new Call(context_, nullptr, std::move(client), std::move(request), /*end_stream=*/true,
+                                      context_.worker().now()));
   FetchLeader* leader = refresh ? nullptr : this;
   call->fetch_stream_ = std::make_unique<FetchStream>(cache, *cache_use_->plan, std::move(fetch), leader,
                                                       std::move(anchor), config_, route_->options.cluster,

@@ -1,4 +1,5 @@
-// Client: what a call knows of the connection it came on; lives as long as one of them does. One worker only.
+// Client: what a call knows of the connection it came on; lives as long as one of them does. One worker
+// only: each worker on which the connection has calls has one of its own (moved_call.h).
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ struct Client {
   }
 };
 
-// Its count is the number of calls alive, and one for the connection.
+// Its count is the number of calls alive or held on this worker, and one for the connection.
 using ClientPtr = std::shared_ptr<const Client>;
 
 }  // namespace sluice::proxy

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "net/socket_stream.h"
 #include "proxy/call.h"
+#include "proxy/call_mover.h"
 #include "runtime/runtime.h"
 
 namespace sluice::proxy {
@@ -59,12 +60,15 @@ void DownstreamConnection::CloseNow() {
 
 http2::StreamEvents* DownstreamConnection::OnRequest(http2::Connection& connection, http2::Stream& stream,
                                                      http2::HeaderList fields, bool end_stream) {
-  if (client_.use_count() > calls_max_) {
+  if (client_.use_count() + static_cast<long>(away_.open()) > calls_max_) {
     stream.Reset(http2::ErrorCode::kRefusedStream);
     stream.Release();
     return nullptr;
   }
-  return Call::Start(context_, stream, client_, std::move(fields), end_stream);
+  if (context_.mover != nullptr && context_.mover->active()) {
+    return context_.mover->Hold(stream, client_, away_, calls_max_, std::move(fields), end_stream);
+  }
+  return Call::Start(context_, stream, client_, std::move(fields), end_stream, context_.worker().now());
 }
 
 void DownstreamConnection::OnClosed(http2::Connection& connection, std::string_view why) {

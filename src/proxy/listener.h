@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "net/acceptor.h"
 #include "proxy/client.h"
+#include "proxy/moved_call.h"
 #include "proxy/options.h"
 #include "proxy/worker_context.h"
 
@@ -36,6 +37,7 @@ class DownstreamConnection final : public base::ListNode<DownstreamConnection>, 
 
   WorkerContext& context_;
   std::shared_ptr<std::atomic<int64_t>> open_;
+  AwayClients away_;  // outlives the streams
   http2::Connection connection_;
   ClientPtr client_;
   const long calls_max_;

@@ -1,6 +1,7 @@
 #include "proxy/worker_context.h"
 
 #include "proxy/call.h"
+#include "proxy/call_mover.h"
 #include "proxy/listener.h"
 
 namespace sluice::proxy {
@@ -45,8 +46,11 @@ void WorkerContext::OnDownstreamClosed() {
 
 void WorkerContext::EndCalls() {
   draining = true;
+  if (mover != nullptr) mover->Stop();
   for (Call* call = calls.front(); call != nullptr; call = calls.Next(*call)) call->EndForShutdown();
 }
+
+bool WorkerContext::HasCalls() const { return !calls.empty() || (mover != nullptr && !mover->Idle()); }
 
 void WorkerContext::CloseAll() {
   draining = closed = true;

@@ -18,6 +18,7 @@
 namespace sluice::proxy {
 
 class Call;
+class CallMover;
 class DownstreamConnection;
 
 // Metrics of the whole process that the data path writes.
@@ -47,9 +48,11 @@ struct WorkerContext {
   void DrainDownstream();
   // A downstream connection has gone.
   void OnDownstreamClosed();
-  // First step of the worker's end: every call is told that it ends, and answers when its task runs. Again until `calls`
-  // is empty.
+  // First step of the worker's end: every call is told that it ends, and answers when its task runs. Again until HasCalls
+  // is false on all workers.
   void EndCalls();
+  // Calls that run here, or came here and run elsewhere.
+  bool HasCalls() const;
   // Second step: closes every connection, down and up. Their calls are told and end by themselves this turn.
   void CloseAll();
 
@@ -67,6 +70,8 @@ struct WorkerContext {
   std::function<void()> on_drained;
   bool draining = false;  // new connections are told to go at once
   bool closed = false;    // CloseAll was called: there will be no new ones
+  // Where there are several workers. Goes first: what it holds is in the tables above.
+  std::unique_ptr<CallMover> mover;
 };
 
 }  // namespace sluice::proxy

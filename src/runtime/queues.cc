@@ -63,7 +63,7 @@ TaskHeader* Worker::Impl::TakeSlot() {
 
 bool Worker::Impl::HasOwnWork() const {
   return fifo_first_ != nullptr || !run_queue_.Empty() || slot_.load(std::memory_order_relaxed) != nullptr ||
-         !hooks_.empty();
+         !hooks_.empty() || !io_hooks_.empty();
 }
 
 TaskHeader* Worker::Impl::NextTask() {
@@ -98,6 +98,8 @@ bool Worker::Impl::DrainInbox() {
     if (message.kind == Message::Kind::kFunction) {
       std::unique_ptr<FunctionMessage> function(static_cast<FunctionMessage*>(&message));
       function->fn();
+    } else if (message.kind == Message::Kind::kMail) {
+      static_cast<Mail&>(message).OnDelivered();
     } else {
       DeliverTask(static_cast<TaskHeader&>(message));
     }

@@ -1,6 +1,8 @@
 #include "runtime/runtime.h"
 
+#include <pthread.h>
 #include <sched.h>
+#include <time.h>
 
 #include "runtime/runtime_impl.h"
 
@@ -42,7 +44,13 @@ void Runtime::Impl::RunWorker(Worker& worker) {
   ThreadContext& context = Context();
   context.worker = &worker;
   worker.impl_->context_ = &context;
+  clockid_t cpu_clock;
+  if (::pthread_getcpuclockid(::pthread_self(), &cpu_clock) == 0) {
+    worker.impl_->cpu_clock_.store(cpu_clock, std::memory_order_relaxed);
+    worker.impl_->has_cpu_clock_.store(true, std::memory_order_release);  // pairs with CpuTime
+  }
   worker.impl_->Loop();
+  worker.impl_->has_cpu_clock_.store(false, std::memory_order_relaxed);
   stop_barrier->arrive_and_wait();
   worker.impl_->StopTimersAndQueues();
   stop_barrier->arrive_and_wait();

@@ -19,7 +19,7 @@ void Worker::Impl::StopTimersAndQueues() {
   draining_ = true;
   // A free task's timer may be on another worker's wheel than the one that destroys the task.
   self_.timers_->Clear();
-  while (hooks_.PopFront() != nullptr) {
+  while (hooks_.PopFront() != nullptr || io_hooks_.PopFront() != nullptr) {
   }
   while (TaskHeader* task = PopFifo()) DestroyQueued(*task);
   while (TaskHeader* task = run_queue_.Pop()) DestroyQueued(*task);
@@ -52,6 +52,10 @@ void Worker::Impl::CloseInbox() {
     node = node->mpsc_next;
     if (message.kind == Message::Kind::kFunction) {
       delete static_cast<FunctionMessage*>(&message);
+      continue;
+    }
+    if (message.kind == Message::Kind::kMail) {
+      static_cast<Mail&>(message).OnDropped();
       continue;
     }
     TaskHeader& task = static_cast<TaskHeader&>(message);

@@ -32,20 +32,13 @@
 #include <cstdint>
 
 #include "base/intrusive_list.h"
-#include "concurrent/mpsc_queue.h"
 #include "runtime/frame_pool.h"
+#include "runtime/mail.h"
 
 namespace sluice::runtime {
 
 class Runtime;
 class Worker;
-
-// What travels through inboxes and the global queue.
-struct Message : concurrent::MpscNode {
-  enum class Kind : uint8_t { kTask, kFunction };
-  explicit Message(Kind k) : kind(k) {}
-  const Kind kind;
-};
 
 enum class TaskKind : uint8_t { kFree, kPinOnStart, kPinned };
 

@@ -19,11 +19,16 @@ bool Worker::Impl::Turn(bool may_wait) {
   const bool had_work = HasOwnWork() || reactor_.HasWork();
   if (!had_work && may_wait) timeout = PrepareToWait();
 
+  // How long it waits is looked at where that is of use: by who moves calls away from a busy worker.
+  const bool waits = timeout.count() > 0 && shared_;
+  const base::TimePoint wait_from = waits ? clock_.Now() : before;
   size_t done = reactor_.Turn(timeout, self_.now_);
+  if (waits) Bump(idle_nanos_, static_cast<uint64_t>((self_.now_ - wait_from).count()));
   if (park_.load(std::memory_order_relaxed) != kAwake) EndWait();
   if (searching_) Search();
   done += DrainInbox();
   done += self_.timers_->Advance(self_.now_);
+  RunIoHooks();
   RunTasks();
   RunHooks();
 
@@ -114,6 +119,13 @@ void Worker::Impl::Finish(TaskHeader& task) {
   task.Ref();  // the message's
   // There is no hurry. Inboxes close after the last task has run.
   SLUICE_CHECK(task.home_->impl_->Send(task, /*wake=*/false));
+}
+
+void Worker::Impl::RunIoHooks() {
+  if (io_hooks_.empty()) return;
+  base::IntrusiveList<IoHook, IoHook> due;
+  due.Splice(io_hooks_);
+  while (IoHook* hook = due.PopFront()) hook->OnIoEnd();
 }
 
 void Worker::Impl::RunHooks() {

@@ -1,5 +1,7 @@
 #include "runtime/worker.h"
 
+#include <time.h>
+
 #include "runtime/runtime_impl.h"
 #include "runtime/worker_impl.h"
 
@@ -30,6 +32,20 @@ void Worker::AtTurnEnd(TurnHook& hook) {
   if (!hook.linked() && !impl_->draining_) impl_->hooks_.PushBack(hook);
 }
 
+void Worker::AtIoEnd(IoHook& hook) {
+  if (!hook.linked() && !impl_->draining_) impl_->io_hooks_.PushBack(hook);
+}
+
+bool Worker::Send(Mail& mail) { return impl_->Send(mail, /*wake=*/true); }
+
+base::Nanos Worker::CpuTime() const {
+  // Acquire pairs with RunWorker's release: the clock's id is there.
+  if (!impl_->has_cpu_clock_.load(std::memory_order_acquire)) return base::Nanos(0);
+  timespec time;
+  if (::clock_gettime(impl_->cpu_clock_.load(std::memory_order_relaxed), &time) != 0) return base::Nanos(0);
+  return std::chrono::seconds(time.tv_sec) + base::Nanos(time.tv_nsec);
+}
+
 void Worker::Post(std::function<void()> fn) {
   auto message = std::make_unique<FunctionMessage>(std::move(fn));
   if (impl_->Send(*message, /*wake=*/true)) message.release();
@@ -39,7 +55,8 @@ Worker::Stats Worker::stats() const {
   constexpr auto relaxed = std::memory_order_relaxed;
   return Stats{impl_->turns_.load(relaxed),        impl_->tasks_run_.load(relaxed),
                impl_->steals_.load(relaxed),       impl_->parks_.load(relaxed),
-               impl_->remote_wakes_.load(relaxed), impl_->blocked_.load(relaxed)};
+               impl_->remote_wakes_.load(relaxed), impl_->blocked_.load(relaxed),
+               impl_->idle_nanos_.load(relaxed)};
 }
 
 Worker::ScopedCurrentForTest::ScopedCurrentForTest(Worker& worker) : worker_(worker) {

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/intrusive_list.h"
 #include "base/random.h"
+#include "runtime/mail.h"
 
 namespace boost::asio {
 class io_context;
@@ -33,6 +34,16 @@ class TurnHook : public base::ListNode<TurnHook> {
 
  protected:
   ~TurnHook() = default;
+};
+
+// Called once in a turn, when its I/O handlers, messages and timers have been handled and no task has run yet. Owner
+// worker only. The destructor unlinks.
+class IoHook : public base::ListNode<IoHook> {
+ public:
+  virtual void OnIoEnd() = 0;
+
+ protected:
+  ~IoHook() = default;
 };
 
 class Worker {
@@ -64,14 +75,24 @@ class Worker {
 
   // Registers `hook` for the end of this turn; a no-op if it is registered. Owner only.
   void AtTurnEnd(TurnHook& hook);
+  // Registers `hook` for the end of this turn's I/O, or of the next one's if that is over; a no-op if it is registered.
+  // Owner only.
+  void AtIoEnd(IoHook& hook);
 
   // Runs `fn` on this worker, soon. Any thread, any time until the runtime's shutdown; after it `fn` is
   // destroyed unrun. Allocates: for control work, not for the path of a call.
   void Post(std::function<void()> fn);
+  // Delivers `mail` on this worker, soon; wakes it if it is parked. Any thread; allocates nothing. False after the
+  // runtime's shutdown: the mail is still the caller's.
+  bool Send(Mail& mail);
+
+  // CPU time this worker's thread has used; zero before it runs and after it has ended. Any thread; a system call.
+  base::Nanos CpuTime() const;
 
   // Observations, any thread: relaxed counters.
   struct Stats {
     uint64_t turns = 0, tasks_run = 0, steals = 0, parks = 0, remote_wakes = 0, blocked = 0;
+    uint64_t idle_nanos = 0;  // spent waiting; with one worker not measured
   };
   Stats stats() const;
 

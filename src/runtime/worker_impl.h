@@ -37,7 +37,7 @@ struct Worker::Impl {
   // Stealable tasks a worker holds; half of them go to the global queue when there is no room.
   static constexpr size_t kRunQueueMax = 256;
   // Tasks polled in one turn before the hooks run and the reactor is asked again.
-  static constexpr uint32_t kTurnBudget = 64;
+  static constexpr uint32_t kTurnBudget = 128;
   // A stealable queue longer than this at a push means the worker is behind: see NotifyIfBehind.
   static constexpr size_t kBehindTasks = 4;
   // A worker whose turn has lasted this long with stealable work left is behind too.
@@ -63,6 +63,7 @@ struct Worker::Impl {
   void RunTask(TaskHeader& task);
   void Finish(TaskHeader& task);
   void RunHooks();
+  void RunIoHooks();
   void TuneForeignInterval(base::Nanos turn, uint64_t tasks);
   void Loop();
 
@@ -116,6 +117,7 @@ struct Worker::Impl {
   TaskHeader* fifo_last_ = nullptr;
   base::IntrusiveList<TaskHeader, TaskHeader> registry_;  // tasks first polled here and not finished
   base::IntrusiveList<TurnHook, TurnHook> hooks_;
+  base::IntrusiveList<IoHook, IoHook> io_hooks_;
   uint32_t slot_runs_ = 0;
   uint32_t until_foreign_ = kForeignTasksMax;
   uint32_t foreign_interval_ = kForeignTasksMax;
@@ -148,7 +150,11 @@ struct Worker::Impl {
   std::atomic<uint64_t> fifo_size_{0};
   std::atomic<uint64_t> turns_{0}, tasks_run_{0}, steals_{0}, parks_{0}, remote_wakes_{0};
   std::atomic<uint64_t> spawned_{0}, finished_{0};
+  std::atomic<uint64_t> idle_nanos_{0};
   std::atomic<uint64_t> blocked_{0};  // written by the monitor only
+  // The thread's CPU clock (clockid_t), set by it when it starts, and whether it may be read.
+  std::atomic<int> cpu_clock_{0};
+  std::atomic<bool> has_cpu_clock_{false};
 };
 
 }  // namespace sluice::runtime

@@ -10,6 +10,7 @@
 #include "admin/http_server.h"
 #include "base/log.h"
 #include "proxy/call.h"
+#include "proxy/call_mover.h"
 #include "proxy/listener.h"
 #include "runtime/runtime.h"
 #include "server/log_setup.h"
@@ -61,6 +62,10 @@ base::Status Server::Init() {
   for (uint32_t i = 0; i < count; ++i) {
     workers_.push_back(std::make_unique<proxy::WorkerContext>(runtime_->worker(i), clusters_->snapshots(), *metrics_));
     contexts.push_back(workers_.back().get());
+  }
+  proxy::CallMover::Connect(contexts);
+  if (options_.move_all_calls_for_test && count > 1) {
+    for (auto& worker : workers_) worker->mover->SetModeForTest(proxy::CallMover::Mode::kAlways);
   }
   clusters_->SetWorkers(contexts);
   AddMetrics();
@@ -207,7 +212,7 @@ void Server::EndCalls() {
     std::atomic<bool> left{false};
     OnEveryWorker([&left](proxy::WorkerContext& context) {
       context.EndCalls();
-      if (!context.calls.empty()) left.store(true, std::memory_order_relaxed);
+      if (context.HasCalls()) left.store(true, std::memory_order_relaxed);
     });
     if (!left.load(std::memory_order_relaxed) || std::chrono::steady_clock::now() >= deadline) return;
   }

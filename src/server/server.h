@@ -41,6 +41,8 @@ namespace sluice::server {
 
 struct ServerOptions {
   std::string config_file;  // what Reload reads again; empty: Reload is refused
+  // Every call moves to another worker, if there are several, instead of when that pays.
+  bool move_all_calls_for_test = false;
 };
 
 class Server final : private admin::Backend {

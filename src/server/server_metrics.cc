@@ -1,5 +1,6 @@
 // The server's metrics that are computed when they are asked for.
 #include "base/slice.h"
+#include "proxy/call_mover.h"
 #include "runtime/runtime.h"
 #include "server/server.h"
 
@@ -31,8 +32,30 @@ void Server::AddMetrics() {
   };
   per_worker("sluice_worker_turns_total", "Turns of the worker's loop.", &Stats::turns);
   per_worker("sluice_worker_tasks_total", "Tasks run.", &Stats::tasks_run);
-  per_worker("sluice_worker_steals_total", "Tasks taken from another worker's queue.", &Stats::steals);
   per_worker("sluice_worker_parks_total", "Times the worker slept for want of work.", &Stats::parks);
+  registry_->AddCallback("sluice_worker_cpu_seconds_total", "CPU time of the worker's thread.", "counter", [this] {
+    std::vector<metrics::Sample> out;
+    for (size_t i = 0; i < runtime_->size(); ++i) {
+      out.push_back({{{"worker", std::to_string(i)}}, std::chrono::duration<double>(runtime_->worker(i).CpuTime()).count()});
+    }
+    return out;
+  });
+  auto per_mover = [this](const char* name, const char* help, auto value) {
+    registry_->AddCallback(name, help, "counter", [this, value] {
+      std::vector<metrics::Sample> out;
+      for (size_t i = 0; i < workers_.size(); ++i) {
+        const auto& mover = workers_[i]->mover;
+        const proxy::CallMover::Stats moves = mover == nullptr ? proxy::CallMover::Stats() : mover->stats();
+        out.push_back({{{"worker", std::to_string(i)}}, static_cast<double>(value(moves, runtime_->worker(i).stats()))});
+      }
+      return out;
+    });
+  };
+  using Moves = proxy::CallMover::Stats;
+  per_mover("sluice_worker_steals_total", "Calls and tasks that came from another worker and ran here.",
+            [](const Moves& moves, const Stats& stats) { return moves.taken + stats.steals; });
+  per_mover("sluice_worker_hops_total", "Calls of the worker's connections that ran on another one.",
+            [](const Moves& moves, const Stats&) { return moves.moved; });
   per_worker("sluice_worker_blocked_total", "Times a task held the worker longer than blocking_threshold.", &Stats::blocked);
   auto per_limit = [this](const char* name, const char* help, uint64_t admin::LimitView::* field) {
     registry_->AddCallback(name, help, "gauge", [this, field] {

@@ -45,7 +45,8 @@ struct ClusterOptions {
   // A connection without calls is closed after this. 0: never. 0..24h.
   std::chrono::milliseconds idle_timeout{300000};
   http2::KeepaliveOptions keepalive;
-  http2::SessionOptions http2;
+  // A larger stream window than a listener's: an endpoint that sends a response of megabytes must not stop for each 256 KiB.
+  http2::SessionOptions http2 = {.stream_window_bytes = 1024 * 1024};
   limits::RateOptions rate_limit;
   limits::ConcurrencyOptions concurrency;           // calls to the whole cluster
   limits::ConcurrencyOptions endpoint_concurrency;  // calls to each endpoint; a full one is passed over while another has room

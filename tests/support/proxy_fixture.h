@@ -8,10 +8,15 @@
 //   Respond(Up(), 1, "hello");
 //   Run();
 //   EXPECT_EQ(client.streams[1].data, "hello");
+//
+// With SLUICE_TEST_MOVED in the environment it has two workers: client connections are on the second, and every call moves to
+// the first, which has the upstreams. What a test sees must be the same.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +24,7 @@
 #include <vector>
 
 #include "metrics/registry.h"
+#include "proxy/call_mover.h"
 #include "proxy/listener.h"
 #include "proxy/worker_context.h"
 #include "support/fake_net.h"
@@ -40,7 +46,8 @@ class ProxyFixture : public ::testing::Test {
   limits::ConcurrencyOptions process;
   proxy::CacheOptions cache;
 
-  ProxyFixture() {
+  explicit ProxyFixture(uint32_t worker_count = std::getenv("SLUICE_TEST_MOVED") != nullptr ? 2 : 1)
+      : workers(worker_count) {
     cluster.name = "c";
     cluster.policy = upstream::Policy::kRoundRobin;
     routes[0].name = "r";
@@ -50,6 +57,12 @@ class ProxyFixture : public ::testing::Test {
   void Start(const std::vector<std::string>& addresses) {
     context.emplace(time.worker, snapshots, metrics);
     context->connection.dial = net.Dial();
+    if (workers == 2) {
+      home.emplace(time.runtime.worker(1), snapshots, metrics);
+      const std::array<proxy::WorkerContext*, 2> both{&*context, &*home};
+      proxy::CallMover::Connect(both);
+      home->mover->SetModeForTest(proxy::CallMover::Mode::kAlways);
+    }
     auto log = proxy::AccessLog::Open(access_log);
     ASSERT_TRUE(log.ok());
     log_ = *log;
@@ -64,7 +77,7 @@ class ProxyFixture : public ::testing::Test {
     for (const std::string& address : addresses)
       wanted.push_back({address, *net::Address::Parse(address), 1, false});
     if (!options_) options_ = std::make_shared<upstream::ClusterOptions>(cluster);
-    auto built = upstream::BuildClusterState(options_, wanted, state_.get(), false, 1, registry);
+    auto built = upstream::BuildClusterState(options_, wanted, state_.get(), false, workers, registry);
     ASSERT_TRUE(built.ok()) << built.error().detail;
     auto snapshot = std::make_shared<proxy::Snapshot>();
     std::vector<proxy::Route> table;
@@ -87,12 +100,12 @@ class ProxyFixture : public ::testing::Test {
 
   // A client whose connection has been set up.
   FramePeer& Client(const std::vector<std::pair<uint16_t, uint32_t>>& settings = {}) {
-    auto pair = net::MemoryStream::Make(time.worker, "proxy", "192.0.2.7:40000");
+    auto pair = net::MemoryStream::Make(front().worker(), "proxy", "192.0.2.7:40000");
     clients_.push_back(std::make_unique<FramePeer>(FramePeer::Role::kClient, std::move(pair.far)));
     ++*open_;
-    context->connections.fetch_add(1, std::memory_order_relaxed);
-    auto* connection = new proxy::DownstreamConnection(*context, std::move(pair.near), listener, open_);
-    context->downstream.PushBack(*connection);
+    front().connections.fetch_add(1, std::memory_order_relaxed);
+    auto* connection = new proxy::DownstreamConnection(front(), std::move(pair.near), listener, open_);
+    front().downstream.PushBack(*connection);
     connection->Start();
     clients_.back()->Send(h2::Preface() + h2::Settings(settings));
     Run();
@@ -130,24 +143,37 @@ class ProxyFixture : public ::testing::Test {
   void TearDown() override {
     if (!context) return;
     context->EndCalls();
+    if (home) home->EndCalls();
     time.Run();
+    if (home) home->CloseAll();
     context->CloseAll();
     time.Run();
+    if (home) {
+      EXPECT_FALSE(home->HasCalls());
+      EXPECT_EQ(home->mover->stats().moved, context->mover->stats().taken);
+      RecordProperty("moved", static_cast<int>(home->mover->stats().moved));
+    }
     EXPECT_EQ(context->pools.size(), 0u);
     EXPECT_EQ(time.runtime.LiveTasks(), 0u);
     EXPECT_EQ(metrics.calls_in_flight->Value(), 0);
     EXPECT_EQ(metrics.downstream_connections->Value(), 0);
     EXPECT_EQ(*open_, 0);
     time.runtime.Shutdown();
+    home.reset();
     context.reset();
   }
 
-  ManualWorker time;
-  metrics::Registry registry{1};
+  // The worker with the client connections.
+  proxy::WorkerContext& front() { return home ? *home : *context; }
+
+  const uint32_t workers;
+  ManualWorker time{workers};
+  metrics::Registry registry{workers};
   proxy::ProxyMetrics metrics{registry};
-  proxy::SnapshotData snapshots{1};
+  proxy::SnapshotData snapshots{workers};
   FakeNet net{time.worker};
-  std::optional<proxy::WorkerContext> context;
+  std::optional<proxy::WorkerContext> context;  // where calls run
+  std::optional<proxy::WorkerContext> home;     // of two workers: where they come from
   // Made by the first SetEndpoints.
   std::map<std::string, std::shared_ptr<const proxy::RouteLimits>> route_limits;
   std::shared_ptr<const proxy::ProcessLimits> process_limits;

@@ -1,5 +1,6 @@
 #include "support/proxy.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -19,11 +20,16 @@ namespace {
 }  // namespace
 
 Proxy::Proxy(ProxyConfig config) {
+  // In a run with SLUICE_TEST_MOVED every call runs on another worker than its connection's.
+  const bool moved = std::getenv("SLUICE_TEST_MOVED") != nullptr;
+  const bool has_workers = std::any_of(config.top.begin(), config.top.end(), [](const std::string& line) { return line.starts_with("workers:"); });
+  if (moved && !has_workers) config.top.push_back("workers: 4");
   Rewrite(std::move(config));
   config::ParseResult parsed = config::Load(dir_.File("sluice.yaml"));
   if (!parsed.ok()) Die(parsed.errors.front().ToString());
   server::ServerOptions options;
   options.config_file = dir_.File("sluice.yaml");
+  options.move_all_calls_for_test = moved;
   auto server = server::Server::Start(std::move(parsed.config), options);
   if (!server.ok()) Die(server.error().ToString());
   server_ = std::move(*server);

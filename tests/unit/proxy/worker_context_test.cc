@@ -17,8 +17,8 @@ using test::kLast;
 class WorkerContextTest : public test::ProxyFixture {
  public:
   void Drain() {
-    context->on_drained = [this] { ++drained; };
-    context->DrainDownstream();
+    front().on_drained = [this] { ++drained; };
+    front().DrainDownstream();
     Run();
   }
   int drained = 0;
@@ -74,6 +74,7 @@ TEST_F(WorkerContextTest, CloseAllEndsCallsInEveryState) {
   }
   Run();
   EXPECT_GT(metrics.calls_in_flight->Value(), 0);
+  if (home) home->CloseAll();
   context->CloseAll();
   Run();
   EXPECT_EQ(metrics.calls_in_flight->Value(), 0);
