@@ -135,7 +135,7 @@ class CallLane final : private runtime::TurnHook {
 
  private:
   // Empty batches kept.
-  static constexpr size_t kFreeBatchesMax = 16;
+  static constexpr size_t kFreeBatchesMax = 4;
   // Calls kept for later: about 200 KiB.
   static constexpr size_t kFreeCallsMax = 1024;
 

@@ -200,9 +200,10 @@ TEST(ABackendThatAnswersACallTwice, KeepsItsOtherCalls) {
     peer.Rest();
   });
   ProxyConfig config;
+  config.top = {"workers: 1"};  // one worker has one connection to the backend
   config.endpoints = {{"twice", backend.address()}};
   Proxy proxy(config);
-  auto stub = echo::v1::Echo::NewStub(Connect(proxy.target()));  // one connection, so one worker and one backend connection
+  auto stub = echo::v1::Echo::NewStub(Connect(proxy.target()));
   const auto code = [&] {
     grpc::ClientContext context;
     return Call(stub.get(), Kind::kServerStream, &context, {}).status.error_code();

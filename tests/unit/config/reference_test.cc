@@ -65,7 +65,8 @@ routes:
   ASSERT_TRUE(defaults.ok());
   // Part by part first, for a message that says where.
   EXPECT_EQ(reference.config.listeners, defaults.config.listeners);
-  EXPECT_EQ(reference.config.clusters[0].http2, http2::SessionOptions());
+  EXPECT_EQ(reference.config.listeners[0].http2, http2::SessionOptions());
+  EXPECT_EQ(reference.config.clusters[0].http2, upstream::ClusterOptions().http2);
   EXPECT_EQ(reference.config.clusters, defaults.config.clusters);
   EXPECT_EQ(reference.config.routes[0], defaults.config.routes[0]);
   EXPECT_EQ(reference.config.routes[1], defaults.config.routes[1]);
