@@ -41,11 +41,15 @@ std::pair<int, int> Pipe() {
 // A backend's connection: echoes each request's bytes as they come; now and then resets a stream or ends the connection.
 class Backend final : private http2::ConnectionEvents {
  public:
-  Backend(http2::ConnectionContext& context, int fd)
+  // `alive`: how many there are. They end themselves, after the proxy has closed.
+  Backend(http2::ConnectionContext& context, int fd, std::atomic<int>& alive)
       : context_(context),
+        alive_(alive),
         connection_(context, net::MakeSocketStream(context.worker, fd, "proxy"), http2::Role::kServer, {}, *this) {
+    ++alive_;
     connection_.Start();
   }
+  ~Backend() { --alive_; }
 
  private:
   struct Echo final : http2::StreamEvents {
@@ -98,6 +102,7 @@ class Backend final : private http2::ConnectionEvents {
   }
 
   http2::ConnectionContext& context_;
+  std::atomic<int>& alive_;
   Connection connection_;
 };
 
@@ -299,19 +304,20 @@ TEST_P(CallMoverStressTest, EveryCallEndsOnceAndNothingStaysBehind) {
   snapshots.Publish(std::shared_ptr<const Snapshot>(MakeSnapshot(registry)));
   std::vector<std::unique_ptr<WorkerContext>> contexts;
   std::vector<WorkerContext*> list;
+  std::atomic<int> backends{0};
   // What clients and backends have of their own on each worker.
   std::vector<std::unique_ptr<http2::ConnectionContext>> peers;
   for (uint32_t i = 0; i < kWorkers; ++i) {
     contexts.push_back(std::make_unique<WorkerContext>(runtime.worker(i), snapshots, metrics));
     list.push_back(contexts.back().get());
     peers.push_back(std::unique_ptr<http2::ConnectionContext>(new http2::ConnectionContext{runtime.worker(i), {}, {}, nullptr}));
-    contexts[i]->connection.dial = [peer = peers[i].get()](runtime::Worker& worker, const net::Address&, base::TimePoint,
+    contexts[i]->connection.dial = [peer = peers[i].get(), &backends](runtime::Worker& worker, const net::Address&, base::TimePoint,
                                                            net::Dialer::OnDone done) -> std::unique_ptr<net::Attempt> {
       auto attempt = std::make_unique<Dialled>();
-      worker.Post([&worker, peer, done, alive = std::weak_ptr<bool>(attempt->alive)] {
+      worker.Post([&worker, peer, &backends, done, alive = std::weak_ptr<bool>(attempt->alive)] {
         if (alive.expired()) return;
         auto [mine, theirs] = Pipe();
-        new Backend(*peer, theirs);  // ends itself
+        new Backend(*peer, theirs, backends);  // ends itself
         done(net::MakeSocketStream(worker, mine, "10.0.0.1:1"));
       });
       return attempt;
@@ -346,6 +352,8 @@ TEST_P(CallMoverStressTest, EveryCallEndsOnceAndNothingStaysBehind) {
     });
   }
   everywhere([](WorkerContext& context) { context.CloseAll(); });
+  // The backends hear of it through their sockets. They go before the workers do: nobody else frees them.
+  while (backends.load() > 0) everywhere([](WorkerContext&) {});
   runtime.Shutdown();
   clients.clear();
   const uint64_t taken = list[0]->mover->stats().taken + list[1]->mover->stats().taken + list[2]->mover->stats().taken;
