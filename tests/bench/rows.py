@@ -44,9 +44,11 @@ class Row:
 
 
 def neighbours(scenario):
-    """The backend's and the client's CPU per call, beside a byte relay's."""
+    """The backend's and the client's CPU per call, beside a byte relay's. In the layout in which they sleep: where they poll
+    (2core), what they use is the time that passes, whoever else spends it."""
+    sleeping = f"1core {scenario}"
     for who in ("backend", "client"):
-        yield Row(f"{scenario} neighbours", f"{who}'s CPU, of mode tcp", ("sluice", scenario), ("haproxy-tcp", scenario), 1.10,
+        yield Row(f"{scenario} neighbours", f"{who}'s CPU, of mode tcp", ("sluice", sleeping), ("haproxy-tcp", sleeping), 1.10,
                   value=lambda r, key=f"{who}_us": r[key])
 
 
@@ -90,7 +92,9 @@ ROWS = list(rows())
 def scenarios(bench):
     """The harness' own, and what ours need more."""
     unique = dict(args=["--unique"])
-    return bench.SCENARIOS | {
+    asleep = {f"1core {name}": bench.SCENARIOS[name] | dict(layout="1core")
+              for name in ("c1 m100", "c4 m32", "c32 m32", "4KiB c1 m100", "4KiB c4 m32", "bulk 8MiB c1 m1", "bulk 8MiB c4 m2")}
+    return bench.SCENARIOS | asleep | {
         "free 1 worker c1 m100": bench.S("free", "grpcload", 1, 100, 60000, workers=1, **unique),
         LATENCY: bench.S("2core", "grpcload", 1, 100, 40000, args=["--unique", "--rate", "20000"], noscale=True),
     }
