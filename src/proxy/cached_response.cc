@@ -2,14 +2,29 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
+#include <utility>
+
+#include "base/hash.h"
 
 namespace sluice::proxy {
 namespace {
 
 constexpr std::string_view kAge = "age";
+constexpr uint16_t kAgeIndex = 21;  // RFC 7541 Appendix A
 constexpr std::string_view kSluiceCache = "sluice-cache";
 // RFC 9111 1.2.2: what does not fit counts as this many seconds.
 constexpr uint64_t kSecondsMax = 1u << 31;
+
+uint32_t ParseAge(std::string_view value) {
+  // RFC 9111 5.1: of a list the first member counts; what is no number is ignored.
+  value = value.substr(0, value.find(','));
+  while (!value.empty() && (value.back() == ' ' || value.back() == '\t')) value.remove_suffix(1);
+  if (value.empty() || value.find_first_not_of("0123456789") != value.npos) return 0;
+  uint64_t seconds = kSecondsMax;  // stays where the number does not fit
+  std::from_chars(value.data(), value.data() + value.size(), seconds);
+  return static_cast<uint32_t>(std::min(seconds, kSecondsMax));
+}
 
 void Append(http2::HeaderList& out, http2::InternTable* table, std::string_view name, std::string_view value,
             http2::Indexing indexing) {
@@ -33,15 +48,17 @@ std::string_view ToString(CacheOutcome outcome) {
   return "?";
 }
 
-FlatHeaders::FlatHeaders(const http2::HeaderList& fields) {
-  size_t bytes = 0;
+FlatHeaders::FlatHeaders(const http2::HeaderList& fields) : size_(fields.size()) {
+  size_t bytes = size_ * sizeof(Entry);
   for (const http2::Field* field : fields) bytes += size_t{field->name_size} + field->value_size;
   bytes_.reserve(bytes);
-  fields_.reserve(fields.size());
   for (const http2::Field* field : fields) {
-    bytes_.append(field->name()).append(field->value());
-    fields_.push_back({field->name_size, field->value_size, field->indexing});
+    const Entry entry{field->name_size, field->value_size, field->indexing, {}};
+    bytes_.append(reinterpret_cast<const char*>(&entry), sizeof(entry));
   }
+  for (const http2::Field* field : fields) bytes_.append(field->name()).append(field->value());
+  hash_ = base::Hash64(bytes_, size_);
+  age_ = ParseAge(Find(kAge));
 }
 
 void FlatHeaders::AppendTo(http2::HeaderList& out, http2::InternTable* table) const {
@@ -51,12 +68,12 @@ void FlatHeaders::AppendTo(http2::HeaderList& out, http2::InternTable* table) co
 }
 
 std::string_view FlatHeaders::Find(std::string_view name) const {
-  std::string_view rest = bytes_;
-  for (const Entry& entry : fields_) {
-    if (rest.substr(0, entry.name_size) == name) return rest.substr(entry.name_size, entry.value_size);
-    rest.remove_prefix(size_t{entry.name_size} + entry.value_size);
-  }
-  return {};
+  std::string_view found;
+  bool is_first = true;
+  ForEach([&](std::string_view field, std::string_view value, http2::Indexing) {
+    if (field == name && std::exchange(is_first, false)) found = value;
+  });
+  return found;
 }
 
 bool FlatHeaders::Has(std::string_view name) const {
@@ -65,35 +82,45 @@ bool FlatHeaders::Has(std::string_view name) const {
   return found;
 }
 
-uint32_t CachedResponse::age_at_arrival() const {
-  // RFC 9111 5.1: of a list the first member counts; what is no number is ignored.
-  std::string_view value = headers.Find(kAge);
-  value = value.substr(0, value.find(','));
-  while (!value.empty() && (value.back() == ' ' || value.back() == '\t')) value.remove_suffix(1);
-  if (value.empty() || value.find_first_not_of("0123456789") != value.npos) return 0;
-  uint64_t seconds = kSecondsMax;  // stays where the number does not fit
-  std::from_chars(value.data(), value.data() + value.size(), seconds);
-  return static_cast<uint32_t>(std::min(seconds, kSecondsMax));
+uint64_t CachedResponse::AgeAt(base::TimePoint now) const {
+  // `now` may be of an earlier turn than the other worker's that stored.
+  const auto resident = std::chrono::duration_cast<std::chrono::seconds>(now - stored).count();
+  return std::min(kSecondsMax, age_at_arrival() + static_cast<uint64_t>(std::max<int64_t>(0, resident)));
 }
 
 http2::HeaderList CachedResponse::HeadersFor(CacheOutcome outcome, base::TimePoint now, http2::InternTable* table) const {
   http2::HeaderList out(table);
-  if (outcome == CacheOutcome::kNone || outcome == CacheOutcome::kMiss) {
-    headers.AppendTo(out, table);
-    return out;
-  }
+  AppendHeaders(headers, outcome, out, table);
+  if (SaysOutcome(outcome)) AppendAge(AgeAt(now), out);
+  return out;
+}
+
+void AppendHeaders(const FlatHeaders& headers, CacheOutcome outcome, http2::HeaderList& out, http2::InternTable* table) {
+  if (!SaysOutcome(outcome)) return headers.AppendTo(out, table);
   // Ours replace what another proxy above may have said of itself.
   headers.ForEach([&](std::string_view name, std::string_view value, http2::Indexing indexing) {
     if (name != kAge && name != kSluiceCache) Append(out, table, name, value, indexing);
   });
   Append(out, table, kSluiceCache, ToString(outcome), http2::Indexing::kIndexed);
-  // `now` may be of an earlier turn than the other worker's that stored.
-  const auto resident = std::chrono::duration_cast<std::chrono::seconds>(now - stored).count();
-  const uint64_t age = std::min(kSecondsMax, age_at_arrival() + static_cast<uint64_t>(std::max<int64_t>(0, resident)));
-  char digits[20];
-  const char* end = std::to_chars(digits, digits + sizeof(digits), age).ptr;
-  out.Add(kAge, {digits, static_cast<size_t>(end - digits)});
-  return out;
+}
+
+// As HeaderList::Add, but what kind of field it is need not be found out.
+void AppendAge(uint64_t seconds, http2::HeaderList& out) {
+  constexpr size_t kDigitsMax = 20;
+  http2::Field* field = out.StartField(kAge.size() + kDigitsMax);
+  char* const value = field->bytes() + kAge.size();
+  const char* const end = std::to_chars(value, value + kDigitsMax, seconds).ptr;
+  *field = http2::Field{.name_size = kAge.size(),
+                        .value_size = static_cast<uint32_t>(end - value),
+                        .refs = 0,
+                        .static_name_index = kAgeIndex,
+                        .static_index = 0,
+                        .id = 0,
+                        .token = http2::Token::kOther,
+                        .indexing = http2::Indexing::kLiteral,
+                        .checked = false};
+  std::memcpy(field->bytes(), kAge.data(), kAge.size());
+  out.FinishField(field);
 }
 
 }  // namespace sluice::proxy

@@ -168,9 +168,8 @@ void Call::Serve(const CachedResponse& response, CacheOutcome outcome) {
   answered_ = context_.worker().now();
   if (downstream_ == nullptr) return;
   const bool trailers = !response.trailers_only();
-  http2::HeaderList headers = response.HeadersFor(outcome, answered_, &context_.connection.interns);
-  http2::HeaderList last(&context_.connection.interns);
-  response.trailers.AppendTo(last, &context_.connection.interns);
+  http2::HeaderList headers = context_.ready_headers.HeadersFor(response, outcome, answered_);
+  http2::HeaderList last = context_.ready_headers.Plain(response.trailers);
   if (history_ != nullptr && !history_->waits.empty()) {
     (trailers ? last : headers).Add("sluice-waited", history_->waits);
   }

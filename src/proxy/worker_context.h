@@ -12,6 +12,7 @@
 #include "base/intrusive_list.h"
 #include "http2/connection.h"
 #include "metrics/registry.h"
+#include "proxy/ready_headers.h"
 #include "proxy/snapshot.h"
 #include "upstream/endpoint_pool.h"
 
@@ -57,6 +58,7 @@ struct WorkerContext {
   void CloseAll();
 
   http2::ConnectionContext connection;
+  ReadyHeaders ready_headers{connection.interns};
   upstream::PoolSet pools;
   const SnapshotData& snapshots;
   WorkerRef<Snapshot> snapshot;    // as last read
