@@ -12,6 +12,9 @@ using GrpcBytes = std::span<const base::Slice>;
 
 namespace {
 
+// Of a key, between calls of a worker.
+constexpr size_t kKeyBytesKept = 16384;
+
 // Bytes of the first message with its prefix; kMessagePrefixBytes until the prefix is there.
 size_t MessageBytes(GrpcBytes parts) { return FieldBytesWanted(parts, SIZE_MAX - kMessagePrefixBytes); }
 
@@ -77,18 +80,21 @@ void Call::AskCache() {
   ResponseCache& cache = *config_->cache;
   const uint32_t w = context_.index();
   const base::TimePoint now = context_.worker().now();
-  std::optional<CacheKey> key = cache.MakeKey(*cache_use_->plan->rule, route_->options.cluster, request_, body_.parts(), w);
-  if (!key || request_trailers_) return;
-  ResponseCache::Found found = cache.Lookup(*key, *cache_use_->plan, now, w);
+  // Nobody else's meanwhile: nothing below runs another call. Memory that a large message took is not kept.
+  CacheKey& key = context_.cache_key;
+  if (key.bytes.capacity() > kKeyBytesKept) key = {};
+  const bool made = cache.MakeKey(*cache_use_->plan->rule, route_->options.cluster, request_, body_.parts(), w, key);
+  if (!made || request_trailers_) return;
+  ResponseCache::Found found = cache.Lookup(key, *cache_use_->plan, now, w);
   switch (found.kind) {
     case ResponseCache::Found::Kind::kFresh: return Serve(*found.response, CacheOutcome::kHit);
     case ResponseCache::Found::Kind::kStale:
-      StartFetch(*key, /*refresh=*/true);
+      StartFetch(key, /*refresh=*/true);
       return Serve(*found.response, CacheOutcome::kStale);
     case ResponseCache::Found::Kind::kMiss:
       cache_ = CacheOutcome::kMiss;
       cache_use_->fallback = std::move(found.response);
-      return StartFetch(*key, /*refresh=*/false);
+      return StartFetch(key, /*refresh=*/false);
   }
 }
 

@@ -99,19 +99,18 @@ class ResponseCache {
   // `worker`: slot of the counters.
   std::optional<CachePlan> Plan(const CacheRule& rule, const CachedMethod& method, const http2::HeaderList& request,
                                 uint32_t worker);
-  // `message`: all DATA of the request, in pieces: a range of base::Slice. nullopt (counted) if it is not exactly one gRPC
-  // message, or a too large one.
+  // Makes `key` the request's; its memory is used again. `message`: all DATA of the request, in pieces: a range of
+  // base::Slice. False (counted), and no key, if it is not exactly one gRPC message, or a too large one.
   template <typename Pieces>
-  std::optional<CacheKey> MakeKey(const CacheRule& rule, std::string_view cluster, const http2::HeaderList& request,
-                                  const Pieces& message, uint32_t worker) {
+  bool MakeKey(const CacheRule& rule, std::string_view cluster, const http2::HeaderList& request, const Pieces& message,
+               uint32_t worker, CacheKey& key) {
     size_t size = 0;
     for (const auto& piece : message) size += piece.size();
-    if (!CheckSize(size, worker)) return std::nullopt;
-    CacheKey key;
+    if (!CheckSize(size, worker)) return false;
+    key.bytes.clear();
     StartKey(key.bytes, rule, cluster, request, size);
     for (const auto& piece : message) key.bytes.append(piece.view());
-    if (!FinishKey(key, size, worker)) return std::nullopt;
-    return key;
+    return FinishKey(key, size, worker);
   }
 
   struct Found {

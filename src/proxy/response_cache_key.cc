@@ -56,10 +56,14 @@ void Start(std::string& key, const CacheRule& rule, std::string_view cluster, co
   key.append(path);
 
   AppendSized(key, cluster);
-  for (Token token : {Token::kAuthority, Token::kHost, Token::kContentType, Token::kGrpcEncoding})
-    AppendValues(key, request, [&](const http2::Field& field) { return field.token == token; });
-  // What the upstream may compress its answer with.
-  AppendValues(key, request, [](const http2::Field& field) { return field.name() == "grpc-accept-encoding"; });
+  // grpc-accept-encoding: what the upstream may compress its answer with.
+  for (Token token : {Token::kAuthority, Token::kHost, Token::kContentType, Token::kGrpcEncoding, Token::kGrpcAcceptEncoding}) {
+    if (request.Find(token) == nullptr) {
+      AppendSize(key, 0);
+    } else {
+      AppendValues(key, request, [&](const http2::Field& field) { return field.token == token; });
+    }
+  }
   // Two routes may lead to one cluster: a response that one of them shares is not for the callers of the other.
   key.push_back(rule.shared ? 1 : 0);
   // The names too, so that routes with other lists have other keys.

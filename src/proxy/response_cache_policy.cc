@@ -101,10 +101,11 @@ void CacheControl::Add(std::string_view value) {
 std::optional<NotCached> PlanFor(const CacheRule& rule, const CachedMethod& method, const http2::HeaderList& request,
                                  CachePlan& plan) {
   CacheControl control;
-  bool authorization = false;
-  for (const http2::Field* field : request) {
-    authorization |= field->token == http2::Token::kAuthorization;
-    if (field->name() == kCacheControl) control.Add(field->value());
+  const bool authorization = request.Find(http2::Token::kAuthorization) != nullptr;
+  if (request.Find(http2::Token::kCacheControl) != nullptr) {
+    for (const http2::Field* field : request) {
+      if (field->token == http2::Token::kCacheControl) control.Add(field->value());
+    }
   }
   // RFC 9111 3.5, with the operator's word for what "public" says there.
   if (authorization && !rule.shared && !std::binary_search(rule.vary.begin(), rule.vary.end(), "authorization"))

@@ -13,6 +13,7 @@
 #include "http2/connection.h"
 #include "metrics/registry.h"
 #include "proxy/ready_headers.h"
+#include "proxy/response_cache.h"
 #include "proxy/snapshot.h"
 #include "upstream/endpoint_pool.h"
 
@@ -59,6 +60,7 @@ struct WorkerContext {
 
   http2::ConnectionContext connection;
   ReadyHeaders ready_headers{connection.interns};
+  CacheKey cache_key;  // of the call that looks in the cache just now: memory that is used again
   upstream::PoolSet pools;
   const SnapshotData& snapshots;
   WorkerRef<Snapshot> snapshot;    // as last read

@@ -114,9 +114,11 @@ constexpr NamedToken kNamedTokens[] = {
     {"grpc-retry-pushback-ms", Token::kGrpcRetryPushbackMs},
     {"grpc-previous-rpc-attempts", Token::kGrpcPreviousRpcAttempts},
     {"sluice-reason", Token::kSluiceReason},
+    {"cache-control", Token::kCacheControl},
+    {"grpc-accept-encoding", Token::kGrpcAcceptEncoding},
 };
-// kPath to kSluiceReason without kUnknownPseudo: a token added to the enum must be added here too.
-static_assert(std::size(kNamedTokens) == static_cast<size_t>(Token::kSluiceReason) - 1);
+// All but kOther and kUnknownPseudo: a token added to the enum must be added here too.
+static_assert(std::size(kNamedTokens) == kTokens - 2);
 
 struct KnownName {
   std::string_view name;

@@ -36,6 +36,8 @@ TEST(Token, KnowsItsNamesAndNothingElse) {
   EXPECT_EQ(TokenOf("grpc-timeout"), Token::kGrpcTimeout);
   EXPECT_EQ(TokenOf("grpc-previous-rpc-attempts"), Token::kGrpcPreviousRpcAttempts);
   EXPECT_EQ(TokenOf("sluice-reason"), Token::kSluiceReason);
+  EXPECT_EQ(TokenOf("cache-control"), Token::kCacheControl);
+  EXPECT_EQ(TokenOf("grpc-accept-encoding"), Token::kGrpcAcceptEncoding);
   EXPECT_EQ(TokenOf(":unheard"), Token::kUnknownPseudo);
   EXPECT_EQ(TokenOf(":"), Token::kUnknownPseudo);
   EXPECT_EQ(TokenOf(""), Token::kOther);

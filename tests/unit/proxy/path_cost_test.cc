@@ -31,7 +31,7 @@ constexpr Variant kVariants[] = {
     {"unary", {}},
     {"4 connections", {.connections = 4, .streams = 32}},
     {"full limits", {.full_limits = true}},
-    {"cache hits", {.cache = true}, 1},              // the cache key's text
+    {"cache hits", {.cache = true}},
     {"messages of 4 KiB", {.message_bytes = 4096}, 2},  // the request's copy for a retry, and lists of slices
 };
 

@@ -85,7 +85,13 @@ struct CacheFixture {
     return plan.value();
   }
   proxy::CacheKey Key(std::string_view message = "one", const Fields& more = {}) {
-    return cache.MakeKey(rule, "users", Request(more), Pieces(Message(message)), 0).value();
+    return KeyOf(Request(more), Pieces(Message(message))).value();
+  }
+  template <typename MessagePieces>
+  std::optional<proxy::CacheKey> KeyOf(const http2::HeaderList& request, const MessagePieces& message) {
+    proxy::CacheKey key;
+    if (!cache.MakeKey(rule, "users", request, message, 0, key)) return std::nullopt;
+    return key;
   }
   proxy::ResponseCache::Found Look(const proxy::CacheKey& key) { return cache.Lookup(key, Plan(), clock.Now(), 0); }
   proxy::ResponseCache::Found::Kind KindOf(const proxy::CacheKey& key) { return Look(key).kind; }

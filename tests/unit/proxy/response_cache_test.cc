@@ -55,7 +55,7 @@ TEST(ResponseCache, TheBordersOfPiecesDoNotCount) {
   f.Store(f.Key("hello"));
   const std::string whole = Message("hello");
   for (size_t cut = 0; cut <= whole.size(); ++cut) {
-    const auto key = f.cache.MakeKey(f.rule, "users", test::Request(), test::Pieces(whole, cut), 0);
+    const auto key = f.KeyOf(test::Request(), test::Pieces(whole, cut));
     EXPECT_EQ(f.KindOf(*key), Kind::kFresh) << cut;
   }
 }
@@ -65,7 +65,7 @@ TEST(ResponseCache, WhatIsNotOneMessageHasNoKey) {
   options.request_bytes_max = 100;
   CacheFixture f(options);
   const auto make = [&](std::string_view bytes) {
-    return f.cache.MakeKey(f.rule, "users", test::Request(), test::Pieces(bytes), 0).has_value();
+    return f.KeyOf(test::Request(), test::Pieces(bytes)).has_value();
   };
   EXPECT_TRUE(make(Message(std::string(100, 'x'))));
   EXPECT_FALSE(make(Message(std::string(101, 'x'))));
@@ -292,7 +292,7 @@ TEST(ResponseCache, APurgeErasesWhatItCoversAndCountsIt) {
   CacheFixture f;
   f.Store(f.Key("a"));
   f.Store(f.Key("b"));
-  const auto other = f.cache.MakeKey(f.rule, "users", test::Request({}, "/pkg.Other/Get"), test::Pieces(Message("a")), 0);
+  const auto other = f.KeyOf(test::Request({}, "/pkg.Other/Get"), test::Pieces(Message("a")));
   f.Store(*other);
   EXPECT_EQ(f.cache.Purge({.service = "pkg.Users", .method = "Get", .key = "a"}), 1u);
   EXPECT_EQ(f.KindOf(f.Key("a")), Kind::kMiss);
