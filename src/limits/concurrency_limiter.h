@@ -1,12 +1,16 @@
 // ConcurrencyLimiter: at most so many calls under way; who finds no room waits its turn or is refused.
 // docs/semaphore.md
 //
-// A semaphore of `max` units whose queue is fair between client connections (limits/fair_queue.h). Lives in a
-// shared_ptr: tickets keep it. Thread safety: any thread, all of it; a Ticket is one call's and used by one
-// thread at a time. Nothing here suspends: a call that is told to wait is woken when its answer has changed, and
-// asks again with Poll.
+// A semaphore of `max` units whose queue is fair between client connections (limits/fair_queue.h). Thread safety: any
+// thread, all of it; a Ticket is one call's and used by one thread at a time. Nothing here suspends: a call that is
+// told to wait is woken when its answer has changed, and asks again with Poll.
 //
-//   Ticket:   idle --Ask--> holding            (go: has a unit)
+// Lifetime: whoever holds a unit or waits keeps the limiter alive. Not by a count in each ticket: two read-modify-writes
+// a call on a word of all workers would cost more than the units do. The proxy's calls hold it by their worker's count
+// (proxy/worker_ref.h).
+//
+//   without a ticket:   TryTake ... Return      a unit, or nothing; for who does not wait (yet)
+//   Ticket:   idle --Ask--> holding            (go: has a unit)          holding --Detach--> idle, the unit is the caller's
 //               |  \------> waiting --Poll--> holding, or idle (go without a unit; refused)
 //               \---------> idle               (go: no limit; refused)          any --Drop--> idle
 #pragma once
@@ -85,7 +89,18 @@ class BasicConcurrencyLimiter {
   uint32_t in_use() const { return static_cast<uint32_t>(core_.held()); }
   size_t waiting() const { return core_.waiters(); }
 
-  // One call's place at one limiter. May be used again after Drop or a refusal.
+  // Takes a unit if one is free and nobody waits. The caller gives it back by Return. Where there is no limit there may
+  // be none to take: ask enabled() first.
+  bool TryTake() { return core_.TryTake(1); }
+  // A unit taken by TryTake or a ticket's Detach comes back: the first who waits gets it.
+  void Return() {
+    const bool queued = core_.slow();
+    if (queued) returns_.Note(Traits::Now());
+    core_.Give(1);
+    if (queued && !core_.slow()) returns_.Pause();
+  }
+
+  // One call's place at one limiter, which outlives it or its Drop. May be used again after Drop or a refusal.
   class Ticket {
    public:
     Ticket() = default;
@@ -94,25 +109,25 @@ class BasicConcurrencyLimiter {
     ~Ticket() { Drop(); }
 
     // Go, or refused (kQueueFull); never queues. Where there is no limit: goes holding nothing, no read-modify-write.
-    Answer TryAsk(const std::shared_ptr<BasicConcurrencyLimiter>& limiter) {
+    Answer TryAsk(BasicConcurrencyLimiter& limiter) {
       SLUICE_CHECK(limiter_ == nullptr);
-      if (!limiter->enabled()) return Answer::Go();
-      if (!limiter->core_.TryTake(1)) return limiter->Refuse();
-      limiter_ = limiter;
+      if (!limiter.enabled()) return Answer::Go();
+      if (!limiter.TryTake()) return limiter.Refuse();
+      limiter_ = &limiter;
       holding_ = true;
       return Answer::Go();
     }
     // Go, wait or refused (kQueueFull). `flow`: the client connection. On a worker, in the task to be woken.
-    Answer Ask(const std::shared_ptr<BasicConcurrencyLimiter>& limiter, uint64_t flow) {
+    Answer Ask(BasicConcurrencyLimiter& limiter, uint64_t flow) {
       SLUICE_CHECK(limiter_ == nullptr);
-      if (!limiter->enabled()) return Answer::Go();
-      limiter_ = limiter;
-      if (limiter->core_.TryTake(1)) {
+      if (!limiter.enabled()) return Answer::Go();
+      limiter_ = &limiter;
+      if (limiter.TryTake()) {
         holding_ = true;
         return Answer::Go();
       }
       waiter_.set_flow(flow);
-      limiter->core_.Enqueue(waiter_, 1, Traits::Wakeup::ForRunningTask());
+      limiter.core_.Enqueue(waiter_, 1, Traits::Wakeup::ForRunningTask());
       return Poll();
     }
     // After a wake-up, or any time after Ask said wait: go, wait (check_at = kNever) or refused (had to make room).
@@ -135,13 +150,19 @@ class BasicConcurrencyLimiter {
     // Leaves the queue, or gives the unit back. Idempotent.
     void Drop() {
       if (limiter_ == nullptr) return;
-      const std::shared_ptr<BasicConcurrencyLimiter> limiter = std::move(limiter_);
+      BasicConcurrencyLimiter& limiter = *std::exchange(limiter_, nullptr);
       // A unit granted and not noticed yet is given back like one that was used.
-      if (!holding_ && !limiter->core_.Cancel(waiter_, Outcome::kCancelled)) {
+      if (!holding_ && !limiter.core_.Cancel(waiter_, Outcome::kCancelled)) {
         holding_ = waiter_.outcome() == Outcome::kGranted;
       }
       waiter_.Reset();
-      if (std::exchange(holding_, false)) limiter->Return();
+      if (std::exchange(holding_, false)) limiter.Return();
+    }
+    // Hands over the unit, if it holds one: true, and the caller calls Return. Not while it waits.
+    [[nodiscard]] bool Detach() {
+      SLUICE_CHECK(!waiting());
+      limiter_ = nullptr;
+      return std::exchange(holding_, false);
     }
 
     // waiting: Ask said so and Poll has not yet said otherwise; a wake-up may be under way.
@@ -149,7 +170,7 @@ class BasicConcurrencyLimiter {
     bool holding() const { return holding_; }
 
    private:
-    std::shared_ptr<BasicConcurrencyLimiter> limiter_;  // null: idle
+    BasicConcurrencyLimiter* limiter_ = nullptr;  // null: idle
     typename Core::Waiter waiter_;
     bool holding_ = false;
   };
@@ -169,12 +190,6 @@ class BasicConcurrencyLimiter {
   }
 
   Answer Refuse() const { return Answer::Refused(Refusal::kQueueFull, returns_.TimeFor(waiting() + 1)); }
-  void Return() {
-    const bool queued = core_.slow();
-    if (queued) returns_.Note(Traits::Now());
-    core_.Give(1);
-    if (queued && !core_.slow()) returns_.Pause();
-  }
 
   std::mutex configure_;  // one Configure or Close at a time
   uint32_t max_;          // under configure_: of the newest limit

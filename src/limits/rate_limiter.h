@@ -18,7 +18,8 @@
 // as soon as the mutex is free: what is still needed of it (the wake-up) is moved out before.
 //
 // Any thread. Never suspends: whoever gets kWait suspends as it likes until check_at or a wake. `now` may differ between
-// callers by a loop turn, and go back. Lifetime: in a shared_ptr; waiters and holders of a capped token keep it alive.
+// callers by a loop turn, and go back. Lifetime: whoever waits or holds a capped token keeps it alive; not by a count in each
+// ticket, which would be two read-modify-writes a call (limits/concurrency_limiter.h).
 #pragma once
 
 #include <atomic>
@@ -28,6 +29,7 @@
 #include <mutex>
 #include <variant>
 
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/intrusive_list.h"
 #include "concurrent/token_bucket.h"
@@ -65,6 +67,31 @@ class BasicRateLimiter {
   // The limit is taken away: all who wait go at once, later Asks too, and hold nothing. For ever.
   void Close();
 
+  // What a call was told without a ticket.
+  enum class Start : uint8_t {
+    kNo,         // it must queue, by a ticket
+    kUnlimited,  // there is no limit
+    kFree,       // has a token, uncapped: nothing to give back
+    kHeld,       // has a capped token: Release or ReleaseUnused at its end
+  };
+  // Takes a token if one is there and nobody waits; no lock.
+  Start TryStart(base::TimePoint now) {
+    if (!on_.load(std::memory_order_relaxed)) return Start::kUnlimited;
+    if (waiting_.load(std::memory_order_relaxed) != 0) return Start::kNo;
+    const bool took = TryTake(now);
+    // seq_cst: after what TryTake has brought, part of which another may have just queued for. Pairs with the store of
+    // waiting_ by one who queues, which comes before that one's look.
+    if (waiting_.load(std::memory_order_seq_cst) != 0) WakeFirst();
+    return !took ? Start::kNo : capped() ? Start::kHeld : Start::kFree;
+  }
+  // A call that has a capped token has ended.
+  void Release() {
+    SLUICE_CHECK(std::get_if<Capped>(&bucket_)->Release(concurrent::kTokensPerCall));
+    // seq_cst: after the release. Pairs with LookForFirst, which says that it wants one and then looks for it.
+    if (wants_release_.load(std::memory_order_seq_cst)) WakeWhoWantsRelease();
+  }
+  // As Release, for one that did not start: the credit for its token comes back too.
+  void ReleaseUnused();
   // A call that was let go will not start after all: its token comes back, for the next. For uncapped grants, which no
   // ticket holds; at most once a grant. What has no room in the bucket is lost. Capped: nothing; who has no token there was
   // let go while there was no limit.
@@ -111,7 +138,9 @@ class BasicRateLimiter {
     return fn(*std::get_if<Capped>(&bucket_));
   }
 
-  bool TryTake(base::TimePoint now);
+  bool TryTake(base::TimePoint now) {
+    return WithBucket([now](auto& bucket) { return bucket.TryTake(concurrent::kTokensPerCall, now); });
+  }
   // Under mutex_, for the first of the queue: takes its token, or says when to look again.
   Answer LookForFirst(base::TimePoint now);
   // Under mutex_. When time could let the `position`th of the queue go (from 1): exact, or a lower bound where capped.
@@ -123,7 +152,7 @@ class BasicRateLimiter {
   void WakeFirst();
   // Empties the queue, in batches, as long as on_ is false: nobody queues meanwhile.
   void LetAllGo();
-  void ReleaseOne();
+  void WakeWhoWantsRelease();
 
   Bucket bucket_;
   Atomic<bool> on_;                    // false: no limit; written under mutex_
@@ -136,7 +165,7 @@ class BasicRateLimiter {
   base::IntrusiveList<Ticket, RateLimiterTraits> queue_;
 };
 
-// One call's place at one limiter. Ask once; then, while it says kWait, Poll; Drop at the call's end, or to leave.
+// One call's place at one limiter, which outlives it or its Drop. Ask once; then, while it says kWait, Poll; Drop at the call's end, or to leave.
 // Not movable: the queue points at it. One task at a time; no call may run beside another on the same ticket.
 template <typename Traits>
 class BasicRateLimiter<Traits>::Ticket : public base::ListNode<RateLimiterTraits> {
@@ -147,13 +176,15 @@ class BasicRateLimiter<Traits>::Ticket : public base::ListNode<RateLimiterTraits
   // Goes, queues (leaving a wake-up for the running task), or is refused: kQueueFull, or kTooLate where the time it would
   // have to wait by its place passes `deadline`. retry_after: that time, in whole milliseconds, at least 1. The ticket is
   // idle: no Ask before, or Drop after it.
-  Answer Ask(const std::shared_ptr<BasicRateLimiter>& limiter, base::TimePoint now, base::TimePoint deadline);
+  Answer Ask(BasicRateLimiter& limiter, base::TimePoint now, base::TimePoint deadline);
   // After a wake-up or at check_at; spurious calls are fine. Goes, or waits; not refused, the deadline is the caller's.
   Answer Poll(base::TimePoint now);
   // Leaves the queue (the next is woken if this was first), or, capped, gives the token back. Idempotent.
   void Drop();
   // Drop for a call that did not start: capped, the credit for its token comes back too.
   void DropUnused();
+  // Hands over the capped token, if it holds one: true, and the caller releases it. Not while it waits.
+  [[nodiscard]] bool Detach();
 
   bool waiting() const { return state_ == State::kWaiting; }
   // Capped: has a token that Drop gives back. Uncapped grants hold nothing.
@@ -163,9 +194,9 @@ class BasicRateLimiter<Traits>::Ticket : public base::ListNode<RateLimiterTraits
   friend class BasicRateLimiter;
   enum class State : uint8_t { kIdle, kWaiting, kHolding };
 
-  State state_ = State::kIdle;                 // the owner's
-  std::shared_ptr<BasicRateLimiter> limiter_;  // the owner's; while waiting or holding
-  Wakeup wakeup_;                              // under the limiter's mutex while queued; the owner's otherwise
+  State state_ = State::kIdle;           // the owner's
+  BasicRateLimiter* limiter_ = nullptr;  // the owner's; while waiting or holding
+  Wakeup wakeup_;                        // under the limiter's mutex while queued; the owner's otherwise
 };
 
 using RateLimiter = BasicRateLimiter<RateLimiterTraits>;

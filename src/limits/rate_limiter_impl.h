@@ -111,11 +111,6 @@ base::TimePoint BasicRateLimiter<Traits>::FullAt(base::TimePoint now) {
 }
 
 template <typename Traits>
-bool BasicRateLimiter<Traits>::TryTake(base::TimePoint now) {
-  return WithBucket([now](auto& bucket) { return bucket.TryTake(concurrent::kTokensPerCall, now); });
-}
-
-template <typename Traits>
 Answer BasicRateLimiter<Traits>::LookForFirst(base::TimePoint now) {
   for (bool said = false;;) {
     if (TryTake(now)) return Answer::Go();
@@ -174,10 +169,16 @@ void BasicRateLimiter<Traits>::WakeFirst() {
 }
 
 template <typename Traits>
-void BasicRateLimiter<Traits>::ReleaseOne() {
-  SLUICE_CHECK(std::get_if<Capped>(&bucket_)->Release(concurrent::kTokensPerCall));
-  // seq_cst: after the release. Pairs with LookForFirst, which says that it wants one and then looks for it.
-  if (wants_release_.load(std::memory_order_seq_cst) && wants_release_.exchange(false, std::memory_order_seq_cst)) WakeFirst();
+void BasicRateLimiter<Traits>::WakeWhoWantsRelease() {
+  if (wants_release_.exchange(false, std::memory_order_seq_cst)) WakeFirst();
+}
+
+template <typename Traits>
+void BasicRateLimiter<Traits>::ReleaseUnused() {
+  // Also where the limit was switched off meanwhile: what is out must come back.
+  SLUICE_CHECK(std::get_if<Capped>(&bucket_)->Refund(concurrent::kTokensPerCall));
+  // seq_cst: as in Refund.
+  if (waiting_.load(std::memory_order_seq_cst) != 0) WakeFirst();
 }
 
 template <typename Traits>
@@ -193,51 +194,43 @@ template <typename Traits>
 void BasicRateLimiter<Traits>::Ticket::DropUnused() {
   if (state_ != State::kHolding) return Drop();
   state_ = State::kIdle;
-  // Also where the limit was switched off meanwhile: what is out must come back.
-  SLUICE_CHECK(std::get_if<Capped>(&limiter_->bucket_)->Refund(concurrent::kTokensPerCall));
-  if (limiter_->waiting_.load(std::memory_order_seq_cst) != 0) limiter_->WakeFirst();
-  limiter_.reset();
+  std::exchange(limiter_, nullptr)->ReleaseUnused();
 }
 
 template <typename Traits>
-Answer BasicRateLimiter<Traits>::Ticket::Ask(const std::shared_ptr<BasicRateLimiter>& limiter, base::TimePoint now,
-                                             base::TimePoint deadline) {
+bool BasicRateLimiter<Traits>::Ticket::Detach() {
+  SLUICE_CHECK(state_ != State::kWaiting);
+  limiter_ = nullptr;
+  return std::exchange(state_, State::kIdle) == State::kHolding;
+}
+
+template <typename Traits>
+Answer BasicRateLimiter<Traits>::Ticket::Ask(BasicRateLimiter& l, base::TimePoint now, base::TimePoint deadline) {
   SLUICE_DCHECK(state_ == State::kIdle);
-  BasicRateLimiter& l = *limiter;
-  if (!l.on_.load(std::memory_order_relaxed)) return Answer::Go();
-  bool looked = false;
-  if (l.waiting_.load(std::memory_order_relaxed) == 0) {
-    if (l.TryTake(now)) {
-      if (l.capped()) {
-        limiter_ = limiter;
-        state_ = State::kHolding;
-      }
-      // seq_cst: after what TryTake has brought, part of which another may have just queued for. Pairs with the store of
-      // waiting_ below, which comes before that one's look.
-      if (l.waiting_.load(std::memory_order_seq_cst) != 0) l.WakeFirst();
-      return Answer::Go();
+  if (const Start start = l.TryStart(now); start != Start::kNo) {
+    if (start == Start::kHeld) {
+      limiter_ = &l;
+      state_ = State::kHolding;
     }
-    looked = true;
+    return Answer::Go();
   }
   Answer answer;
-  Wakeup first;
   {
     Lock lock(l.mutex_);
     if (!l.on_.load(std::memory_order_relaxed)) return Answer::Go();
     const uint32_t ahead = l.waiting_.load(std::memory_order_relaxed);
-    if (looked && ahead > 0) first = l.FirstWakeup();  // as above: it may reckon without what we brought
     if (ahead >= l.queue_max_) {
       answer = Answer::Refused(Refusal::kQueueFull, RetryAfter(l.PredictedStart(ahead + 1), now));
     } else {
       l.queue_.PushBack(*this);
-      l.waiting_.store(ahead + 1, std::memory_order_seq_cst);  // pairs as said above
+      l.waiting_.store(ahead + 1, std::memory_order_seq_cst);  // pairs with TryStart's look
       answer = ahead == 0 ? l.LookForFirst(now) : Answer::Wait(base::kNever);
       const base::TimePoint start = l.PredictedStart(ahead + 1);
       if (answer.kind == Answer::Kind::kWait && start > deadline) {
         answer = Answer::Refused(Refusal::kTooLate, RetryAfter(start, now));
       }
       if (answer.kind == Answer::Kind::kWait) {
-        limiter_ = limiter;
+        limiter_ = &l;
         state_ = State::kWaiting;
         wakeup_ = Wakeup::ForRunningTask();
       } else {
@@ -246,10 +239,9 @@ Answer BasicRateLimiter<Traits>::Ticket::Ask(const std::shared_ptr<BasicRateLimi
     }
   }
   if (answer.kind == Answer::Kind::kGo && l.capped()) {
-    limiter_ = limiter;
+    limiter_ = &l;
     state_ = State::kHolding;
   }
-  first.Wake();
   return answer;
 }
 
@@ -275,7 +267,7 @@ Answer BasicRateLimiter<Traits>::Ticket::Poll(base::TimePoint now) {
     state_ = State::kHolding;
   } else {
     state_ = State::kIdle;
-    limiter_.reset();
+    limiter_ = nullptr;
   }
   return Answer::Go();
 }
@@ -284,7 +276,7 @@ template <typename Traits>
 void BasicRateLimiter<Traits>::Ticket::Drop() {
   if (state_ == State::kIdle) return;
   if (state_ == State::kHolding) {
-    limiter_->ReleaseOne();
+    limiter_->Release();
   } else {
     Wakeup next;
     {
@@ -295,7 +287,7 @@ void BasicRateLimiter<Traits>::Ticket::Drop() {
     next.Wake();
   }
   state_ = State::kIdle;
-  limiter_.reset();
+  limiter_ = nullptr;
 }
 
 }  // namespace sluice::limits

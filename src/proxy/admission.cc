@@ -5,127 +5,165 @@
 namespace sluice::proxy {
 
 using limits::Answer;
+using limits::BoundMetrics;
+using limits::ConcurrencyLimiter;
+using limits::RateLimiter;
 
-bool Admission::Needed(const Request& r) {
-  const ProcessLimits* process = r.config->limits.get();
-  const RouteLimits* route = r.route->limits.get();
-  const upstream::ClusterLimits& cluster = *r.cluster->limits;
+bool Admission::Needed(const RouteConfig& config, const Route& on, const upstream::ClusterState& state) {
+  const ProcessLimits* process = config.limits.get();
+  const RouteLimits* route = on.limits.get();
+  const upstream::ClusterLimits& cluster = *state.limits;
   return (process != nullptr && process->concurrency->enabled()) ||
          (route != nullptr && (route->rate->enabled() || route->client_rate->enabled())) || cluster.rate->enabled() ||
-         cluster.concurrency->enabled() || r.cluster->EndpointsLimited();
+         cluster.concurrency->enabled() || state.EndpointsLimited();
 }
 
-Answer Admission::Ask(base::TimePoint now, base::TimePoint deadline) {
-  const ProcessLimits* process = request_.config->limits.get();
-  const RouteLimits* route = request_.route->limits.get();
-  const upstream::ClusterLimits& cluster = *request_.cluster->limits;
+Admission::~Admission() {
+  waiting_.reset();
+  Return(endpoint_);
+  Return(cluster_);
+  for (auto grant = grants_.rbegin(); grant != grants_.rend(); ++grant) {
+    if (grant->held) grant->limiter->Release();
+  }
+  Return(process_);
+}
+
+bool Admission::Take(ConcurrencyLimiter& limiter, ConcurrencyLimiter*& permit) {
+  if (!limiter.enabled()) return true;
+  if (!limiter.TryTake()) return false;
+  permit = &limiter;
+  return true;
+}
+
+void Admission::Return(ConcurrencyLimiter*& permit) {
+  if (permit != nullptr) std::exchange(permit, nullptr)->Return();
+}
+
+bool Admission::Start(RateLimiter& limiter, base::TimePoint now) {
+  const RateLimiter::Start start = limiter.TryStart(now);
+  if (start == RateLimiter::Start::kNo) return false;
+  if (start != RateLimiter::Start::kUnlimited) grant() = {&limiter, start == RateLimiter::Start::kHeld};
+  return true;
+}
+
+// The way of nearly all calls: no queue is looked into.
+bool Admission::GoesAtOnce(base::TimePoint now, ClientKey client_key) {
+  const RouteLimits* route = route_.limits.get();
   switch (stage_) {
-    case kProcess:
-      if (process == nullptr) return Answer::Go();
-      bound_ = &process->bound;
-      return process_.Ask(process->concurrency, request_.flow);
-    case kRouteRate:
-      if (route == nullptr) return Answer::Go();
-      bound_ = &route->rate_bound;
-      return rates_[0].Ask(route->rate, now, deadline);
+    case kProcess: return config_->limits == nullptr || Take(*config_->limits->concurrency, process_);
+    case kRouteRate: return route == nullptr || Start(*route->rate, now);
+    case kClientRate:
+      if (route == nullptr || !route->client_rate->enabled()) return true;
+      client_rate_ = route->client_rate->Get(client_key(), now);
+      return client_rate_ != nullptr && Start(*client_rate_, now);
+    case kClusterRate: return Start(*cluster_limits_->rate, now);
+    default: return Take(*cluster_limits_->concurrency, cluster_);
+  }
+}
+
+Answer Admission::Queue(base::TimePoint now, base::TimePoint deadline) {
+  const RouteLimits* route = route_.limits.get();
+  switch (stage_) {
+    case kProcess: return QueueForPermit(*config_->limits->concurrency, config_->limits->bound, process_, now);
+    case kRouteRate: return QueueForRate(*route->rate, route->rate_bound, now, deadline);
     case kClientRate: {
-      if (route == nullptr || !route->client_rate->enabled()) return Answer::Go();
+      if (client_rate_ != nullptr) return QueueForRate(*client_rate_, route->client_rate_bound, now, deadline);
       bound_ = &route->client_rate_bound;
-      client_rate_ = route->client_rate->Get(request_.client_key, now);
-      if (client_rate_ == nullptr) return Answer::Refused(limits::Refusal::kTableFull, std::chrono::milliseconds(1000));
-      return rates_[1].Ask(client_rate_, now, deadline);
+      const Answer refused = Answer::Refused(limits::Refusal::kTableFull, std::chrono::milliseconds(1000));
+      Settle(refused, now);
+      return refused;
     }
-    case kClusterRate:
-      bound_ = &cluster.rate_bound;
-      return rates_[2].Ask(cluster.rate, now, deadline);
-    default:
-      bound_ = &cluster.concurrency_bound;
-      return cluster_.Ask(cluster.concurrency, request_.flow);
+    case kClusterRate: return QueueForRate(*cluster_limits_->rate, cluster_limits_->rate_bound, now, deadline);
+    default: return QueueForPermit(*cluster_limits_->concurrency, cluster_limits_->concurrency_bound, cluster_, now);
   }
 }
 
-Answer Admission::Poll(base::TimePoint now) {
-  switch (stage_) {
-    case kProcess: return process_.Poll();
-    case kRouteRate: return rates_[0].Poll(now);
-    case kClientRate: return rates_[1].Poll(now);
-    case kClusterRate: return rates_[2].Poll(now);
-    default: return cluster_.Poll();
-  }
-}
-
-Answer Admission::Settle(Answer answer, base::TimePoint now) {
-  if (answer.kind == Answer::Kind::kWait) {
-    if (!waiting_) since_ = now;
-    waiting_ = true;
-    return answer;
-  }
-  EndWait(now);
-  if (answer.kind == Answer::Kind::kRefused) bound_->refused(answer.refusal)->Add(request_.worker);
+Answer Admission::QueueForPermit(ConcurrencyLimiter& limiter, const BoundMetrics& bound, ConcurrencyLimiter*& permit,
+                                 base::TimePoint now) {
+  bound_ = &bound;
+  if (waiting_ == nullptr) waiting_.reset(new Waiting);
+  const Answer answer = waits_now_ ? waiting_->permit.Poll() : waiting_->permit.Ask(limiter, flow_);
+  Settle(answer, now);
+  if (answer.kind == Answer::Kind::kGo && waiting_->permit.Detach()) permit = &limiter;
   return answer;
 }
 
-void Admission::EndWait(base::TimePoint now) {
-  if (!waiting_) return;
-  waiting_ = false;
-  waits_.push_back({bound_->name, now - since_});
-  bound_->waited->Observe(request_.worker, static_cast<uint64_t>((now - since_).count()));
+Answer Admission::QueueForRate(RateLimiter& limiter, const BoundMetrics& bound, base::TimePoint now, base::TimePoint deadline) {
+  bound_ = &bound;
+  if (waiting_ == nullptr) waiting_.reset(new Waiting);
+  const Answer answer = waits_now_ ? waiting_->rate.Poll(now) : waiting_->rate.Ask(limiter, now, deadline);
+  Settle(answer, now);
+  if (answer.kind != Answer::Kind::kGo) return answer;
+  const bool held = waiting_->rate.Detach();
+  if (held || limiter.enabled()) grant() = {&limiter, held};
+  return answer;
 }
 
-Answer Admission::Advance(base::TimePoint now, base::TimePoint deadline) {
+void Admission::Settle(const Answer& answer, base::TimePoint now) {
+  if (answer.kind == Answer::Kind::kWait) {
+    if (!waits_now_) waiting_->since = now;
+    waits_now_ = true;
+    return;
+  }
+  EndWait(now);
+  if (answer.kind == Answer::Kind::kRefused) bound_->refused(answer.refusal)->Add(worker_);
+}
+
+void Admission::EndWait(base::TimePoint now) {
+  if (!waits_now_) return;
+  waits_now_ = false;
+  const base::Nanos time = now - waiting_->since;
+  waiting_->over.push_back({bound_->name, time});
+  bound_->waited->Observe(worker_, static_cast<uint64_t>(time.count()));
+}
+
+Answer Admission::Advance(base::TimePoint now, base::TimePoint deadline, ClientKey client_key) {
   for (; stage_ < kEndpoint; ++stage_) {
-    Answer answer = Settle(waiting_ ? Poll(now) : Ask(now, deadline), now);
+    if (!waits_now_ && GoesAtOnce(now, client_key)) continue;
+    const Answer answer = Queue(now, deadline);
     if (answer.kind != Answer::Kind::kGo) return answer;
-    if (is_rate()) NoteGrant();
   }
   return Answer::Go();
 }
 
-void Admission::NoteGrant() {
-  const size_t i = stage_ - kRouteRate;
-  const RouteLimits* route = request_.route->limits.get();
-  limits::RateLimiter* limiters[] = {route == nullptr ? nullptr : route->rate.get(), client_rate_.get(),
-                                     request_.cluster->limits->rate.get()};
-  if (limiters[i] != nullptr && limiters[i]->enabled() && !rates_[i].holding()) granted_[i] = limiters[i];
-}
-
 void Admission::RefundRates() {
-  for (auto& ticket : rates_) ticket.DropUnused();
-  for (auto& limiter : granted_) {
-    if (limiter != nullptr) std::exchange(limiter, nullptr)->Refund();
+  if (waiting_ != nullptr) waiting_->rate.Drop();
+  for (Grant& grant : grants_) {
+    if (grant.limiter == nullptr) continue;
+    const Grant back = std::exchange(grant, Grant());
+    back.held ? back.limiter->ReleaseUnused() : back.limiter->Refund();
   }
 }
 
-void Admission::Keep(const WorkerRef<RouteConfig>& config, const WorkerRef<Snapshot>& snapshot) {
-  if (kept_config_.get() == nullptr) kept_config_ = config;
-  if (kept_snapshot_.get() == nullptr) kept_snapshot_ = snapshot;
-}
-
 void Admission::Forget() {
-  granted_ = {};
-  client_rate_.reset();
-  kept_config_ = {};
-  kept_snapshot_ = {};
+  for (Grant& grant : grants_) {
+    if (!grant.held) grant.limiter = nullptr;
+  }
+  // Who points to a client's limiter keeps its place in the table.
+  if (!grants_[kClientRate - kRouteRate].held) client_rate_.reset();
 }
 
-bool Admission::TryEndpoint(upstream::Endpoint& endpoint, const upstream::ClusterState& cluster) {
-  endpoint_.Drop();
-  bound_ = &cluster.limits->endpoint_bound;
-  return endpoint_.TryAsk(endpoint.concurrency()).kind == Answer::Kind::kGo;
+bool Admission::TryEndpoint(upstream::Endpoint& endpoint) {
+  SLUICE_CHECK(endpoint_ == nullptr);  // a former attempt's has been dropped, while its endpoint was there
+  return Take(*endpoint.concurrency(), endpoint_);
 }
 
 Answer Admission::AdvanceEndpoint(upstream::Endpoint& endpoint, const upstream::ClusterState& cluster, base::TimePoint now) {
-  bound_ = &cluster.limits->endpoint_bound;
-  return Settle(waiting_ ? endpoint_.Poll() : endpoint_.Ask(endpoint.concurrency(), request_.flow), now);
+  return QueueForPermit(*endpoint.concurrency(), cluster.limits->endpoint_bound, endpoint_, now);
+}
+
+void Admission::DropEndpoint() {
+  if (stage_ == kEndpoint && waiting_ != nullptr) waiting_->permit.Drop();
+  Return(endpoint_);
 }
 
 void Admission::GiveUp(bool deadline_passed, base::TimePoint now) {
-  if (!waiting_) return;
-  if (deadline_passed) bound_->timed_out->Add(request_.worker);
+  if (!waits_now_) return;
+  if (deadline_passed) bound_->timed_out->Add(worker_);
   EndWait(now);
 }
 
-std::string FormatWaits(const absl::InlinedVector<Admission::Wait, 1>& waits) {
+std::string FormatWaits(std::span<const Admission::Wait> waits) {
   std::string out;
   for (const Admission::Wait& wait : waits) {
     char time[32];

@@ -38,7 +38,6 @@ Call::Call(WorkerContext& context, http2::StreamIo* downstream, ClientPtr client
 
 void Call::ReadSnapshot() {
   context_.Refresh();
-  if (admission_ != nullptr) admission_->Keep(config_, snapshot_);
   snapshot_ = context_.snapshot;
   config_ = context_.config;
 }
@@ -315,8 +314,8 @@ void Call::WriteAccessLog(base::Nanos total) {
 void Call::EndAttempt() {
   CancelWait();
   if (upstream_ != nullptr) std::exchange(upstream_, nullptr)->Release();
+  if (admission_ != nullptr) admission_->DropEndpoint();  // while its endpoint is there, by the pool or snapshot_
   if (pool_ != nullptr) std::exchange(pool_, nullptr)->EndCall();
-  if (admission_ != nullptr) admission_->DropEndpoint();
 }
 
 void Call::ReleaseDownstream() {

@@ -20,13 +20,13 @@ uint64_t Call::ClientKey() const {
 bool Call::WaitsForAdmission() {
   if (over() || admitted_) return false;
   if (admission_ == nullptr) {
-    Admission::Request request{config_.get(), route_, cluster_, client_->flow, context_.index()};
-    admitted_ = !Admission::Needed(request);
+    admitted_ = !Admission::Needed(*config_, *route_, *cluster_);
     if (admitted_) return false;
-    request.client_key = ClientKey();
-    admission_.reset(new Admission(request));
+    admission_.reset(new Admission(config_, context_.LimitsOf(route_->cluster, *cluster_), *route_, client_->flow,
+                                   context_.index()));
   }
-  const limits::Answer answer = admission_->Advance(context_.worker().now(), deadline_);
+  auto client_key = [this] { return ClientKey(); };
+  const limits::Answer answer = admission_->Advance(context_.worker().now(), deadline_, client_key);
   if (answer.kind == AnswerKind::kRefused) Refuse(answer);
   ArmTimer(answer.check_at);
   admitted_ = answer.kind == AnswerKind::kGo;
@@ -106,7 +106,7 @@ void Call::Pick() {
     const uint32_t index = PickAtLevel(level);
     if (index == upstream::LoadBalancer::kNone) continue;
     endpoint_ = &cluster_->endpoints[index].endpoint;
-    if (admission_ == nullptr || admission_->TryEndpoint(**endpoint_, *cluster_)) return;
+    if (admission_ == nullptr || admission_->TryEndpoint(**endpoint_)) return;
     if (level < kFull) continue;  // somebody was faster
     waits_for_endpoint_ = true;
     return;

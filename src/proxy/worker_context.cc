@@ -30,6 +30,13 @@ void WorkerContext::Refresh() {
   if (newer == nullptr) return;
   if (newer->config.get() != config.get()) config = WorkerRef<RouteConfig>(newer->config);
   snapshot = WorkerRef<Snapshot>(std::move(newer));
+  limits_.clear();
+}
+
+const WorkerRef<upstream::ClusterLimits>& WorkerContext::HoldLimits(size_t index, const upstream::ClusterState& cluster) {
+  if (index >= limits_.size()) limits_.resize(index + 1);
+  limits_[index] = WorkerRef<upstream::ClusterLimits>(cluster.limits);
+  return limits_[index];
 }
 
 void WorkerContext::DrainDownstream() {

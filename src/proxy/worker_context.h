@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "base/intrusive_list.h"
 #include "http2/connection.h"
@@ -46,6 +47,13 @@ struct WorkerContext {
   // posts it to each worker, so that one without calls does not keep what is old.
   void Refresh();
 
+  // The limits of `cluster`, at place `index` of its snapshot, held by this worker's count: for calls, whose permits may
+  // outlive the snapshot.
+  const WorkerRef<upstream::ClusterLimits>& LimitsOf(size_t index, const upstream::ClusterState& cluster) {
+    if (index < limits_.size() && limits_[index].get() == cluster.limits.get()) return limits_[index];
+    return HoldLimits(index, cluster);
+  }
+
   // All downstream connections begin their two-step GOAWAY.
   void DrainDownstream();
   // A downstream connection has gone.
@@ -76,6 +84,12 @@ struct WorkerContext {
   bool closed = false;    // CloseAll was called: there will be no new ones
   // Where there are several workers. Goes first: what it holds is in the tables above.
   std::unique_ptr<CallMover> mover;
+
+ private:
+  const WorkerRef<upstream::ClusterLimits>& HoldLimits(size_t index, const upstream::ClusterState& cluster);
+
+  // By the places of `snapshot`, as far as they were asked for; emptied with each new one, so that nothing old is kept.
+  std::vector<WorkerRef<upstream::ClusterLimits>> limits_;
 };
 
 }  // namespace sluice::proxy

@@ -66,7 +66,7 @@ void BM_LimiterAskDrop(benchmark::State& state) {
   static auto limiter = std::make_shared<Limiter>(limits::ConcurrencyOptions{.max = 100});
   for (auto _ : state) {
     Limiter::Ticket ticket;
-    benchmark::DoNotOptimize(ticket.Ask(limiter, 1));
+    benchmark::DoNotOptimize(ticket.Ask(*limiter, 1));
   }
 }
 BENCHMARK(BM_LimiterAskDrop)->Threads(1)->Threads(2);
@@ -75,7 +75,7 @@ void BM_LimiterAskDropNoLimit(benchmark::State& state) {
   static auto limiter = std::make_shared<Limiter>(limits::ConcurrencyOptions{.max = 0});
   for (auto _ : state) {
     Limiter::Ticket ticket;
-    benchmark::DoNotOptimize(ticket.Ask(limiter, 1));
+    benchmark::DoNotOptimize(ticket.Ask(*limiter, 1));
   }
 }
 BENCHMARK(BM_LimiterAskDropNoLimit)->Threads(1)->Threads(2);
@@ -97,11 +97,11 @@ BENCHMARK(BM_WaitAndGrant);
 void BM_LimiterWaitAndGrant(benchmark::State& state) {
   auto limiter = std::make_shared<Limiter>(limits::ConcurrencyOptions{.max = 1, .queue_max = 1'000'000});
   std::vector<Limiter::Ticket> tickets(static_cast<size_t>(state.range(0)) + 1);
-  for (size_t i = 0; i < tickets.size(); ++i) tickets[i].Ask(limiter, i);
+  for (size_t i = 0; i < tickets.size(); ++i) tickets[i].Ask(*limiter, i);
   size_t next = 0;
   for (auto _ : state) {
     tickets[next].Drop();
-    tickets[next].Ask(limiter, next);
+    tickets[next].Ask(*limiter, next);
     next = (next + 1) % tickets.size();
   }
   state.SetLabel("flows");

@@ -154,7 +154,7 @@ void Limiter(benchmark::State& state, bool enabled, bool capped) {
     limits::RateLimiter::Ticket ticket;
     const base::TimePoint now = ticks.Next() + base::Nanos(kStep);
     // The deadline has passed: who would have to wait is refused, because there is no task here that could.
-    refused += ticket.Ask(limiter, now, now).kind != limits::Answer::Kind::kGo ? 1 : 0;
+    refused += ticket.Ask(*limiter, now, now).kind != limits::Answer::Kind::kGo ? 1 : 0;
   }
   state.counters["refused"] = benchmark::Counter(static_cast<double>(refused), benchmark::Counter::kAvgIterations);
 }
@@ -175,7 +175,7 @@ void BM_KeyedGetAndAsk(benchmark::State& state) {
     key = (key + 1) % 10'000;
     auto limiter = table.Get(key * 0x9e3779b97f4a7c15ull, now);
     limits::RateLimiter::Ticket ticket;
-    benchmark::DoNotOptimize(ticket.Ask(limiter, now, now).kind);
+    benchmark::DoNotOptimize(ticket.Ask(*limiter, now, now).kind);
   }
 }
 BENCHMARK(BM_KeyedGetAndAsk)->Threads(1)->Threads(2);

@@ -77,7 +77,8 @@ class ProxyFixture : public ::testing::Test {
     for (const std::string& address : addresses)
       wanted.push_back({address, *net::Address::Parse(address), 1, false});
     if (!options_) options_ = std::make_shared<upstream::ClusterOptions>(cluster);
-    auto built = upstream::BuildClusterState(options_, wanted, state_.get(), false, workers, registry);
+    auto built = upstream::BuildClusterState(options_, wanted, state_.get(), false, workers, registry,
+                                             std::exchange(next_cluster_limits, nullptr));
     ASSERT_TRUE(built.ok()) << built.error().detail;
     auto snapshot = std::make_shared<proxy::Snapshot>();
     std::vector<proxy::Route> table;
@@ -178,6 +179,7 @@ class ProxyFixture : public ::testing::Test {
   std::map<std::string, std::shared_ptr<const proxy::RouteLimits>> route_limits;
   std::shared_ptr<const proxy::ProcessLimits> process_limits;
   std::shared_ptr<proxy::ResponseCache> response_cache;  // if a route caches
+  std::shared_ptr<const upstream::ClusterLimits> next_cluster_limits;  // for the next SetEndpoints; null: as before
   const upstream::ClusterState& state() const { return *state_; }
 
  private:

@@ -52,10 +52,10 @@ uint64_t Explore(ConcurrencyOptions options, const Setup& setup) {
 
 TEST(ConcurrencyLimiterInterleave, WhoAsksWhileAnotherEndsIsNotForgotten) {
   const uint64_t schedules = Explore({.max = 1, .queue_max = 10}, [](interleave::Run& run, Shared state) {
-    state->tickets[0].Ask(state->limiter, 0);
+    state->tickets[0].Ask(*state->limiter, 0);
     run.Thread([=] { state->tickets[0].Drop(); });
     for (int i : {1, 2}) {
-      run.Thread([=] { state->tickets[i].Ask(state->limiter, static_cast<uint64_t>(i)); });
+      run.Thread([=] { state->tickets[i].Ask(*state->limiter, static_cast<uint64_t>(i)); });
     }
     run.AtEnd([=] {
       const bool first = state->tickets[1].Poll().kind == Kind::kGo;
@@ -70,10 +70,10 @@ TEST(ConcurrencyLimiterInterleave, WhoAsksWhileAnotherEndsIsNotForgotten) {
 
 TEST(ConcurrencyLimiterInterleave, NobodyIsLeftWaitingWhenTheLimitIsLifted) {
   Explore({.max = 1, .queue_max = 10}, [](interleave::Run& run, Shared state) {
-    state->tickets[0].Ask(state->limiter, 0);
+    state->tickets[0].Ask(*state->limiter, 0);
     run.Thread([=] { state->limiter->Configure({.max = 0}); });
     auto answer = std::make_shared<Answer>();
-    run.Thread([=] { *answer = state->tickets[1].Ask(state->limiter, 1); });
+    run.Thread([=] { *answer = state->tickets[1].Ask(*state->limiter, 1); });
     run.AtEnd([=] {
       if (answer->kind == Kind::kWait) *answer = state->tickets[1].Poll();
       EXPECT_EQ(answer->kind, Kind::kGo);
@@ -85,11 +85,11 @@ TEST(ConcurrencyLimiterInterleave, NobodyIsLeftWaitingWhenTheLimitIsLifted) {
 TEST(ConcurrencyLimiterInterleave, ADisplacedCallMayLeaveMeanwhile) {
   Explore({.max = 1, .queue_max = 2}, [](interleave::Run& run, Shared state) {
     auto holder = std::make_shared<StepLimiter::Ticket>();
-    holder->Ask(state->limiter, 9);
-    state->tickets[0].Ask(state->limiter, 0);
-    state->tickets[1].Ask(state->limiter, 0);
+    holder->Ask(*state->limiter, 9);
+    state->tickets[0].Ask(*state->limiter, 0);
+    state->tickets[1].Ask(*state->limiter, 0);
     run.Thread([=] { state->tickets[1].Drop(); });
-    run.Thread([=] { EXPECT_EQ(state->tickets[2].Ask(state->limiter, 1).kind, Kind::kWait); });
+    run.Thread([=] { EXPECT_EQ(state->tickets[2].Ask(*state->limiter, 1).kind, Kind::kWait); });
     run.AtEnd([=] {
       EXPECT_EQ(state->limiter->waiting(), 2u);
       holder->Drop();
@@ -124,7 +124,7 @@ TEST(ConcurrencyLimiterStress, NeverMoreThanMaxAndNobodyForgotten) {
       std::mt19937 random(static_cast<uint32_t>(t) + 100);
       for (int i = 0; i < kTimes; ++i) {
         ThreadLimiter::Ticket ticket;
-        Answer answer = random() % 8 == 0 ? ticket.TryAsk(limiter) : ticket.Ask(limiter, static_cast<uint64_t>(t) / 2);
+        Answer answer = random() % 8 == 0 ? ticket.TryAsk(*limiter) : ticket.Ask(*limiter, static_cast<uint64_t>(t) / 2);
         const bool impatient = random() % 8 == 0;
         while (answer.kind == Kind::kWait && !impatient) {
           std::this_thread::yield();
@@ -162,7 +162,7 @@ TEST(ConcurrencyLimiterStress, ConfiguredUnderCalls) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < kTimes; ++i) {
         ThreadLimiter::Ticket ticket;
-        Answer answer = ticket.Ask(limiter, static_cast<uint64_t>(t));
+        Answer answer = ticket.Ask(*limiter, static_cast<uint64_t>(t));
         while (answer.kind == Kind::kWait) {
           std::this_thread::yield();
           answer = ticket.Poll();

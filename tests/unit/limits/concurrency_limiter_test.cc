@@ -45,7 +45,7 @@ class ConcurrencyLimiterTest : public testing::Test {
   }
   Kind Ask(int number, uint64_t flow = 1) {
     RecordingWakeup::asking = number;
-    return tickets_[number].Ask(limiter_, flow).kind;
+    return tickets_[number].Ask(*limiter_, flow).kind;
   }
   std::vector<int> Woken() { return std::exchange(RecordingWakeup::log, {}); }
 
@@ -81,14 +81,14 @@ TEST_F(ConcurrencyLimiterTest, LetsMaxGoAndTheRestWaitTheirTurn) {
 
 TEST_F(ConcurrencyLimiterTest, TryAskNeverQueuesAndNeverBarges) {
   Make(1);
-  EXPECT_EQ(tickets_[0].TryAsk(limiter_).kind, Kind::kGo);
-  Answer answer = tickets_[1].TryAsk(limiter_);
+  EXPECT_EQ(tickets_[0].TryAsk(*limiter_).kind, Kind::kGo);
+  Answer answer = tickets_[1].TryAsk(*limiter_);
   EXPECT_EQ(answer.kind, Kind::kRefused);
   EXPECT_EQ(answer.refusal, Refusal::kQueueFull);
   EXPECT_GE(answer.retry_after, milliseconds(1));
   EXPECT_EQ(Ask(2), Kind::kWait);
   tickets_[0].Drop();  // its unit is 2's
-  EXPECT_EQ(tickets_[1].TryAsk(limiter_).kind, Kind::kRefused);
+  EXPECT_EQ(tickets_[1].TryAsk(*limiter_).kind, Kind::kRefused);
   EXPECT_EQ(limiter_->waiting(), 0u);
 }
 
@@ -181,13 +181,33 @@ TEST_F(ConcurrencyLimiterTest, CloseLetsAllGoForGood) {
   EXPECT_TRUE(limiter_->HasRoom());
 }
 
-TEST_F(ConcurrencyLimiterTest, TicketsKeepTheLimiter) {
+TEST_F(ConcurrencyLimiterTest, AUnitTakenWithoutATicketIsOneOfMaxAndNeverBarges) {
+  Make(2);
+  EXPECT_TRUE(limiter_->TryTake());
+  EXPECT_EQ(Ask(0), Kind::kGo);
+  EXPECT_FALSE(limiter_->TryTake());
+  EXPECT_EQ(limiter_->in_use(), 2u);
+  EXPECT_EQ(Ask(1), Kind::kWait);
+  limiter_->Return();
+  EXPECT_EQ(Woken(), Numbers{1});
+  EXPECT_FALSE(limiter_->TryTake());
+  tickets_[0].Drop();
+  EXPECT_TRUE(limiter_->TryTake());
+  limiter_->Return();
+}
+
+TEST_F(ConcurrencyLimiterTest, ATicketMayHandOverItsUnit) {
   Make(1);
+  EXPECT_FALSE(tickets_[0].Detach());  // has none
   EXPECT_EQ(Ask(0), Kind::kGo);
   EXPECT_EQ(Ask(1), Kind::kWait);
-  limiter_.reset();
-  tickets_[0].Drop();
-  EXPECT_EQ(tickets_[1].Poll().kind, Kind::kGo);
+  EXPECT_TRUE(tickets_[0].Detach());
+  EXPECT_FALSE(tickets_[0].Detach());
+  tickets_[0].Drop();  // gives back nothing
+  EXPECT_EQ(limiter_->in_use(), 1u);
+  EXPECT_EQ(Ask(0), Kind::kWait);  // and may ask again
+  limiter_->Return();
+  EXPECT_EQ(Woken(), Numbers{1});
 }
 
 TEST_F(ConcurrencyLimiterTest, RetryAfterIsTheTimeTheQueueNeeds) {
@@ -195,7 +215,7 @@ TEST_F(ConcurrencyLimiterTest, RetryAfterIsTheTimeTheQueueNeeds) {
   Make(1, 4);
   Ask(0);
   for (int i = 1; i <= 4; ++i) Ask(i);
-  EXPECT_EQ(tickets_[9].TryAsk(limiter_).retry_after, ReturnRate::kUnknown);
+  EXPECT_EQ(tickets_[9].TryAsk(*limiter_).retry_after, ReturnRate::kUnknown);
   for (int i = 0; i < 4; ++i) {  // a unit comes back every 20 ms
     TestTraits::now = clock.Now();
     tickets_[i].Drop();
@@ -203,7 +223,7 @@ TEST_F(ConcurrencyLimiterTest, RetryAfterIsTheTimeTheQueueNeeds) {
     clock.Advance(milliseconds(20));
   }
   for (int i = 0; i < 4; ++i) Ask(i);
-  EXPECT_EQ(tickets_[9].TryAsk(limiter_).retry_after, milliseconds(20 * 5 + 1));
+  EXPECT_EQ(tickets_[9].TryAsk(*limiter_).retry_after, milliseconds(20 * 5 + 1));
 }
 
 // Two clients, one sends a hundred times as much; the modest one has a few calls waiting or one call at a time.
@@ -222,7 +242,7 @@ TEST_P(Fairness, AModestClientGetsHalfOfTheSlotsWhenItAsksForThem) {
       const bool is_modest = &ticket >= &tickets[static_cast<size_t>(greedy)];
       if (ticket.waiting()) ticket.Poll();
       // The modest client asks whenever it can; the greedy one tries often enough to keep the queue full.
-      if (!ticket.waiting() && !ticket.holding() && (is_modest || limiter->waiting() < 64)) ticket.Ask(limiter, is_modest);
+      if (!ticket.waiting() && !ticket.holding() && (is_modest || limiter->waiting() < 64)) ticket.Ask(*limiter, is_modest);
     }
     const size_t start = random() % tickets.size();
     for (size_t i = 0; i < tickets.size(); ++i) {
@@ -254,7 +274,7 @@ TEST(ConcurrencyLimiterTasks, TasksWaitAndGoInTurn) {
   // Who waits is suspended at its event and woken by the limiter's waker: so it looks again.
   static auto run = [](std::shared_ptr<ConcurrencyLimiter> limiter, Call& call) -> runtime::Task<> {
     ConcurrencyLimiter::Ticket ticket;
-    Answer answer = ticket.Ask(limiter, 1);
+    Answer answer = ticket.Ask(*limiter, 1);
     while (answer.kind == Answer::Kind::kWait) {
       co_await call.end.Wait();
       answer = ticket.Poll();

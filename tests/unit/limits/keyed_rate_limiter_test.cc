@@ -33,7 +33,7 @@ int Calls(KeyedRateLimiter& table, uint64_t key, base::TimePoint now, int most =
   while (went < most) {
     auto limiter = table.Get(key, now);
     RateLimiter::Ticket ticket;
-    if (limiter == nullptr || ticket.Ask(limiter, now, base::kNever).kind != Answer::Kind::kGo) break;
+    if (limiter == nullptr || ticket.Ask(*limiter, now, base::kNever).kind != Answer::Kind::kGo) break;
     ++went;
   }
   return went;
@@ -79,18 +79,17 @@ TEST(KeyedRateLimiter, AKeyInUseIsNotEvictedAndAFullTableRefuses) {
   struct Flow {
     static runtime::Task<> Run() {
       KeyedRateLimiter table({10, 1, true, 10}, 2);
-      RateLimiter::Ticket holder, waiter;
-      EXPECT_EQ(holder.Ask(table.Get(Key(1), kStart), kStart, base::kNever).kind, Answer::Kind::kGo);
-      auto second = table.Get(Key(2), kStart);
-      RateLimiter::Ticket taken;
-      EXPECT_EQ(taken.Ask(second, kStart, base::kNever).kind, Answer::Kind::kGo);
-      EXPECT_EQ(waiter.Ask(second, kStart, base::kNever).kind, Answer::Kind::kWait);
+      auto first = table.Get(Key(1), kStart), second = table.Get(Key(2), kStart);
+      RateLimiter::Ticket holder, waiter, taken;
+      EXPECT_EQ(holder.Ask(*first, kStart, base::kNever).kind, Answer::Kind::kGo);
+      EXPECT_EQ(taken.Ask(*second, kStart, base::kNever).kind, Answer::Kind::kGo);
+      EXPECT_EQ(waiter.Ask(*second, kStart, base::kNever).kind, Answer::Kind::kWait);
       taken.Drop();
-      second.reset();
       EXPECT_EQ(table.Get(Key(3), kStart), nullptr);  // one holds a token, of the other somebody waits
       EXPECT_EQ(table.refusals(), 1u);
       EXPECT_NE(table.Get(Key(1), kStart), nullptr);
       waiter.Drop();
+      second.reset();
       EXPECT_NE(table.Get(Key(3), kStart), nullptr);
       EXPECT_EQ(table.evictions(), 1u);
       co_return;
@@ -207,13 +206,16 @@ TEST(KeyedRateLimiterStress, ThreadsGetEvictHoldAndConfigure) {
   for (uint64_t t = 0; t < 3; ++t) {
     threads.emplace_back([&, t] {
       base::Random random(t);
-      RateLimiter::Ticket held[8];
+      struct {
+        std::shared_ptr<RateLimiter> limiter;
+        RateLimiter::Ticket ticket;
+      } held[8];
       for (int i = 0; i < kSteps; ++i) {
         const base::TimePoint now = kStart + base::Nanos(clock.fetch_add(5000, std::memory_order_relaxed));
-        RateLimiter::Ticket& ticket = held[random.Below(8)];
+        auto& [limiter, ticket] = held[random.Below(8)];
         ticket.Drop();
-        auto limiter = table.Get(Key(random.Below(random.Below(2) == 0 ? 10 : 200)), now);
-        if (limiter != nullptr && ticket.Ask(limiter, now, base::kNever).kind == Answer::Kind::kGo) {
+        limiter = table.Get(Key(random.Below(random.Below(2) == 0 ? 10 : 200)), now);
+        if (limiter != nullptr && ticket.Ask(*limiter, now, base::kNever).kind == Answer::Kind::kGo) {
           went.fetch_add(1, std::memory_order_relaxed);
         }
         ASSERT_LE(table.keys(), 40u);

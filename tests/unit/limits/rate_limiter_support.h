@@ -50,7 +50,7 @@ struct Call {
 
   bool Ask(const std::shared_ptr<Limiter>& limiter, base::TimePoint now, base::TimePoint deadline = base::kNever) {
     FakeWakeup::Running() = wakes;
-    answer = ticket.Ask(limiter, now, deadline);
+    answer = ticket.Ask(*limiter, now, deadline);
     FakeWakeup::Running() = nullptr;
     return went();
   }

@@ -181,19 +181,49 @@ TEST(RateLimiterCapped, AnEndWakesTheFirstThatTimeWouldLetGo) {
   EXPECT_EQ(limiter->outstanding(), 0u);
 }
 
-TEST(RateLimiterCapped, ADestroyedTicketGivesItsTokenBackAndKeepsTheLimiterAlive) {
+TEST(RateLimiterCapped, ADestroyedTicketGivesItsTokenBackAndLeaves) {
   auto limiter = Make(1, true);
-  std::weak_ptr<Limiter> watch = limiter;
   auto holder = std::make_unique<Call>();
   auto waiter = std::make_unique<Call>();
   EXPECT_TRUE(holder->Ask(limiter, kStart));
   EXPECT_FALSE(waiter->Ask(limiter, kStart));
-  limiter.reset();
-  EXPECT_FALSE(watch.expired());
   holder.reset();
   EXPECT_TRUE(waiter->Woken());
   waiter.reset();
-  EXPECT_TRUE(watch.expired());  // its destructor has checked that nothing was out
+  EXPECT_EQ(limiter->waiting(), 0u);
+  EXPECT_EQ(limiter->outstanding(), 0u);
+}
+
+TEST(RateLimiterCapped, ATokenTakenWithoutATicketIsOneOfTheBurstAndWakesTheFirstAtItsEnd) {
+  using Start = Limiter::Start;
+  auto limiter = Make(2, true);
+  Call a, b;
+  EXPECT_EQ(limiter->TryStart(kStart), Start::kHeld);
+  EXPECT_TRUE(a.Ask(limiter, kStart));
+  EXPECT_EQ(limiter->TryStart(kStart), Start::kNo);
+  EXPECT_TRUE(a.ticket.Detach());
+  EXPECT_FALSE(a.ticket.Detach());
+  a.ticket.Drop();  // gives back nothing
+  EXPECT_EQ(limiter->outstanding(), 2u);
+  EXPECT_FALSE(b.Ask(limiter, kStart));
+  EXPECT_EQ(limiter->TryStart(At(1000)), Start::kNo);  // somebody waits
+  limiter->Release();
+  EXPECT_TRUE(b.Woken());
+  limiter->ReleaseUnused();
+  EXPECT_TRUE(b.Woken());
+  EXPECT_TRUE(b.Poll(kStart));
+  EXPECT_EQ(limiter->outstanding(), 1u);
+}
+
+TEST(RateLimiter, AStartWithoutATicketHoldsNothing) {
+  using Start = Limiter::Start;
+  auto limiter = Make(1);
+  EXPECT_EQ(limiter->TryStart(kStart), Start::kFree);
+  EXPECT_EQ(limiter->TryStart(kStart), Start::kNo);
+  limiter->Refund();
+  EXPECT_EQ(limiter->TryStart(kStart), Start::kFree);
+  limiter->Close();
+  EXPECT_EQ(limiter->TryStart(kStart), Start::kUnlimited);
 }
 
 TEST(RateLimiter, ARefundLetsTheFirstGo) {
@@ -438,7 +468,7 @@ struct Suspend {
 };
 runtime::Task<> CallTask(std::shared_ptr<RateLimiter> limiter, int id, std::vector<int>& order, int& polls) {
   RateLimiter::Ticket ticket;
-  Answer answer = ticket.Ask(limiter, runtime::Worker::Current()->now(), base::kNever);
+  Answer answer = ticket.Ask(*limiter, runtime::Worker::Current()->now(), base::kNever);
   while (answer.kind == Answer::Kind::kWait) {
     WakeAt timer;
     Suspend suspend{timer, answer.check_at};

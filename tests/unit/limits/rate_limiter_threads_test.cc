@@ -44,7 +44,7 @@ struct StepCall {
   explicit StepCall(std::shared_ptr<StepLimiter> l) : limiter(std::move(l)) {}
   bool Ask(base::TimePoint now) {
     FakeWakeup::Running() = wakes;
-    answer = ticket.Ask(limiter, now, base::kNever);
+    answer = ticket.Ask(*limiter, now, base::kNever);
     FakeWakeup::Running() = nullptr;
     return answer.kind == Answer::Kind::kGo;
   }

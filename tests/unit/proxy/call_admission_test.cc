@@ -299,6 +299,52 @@ TEST_F(CallAdmissionTest, BoundedLoadSendsAHotKeyOnAlongTheRing) {
   EXPECT_EQ(total, 40u);
 }
 
+// A reload takes all limits and the endpoint away. One call has something of each, another waits for the first.
+TEST_F(CallAdmissionTest, LimitsThatAreGoneLiveAsLongAsACallHasSomethingOfThem) {
+  process = {.max = 5};
+  cluster.rate_limit = {.rate = 1000, .burst = 5, .capped = true};
+  cluster.concurrency = {.max = 1};
+  cluster.endpoint_concurrency = {.max = 5};
+  routes[0].client_rate_limit.rate = {.rate = 1000, .burst = 5, .capped = true};
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  Call(client, 1);
+  Call(client, 3);
+  const std::weak_ptr<const ProcessLimits> of_process = process_limits;
+  const std::weak_ptr<const RouteLimits> of_route = route_limits.begin()->second;
+  const std::weak_ptr<const upstream::ClusterLimits> of_cluster = state().limits;
+  const std::weak_ptr<upstream::Endpoint> endpoint = state().endpoints[0].endpoint;
+  EXPECT_EQ(of_cluster.lock()->concurrency->waiting(), 1u);
+  process_limits.reset();
+  route_limits.clear();
+  auto renew = [this] {
+    next_cluster_limits = std::make_shared<const upstream::ClusterLimits>(
+        std::make_shared<limits::RateLimiter>(cluster.rate_limit, time.clock.Now()),
+        std::make_shared<limits::ConcurrencyLimiter>(cluster.concurrency), "c", registry);
+    SetEndpoints({"10.0.0.2:1"});
+    context->Refresh();
+    if (home) home->Refresh();
+    Run();
+  };
+  renew();
+  renew();  // so that nothing old is in the other copy of what is published
+  EXPECT_EQ(Upstream("10.0.0.2:1"), 0u);
+  ASSERT_FALSE(of_process.expired() || of_route.expired() || of_cluster.expired() || endpoint.expired());
+  Respond(Up(), 1, "");
+  Run();
+  EXPECT_EQ(client.streams[1].Value("grpc-status"), "0");
+  EXPECT_EQ(Upstream("10.0.0.2:1"), 1u);  // the other has its permit, and goes by the new list
+  ASSERT_FALSE(of_process.expired() || of_route.expired() || of_cluster.expired());
+  EXPECT_EQ(of_cluster.lock()->concurrency->in_use(), 1u);
+  Respond(Up("10.0.0.2:1"), 1, "");
+  Run();
+  EXPECT_EQ(client.streams[3].Value("grpc-status"), "0");
+  Advance(milliseconds(1));
+  EXPECT_TRUE(of_process.expired());
+  EXPECT_TRUE(of_route.expired());
+  EXPECT_TRUE(of_cluster.expired());
+}
+
 // One client keeps a long queue, the other asks now and then: each gets its turn.
 TEST_F(CallAdmissionTest, AQueueIsFairBetweenConnections) {
   cluster.concurrency = {.max = 1, .queue_max = 100};

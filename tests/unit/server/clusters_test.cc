@@ -370,10 +370,10 @@ TEST_F(ClustersTest, WhoWaitsForAnEndpointIsWokenWhenItLeaves) {
   runtime::Worker::ScopedCurrentForTest current(time.worker);
   const std::shared_ptr<upstream::Endpoint> a = Endpoint(0);
   limits::ConcurrencyLimiter::Ticket first, second;
-  EXPECT_EQ(first.Ask(a->concurrency(), 1).kind, limits::Answer::Kind::kGo);
+  EXPECT_EQ(first.Ask(*a->concurrency(), 1).kind, limits::Answer::Kind::kGo);
   bool removed = false, woken = false;
   const auto wait = [&]() -> runtime::Task<> {
-    if (second.Ask(a->concurrency(), 2).kind != limits::Answer::Kind::kWait) co_return;
+    if (second.Ask(*a->concurrency(), 2).kind != limits::Answer::Kind::kWait) co_return;
     sync::Event never;
     co_await never.Wait();  // until the ticket's wake-up
     woken = second.Poll().kind == limits::Answer::Kind::kGo && !second.holding();
@@ -409,7 +409,7 @@ TEST_F(ClustersTest, AReloadsNewEndpointsHaveTheLimitInForce) {
   ASSERT_TRUE(clusters->Apply(config, {&plan, nullptr}).ok());
   limits::ConcurrencyLimiter::Ticket tickets[8];
   for (int i = 0; i < 8; ++i) {
-    EXPECT_EQ(tickets[i].TryAsk(Endpoint(0)->concurrency()).kind == limits::Answer::Kind::kGo, i < 7) << i;
+    EXPECT_EQ(tickets[i].TryAsk(*Endpoint(0)->concurrency()).kind == limits::Answer::Kind::kGo, i < 7) << i;
   }
 }
 

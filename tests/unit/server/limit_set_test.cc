@@ -54,12 +54,12 @@ class LimitSetTest : public ::testing::Test {
   int Calls(const std::shared_ptr<RateLimiter>& limiter, int most = 1000) {
     for (int went = 0; went < most; ++went) {
       RateLimiter::Ticket ticket;
-      if (ticket.Ask(limiter, clock.Now(), base::kNever).kind != Answer::Kind::kGo) return went;
+      if (ticket.Ask(*limiter, clock.Now(), base::kNever).kind != Answer::Kind::kGo) return went;
     }
     return most;
   }
   static bool Goes(ConcurrencyLimiter::Ticket& ticket, const std::shared_ptr<ConcurrencyLimiter>& limiter) {
-    return ticket.TryAsk(limiter).kind == Answer::Kind::kGo;
+    return ticket.TryAsk(*limiter).kind == Answer::Kind::kGo;
   }
 
   base::ManualClock clock;
@@ -243,7 +243,7 @@ TEST_F(LimitSetTest, ARateThatBecomesCappedIsAnotherLimiter) {
   EXPECT_TRUE(View("cluster/c/rate").capped);
   EXPECT_EQ(View("cluster/c/rate").rate, 1);
   RateLimiter::Ticket ticket;
-  EXPECT_EQ(ticket.Ask(capped, clock.Now(), base::kNever).kind, Answer::Kind::kGo);
+  EXPECT_EQ(ticket.Ask(*capped, clock.Now(), base::kNever).kind, Answer::Kind::kGo);
   EXPECT_EQ(View("cluster/c/rate").in_use, 1u);
   // Off while it is capped, and back by RPC: still the same.
   config.clusters[0].rate_limit.rate = 0;
@@ -369,7 +369,7 @@ struct Call {
 // Who waits is suspended at its event and woken by the limiter; so it looks again.
 runtime::Task<> RunCall(std::shared_ptr<ConcurrencyLimiter> limiter, Call& call) {
   ConcurrencyLimiter::Ticket ticket;
-  Answer answer = ticket.Ask(limiter, 1);
+  Answer answer = ticket.Ask(*limiter, 1);
   while (answer.kind == Answer::Kind::kWait) {
     co_await call.end.Wait();
     answer = ticket.Poll();
