@@ -165,7 +165,8 @@ class BasicRateLimiter {
   base::IntrusiveList<Ticket, RateLimiterTraits> queue_;
 };
 
-// One call's place at one limiter, which outlives it or its Drop. Ask once; then, while it says kWait, Poll; Drop at the call's end, or to leave.
+// One call's place at one limiter, which outlives it or its Drop. Ask once; then, while it says kWait, Poll; Drop at the
+// call's end, or to leave.
 // Not movable: the queue points at it. One task at a time; no call may run beside another on the same ticket.
 template <typename Traits>
 class BasicRateLimiter<Traits>::Ticket : public base::ListNode<RateLimiterTraits> {

@@ -1,5 +1,5 @@
-// Options of TLS for listeners and clusters, as values: files by name, their contents are TlsStore's to read. Parsed by
-// config, documented in config/reference.yaml and docs/tls.md.
+// Options of TLS for listeners and clusters, as values: files by name; who makes a TlsContext reads them (TlsContents).
+// docs/tls.md; the configuration has no keys for them yet.
 #pragma once
 
 #include <chrono>

@@ -9,6 +9,7 @@
 #include <openssl/x509.h>
 #include <openssl/x509v3.h>
 
+#include <chrono>
 #include <climits>
 
 namespace sluice::net {
@@ -42,20 +43,12 @@ std::string ToString(const X509_NAME* name) {
   return Printable(reinterpret_cast<unsigned char*>(text), static_cast<int>(size));
 }
 
-// Days from 1970, of the proleptic Gregorian calendar (Howard Hinnant's days_from_civil).
-int64_t DaysOf(int64_t year, int64_t month, int64_t day) {
-  year -= month <= 2 ? 1 : 0;
-  const int64_t era = (year >= 0 ? year : year - 399) / 400;
-  const int64_t of_era = year - era * 400;
-  const int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-  return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
-}
-
 int64_t Seconds(const ASN1_TIME* time) {
   std::tm parts{};
   if (time == nullptr || ASN1_TIME_to_tm(time, &parts) != 1) return 0;
-  return DaysOf(parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday) * 86400 + parts.tm_hour * 3600 + parts.tm_min * 60 +
-         parts.tm_sec;
+  using namespace std::chrono;
+  const sys_days day = year(parts.tm_year + 1900) / (parts.tm_mon + 1) / parts.tm_mday;
+  return duration_cast<seconds>(day.time_since_epoch()).count() + parts.tm_hour * 3600 + parts.tm_min * 60 + parts.tm_sec;
 }
 
 std::string CommonName(const X509_NAME* subject) {
