@@ -9,9 +9,6 @@ namespace {
 
 constexpr size_t AlignUp(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
 
-// The bytes a field takes behind the codes.
-size_t RecordBytes(const Field* field) { return AlignUp(sizeof(Field) + field->name_size + field->value_size); }
-
 }  // namespace
 
 size_t MirrorSender::Write(const HeaderList& fields, uint8_t* out) {
@@ -36,7 +33,7 @@ size_t MirrorSender::Write(const HeaderList& fields, uint8_t* out) {
     code += sizeof value;
     if (value < kDefine) continue;
     std::memcpy(record, static_cast<const void*>(field), sizeof(Field) + field->name_size + field->value_size);
-    record += RecordBytes(field);
+    record += field->bytes_taken();
   }
   return static_cast<size_t>(record - out);
 }
@@ -68,7 +65,7 @@ HeaderList MirrorReceiver::Read(const uint8_t* in) {
       continue;
     }
     const auto* from = reinterpret_cast<const Field*>(record);
-    record += RecordBytes(from);
+    record += from->bytes_taken();
     if (value == kDefine) {
       const Field* field = interns_.Intern(from->name(), from->value());
       const Field*& known = known_[from->id % kSlots];

@@ -20,12 +20,14 @@ struct HeaderList::Chunk {
 
 namespace {
 
-// The smaller chunk holds the pointers of 16 fields and five literals of 30 bytes, which is what a gRPC request has of its
-// own; the larger one a token or a cookie beside. Every call under way holds a chunk, hence not larger ones at once.
-constexpr size_t kChunkBytes[] = {512, 2048};
+// The smallest chunk holds the pointers of 12 fields and two literals of 30 bytes, which is what a gRPC request has beside a
+// run; the largest a token or a cookie. Every call under way holds what its request needs, hence not larger ones at once.
+// Eight bytes less than a round number: glibc's malloc has a word of its own in each piece of memory.
+constexpr size_t kChunkBytes[] = {248, 504, 2040};
+constexpr size_t kChunkClasses = std::size(kChunkBytes);
 // Chunks a thread keeps for later: 1 MiB of each. Above that they go back to the heap.
-constexpr uint32_t kSpareChunksMax[] = {2048, 512};
-constexpr uint32_t kFirstFields = 16;
+constexpr uint32_t kSpareChunksMax[kChunkClasses] = {4096, 2048, 512};
+constexpr uint32_t kFirstFields = 12;
 
 // The pool is a plain struct, so that it can be used by destructors that run late in the thread's life;
 // PoolCloser empties and closes it when the thread ends.
@@ -33,8 +35,8 @@ struct SpareChunk {
   SpareChunk* next;
 };
 struct ChunkPool {
-  SpareChunk* head[2];
-  uint32_t count[2];
+  SpareChunk* head[kChunkClasses];
+  uint32_t count[kChunkClasses];
   bool registered, closed;
 };
 constinit thread_local ChunkPool pool_{};
@@ -71,18 +73,20 @@ struct PoolCloser {
   ++pool_.count[size_class];
 }
 
-constexpr size_t AlignUp(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
-
 }  // namespace
 
 // The newest chunk, with room for `bytes` (a multiple of 8).
 HeaderList::Chunk* HeaderList::Room(size_t bytes) {
   if (chunks_ != nullptr && chunks_->capacity - chunks_->used >= bytes) return chunks_;
   SLUICE_CHECK(bytes < UINT32_MAX);
+  // As large as what the list has already, so that a long one has few chunks and a short one little that it does not use.
+  size_t have = 0;
+  for (const Chunk* chunk = chunks_; chunk != nullptr; chunk = chunk->next) have += chunk->used;
   size_t capacity = bytes;
   void* memory = nullptr;
-  for (size_t size_class = 0; size_class < std::size(kChunkBytes) && memory == nullptr; ++size_class) {
+  for (size_t size_class = 0; size_class < kChunkClasses && memory == nullptr; ++size_class) {
     if (sizeof(Chunk) + bytes > kChunkBytes[size_class]) continue;
+    if (have > kChunkBytes[size_class] * 2 && size_class + 1 < kChunkClasses) continue;
     capacity = kChunkBytes[size_class] - sizeof(Chunk);
     memory = TakeChunk(size_class);
   }
@@ -104,12 +108,12 @@ void HeaderList::Grow() {
 Field* HeaderList::StartField(size_t bytes_max) {
   if (size_ == capacity_)
     Grow();  // now, so that FinishField() finds its memory at the end of the newest chunk
-  Chunk* chunk = Room(AlignUp(sizeof(Field) + bytes_max));
+  Chunk* chunk = Room(Field::BytesFor(bytes_max));
   return reinterpret_cast<Field*>(chunk->data() + chunk->used);
 }
 
 void HeaderList::FinishField(Field* field) {
-  chunks_->used += static_cast<uint32_t>(AlignUp(sizeof(Field) + field->name_size + field->value_size));
+  chunks_->used += static_cast<uint32_t>(field->bytes_taken());
   Append(field);
 }
 
@@ -145,7 +149,7 @@ void HeaderList::AddRun(FieldRun& run) {
   run_ = &run;
   fields_ = run.fields();
   size_ = capacity_ = run.count;
-  hpack_size_ = run.hpack_size;
+  hpack_size_ = static_cast<uint32_t>(run.hpack_size);
 }
 
 // Before a field within the run changes: the list counts each of them itself from now on.
@@ -158,7 +162,7 @@ void HeaderList::LeaveRun() {
       InternTable::Ref(field);
       continue;
     }
-    const size_t bytes = AlignUp(sizeof(Field) + field->name_size + field->value_size);
+    const size_t bytes = field->bytes_taken();
     Chunk* chunk = Room(bytes);
     slots()[i] = static_cast<const Field*>(std::memcpy(chunk->data() + chunk->used, field, bytes));
     chunk->used += static_cast<uint32_t>(bytes);
@@ -176,7 +180,7 @@ void HeaderList::Remove(Token token) {
       slots()[kept++] = field;
       continue;
     }
-    hpack_size_ -= field->hpack_size();
+    hpack_size_ -= static_cast<uint32_t>(field->hpack_size());
     Release(field);  // a transient one's memory goes with the list
   }
   size_ = kept;
@@ -184,14 +188,14 @@ void HeaderList::Remove(Token token) {
 
 void HeaderList::Set(Token token, std::string_view name, std::string_view value) {
   Add(name, value);  // before anything goes: the bytes may be a field's
-  if (run_ != nullptr && (run_->tokens >> static_cast<uint32_t>(token) & 1) != 0) LeaveRun();
+  if (run_ != nullptr && run_->has(token)) LeaveRun();
   const Field* added = fields_[--size_];
-  hpack_size_ -= added->hpack_size();
+  hpack_size_ -= static_cast<uint32_t>(added->hpack_size());
   uint32_t place = 0;
   while (place < size_ && fields_[place]->token != token) ++place;
   if (place == size_) return Append(added);
 
-  hpack_size_ += added->hpack_size() - fields_[place]->hpack_size();
+  hpack_size_ += static_cast<uint32_t>(added->hpack_size() - fields_[place]->hpack_size());
   const Field* replaced = std::exchange(slots()[place], added);
   Release(replaced);
   // The others with that token, without the one just placed, which may have it too.
@@ -202,7 +206,7 @@ void HeaderList::Set(Token token, std::string_view name, std::string_view value)
       slots()[kept++] = field;
       continue;
     }
-    hpack_size_ -= field->hpack_size();
+    hpack_size_ -= static_cast<uint32_t>(field->hpack_size());
     Release(field);
   }
   size_ = kept;
@@ -214,17 +218,50 @@ void HeaderList::Clear() {
   fields_ = nullptr;
   size_ = capacity_ = 0;
   hpack_size_ = 0;
-  while (chunks_ != nullptr) {
-    Chunk* chunk = std::exchange(chunks_, chunks_->next);
+  FreeChunks(std::exchange(chunks_, nullptr));
+}
+
+void HeaderList::FreeChunks(Chunk* chunks) {
+  while (chunks != nullptr) {
+    Chunk* chunk = std::exchange(chunks, chunks->next);
     const size_t bytes = sizeof(Chunk) + chunk->capacity;  // a class's size exactly, or not of the pool
     if (bytes == kChunkBytes[0]) {
       GiveChunk(chunk, 0);
     } else if (bytes == kChunkBytes[1]) {
       GiveChunk(chunk, 1);
+    } else if (bytes == kChunkBytes[2]) {
+      GiveChunk(chunk, 2);
     } else {
       ::operator delete(chunk);
     }
   }
+}
+
+// Into one piece of memory of the size that it takes, if the chunks have at least kWorthBytes more.
+void HeaderList::Compact() {
+  constexpr size_t kWorthBytes = 128;
+  if (chunks_ == nullptr || chunks_->next == nullptr) return;
+  const uint32_t own = run_ != nullptr && fields_ != run_->fields() ? run_->count : 0;  // from there on: its own fields
+  size_t have = 0, bytes = size_ * sizeof(const Field*);
+  for (const Chunk* chunk = chunks_; chunk != nullptr; chunk = chunk->next) have += sizeof(Chunk) + chunk->capacity;
+  for (uint32_t i = own; i < size_; ++i) bytes += fields_[i]->interned() ? 0 : fields_[i]->bytes_taken();
+  if (sizeof(Chunk) + bytes + kWorthBytes > have || (run_ != nullptr && own == 0)) return;
+  Chunk* const old = std::exchange(chunks_, nullptr);
+  chunks_ = new (::operator new(sizeof(Chunk) + bytes)) Chunk{nullptr, static_cast<uint32_t>(bytes), static_cast<uint32_t>(bytes)};
+  auto** fields = reinterpret_cast<const Field**>(chunks_->data());
+  char* to = chunks_->data() + size_ * sizeof(const Field*);
+  for (uint32_t i = 0; i < size_; ++i) {
+    const Field* field = fields_[i];
+    if (i >= own && !field->interned()) {
+      const size_t taken = field->bytes_taken();
+      field = static_cast<const Field*>(std::memcpy(to, field, taken));
+      to += taken;
+    }
+    fields[i] = field;
+  }
+  fields_ = fields;
+  capacity_ = size_;
+  FreeChunks(old);
 }
 
 HeaderList& HeaderList::operator=(HeaderList&& other) noexcept {

@@ -100,6 +100,9 @@ struct Field {
   bool counted() const { return id > kStaticIdMax; }
   // RFC 7541 4.1: what the field counts in a table or a list.
   size_t hpack_size() const { return size_t{name_size} + value_size + 32; }
+  // What a field with so many bytes of name and value takes where fields lie one behind the other.
+  static constexpr size_t BytesFor(size_t text) { return (sizeof(Field) + text + 7) & ~size_t{7}; }
+  size_t bytes_taken() const { return BytesFor(size_t{name_size} + value_size); }
 };
 
 // Fields that came in this order before: the front of a repeated header block. A HeaderList refers to the run as a whole
@@ -125,6 +128,7 @@ struct FieldRun {
   static constexpr uint32_t kCountMax = 32;
   static constexpr size_t kLiteralBytesMax = 448;  // of the transient fields, with their headers
   const Field* const* fields() const { return reinterpret_cast<const Field* const*>(this + 1); }
+  bool has(Token token) const { return (tokens >> static_cast<uint32_t>(token) & 1) != 0; }
 };
 
 // The interned fields of one worker. Entries live while somebody holds them, so its size is bounded by the
@@ -170,9 +174,9 @@ class InternTable {
 
 // An ordered list of fields: a request's or response's header block or trailers.
 //
-// Seven words, cheap to move: the pointers to the fields live in the arena with the transient fields, or, as long as
-// nothing follows it, in the run that the list begins with. The arena's first chunk holds what a gRPC request needs, and
-// chunks are recycled through a free list of the thread.
+// Six words, cheap to move: the pointers to the fields live in the arena with the transient fields, or, as long as
+// nothing follows it, in the run that the list begins with. The arena's first chunk holds what a gRPC request has beside a
+// run, and chunks are recycled through a free list of the thread.
 class HeaderList {
  public:
   HeaderList() = default;  // may hold transient and static fields only
@@ -183,9 +187,9 @@ class HeaderList {
         fields_(std::exchange(other.fields_, nullptr)),
         size_(std::exchange(other.size_, 0)),
         capacity_(std::exchange(other.capacity_, 0)),
+        hpack_size_(std::exchange(other.hpack_size_, 0)),
         chunks_(std::exchange(other.chunks_, nullptr)),
-        run_(std::exchange(other.run_, nullptr)),
-        hpack_size_(std::exchange(other.hpack_size_, 0)) {}
+        run_(std::exchange(other.run_, nullptr)) {}
   HeaderList& operator=(HeaderList&& other) noexcept;
   ~HeaderList() {
     if (chunks_ != nullptr || run_ != nullptr) Clear();
@@ -204,7 +208,7 @@ class HeaderList {
   const Field* Find(Token token) const {
     uint32_t i = 0;
     if (run_ != nullptr) {
-      if ((run_->tokens >> static_cast<uint32_t>(token) & 1) != 0) return fields_[run_->first[static_cast<size_t>(token)]];
+      if (run_->has(token)) return fields_[run_->first[static_cast<size_t>(token)]];
       i = run_->count;
     }
     for (; i < size_; ++i) {
@@ -219,6 +223,9 @@ class HeaderList {
   // value may point into a field that goes. Pointers to transient fields do not stay good.
   void Set(Token token, std::string_view name, std::string_view value);
   void Clear();
+  // For who keeps it for long: gives back memory that is not used, where that is much. Pointers to transient fields do not
+  // stay good.
+  void Compact();
   // A deep copy whose fields are all transient (their Indexing kept), valid on any worker.
   HeaderList Clone() const;
 
@@ -245,11 +252,12 @@ class HeaderList {
   void Append(const Field* field) {
     if (size_ == capacity_) Grow();
     slots()[size_++] = field;
-    hpack_size_ += field->hpack_size();
+    hpack_size_ += static_cast<uint32_t>(field->hpack_size());
   }
   void Grow();
   void LeaveRun();
   Chunk* Room(size_t bytes);
+  static void FreeChunks(Chunk* chunks);
   void Release(const Field* field) {
     if (field->counted()) table_->Unref(field);
   }
@@ -258,9 +266,9 @@ class HeaderList {
   const Field* const* fields_ = nullptr;  // in the newest large enough chunk, or in run_
   uint32_t size_ = 0;
   uint32_t capacity_ = 0;
+  uint32_t hpack_size_ = 0;  // a list is far below 4 GiB: decoders bound it, and what the proxy adds is short
   Chunk* chunks_ = nullptr;
   FieldRun* run_ = nullptr;  // holds a reference; its fields are the first, and not counted by the list
-  size_t hpack_size_ = 0;
 };
 
 }  // namespace sluice::http2

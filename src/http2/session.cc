@@ -106,12 +106,12 @@ Stream& Session::NewStream(uint32_t id, StreamEvents* events) {
   stream.closed_ = stream.received_end_ = stream.send_done_ = stream.sent_end_ = stream.end_with_data_ =
       false;
   stream.final_headers_ = stream.head_request_ = stream.released_ = false;
-  stream.send_window_ = peer_window_bytes_;
+  stream.send_window_ = static_cast<int32_t>(peer_window_bytes_);
   stream.content_left_ = -1;
   stream.receive_.Reset(options_.stream_window_bytes);
   stream.unconsumed_ = 0;
   owned_.PushBack(stream);
-  table_.Insert(id, &stream);
+  table_.Insert(&stream);
   ++stats_.streams_opened;
   return stream;
 }
@@ -129,10 +129,8 @@ void Session::CloseStream(Stream& stream) {
 // Closes a stream that has not ended both ways: nothing more is sent, what its consumer held is credited.
 void Session::ResetStream(Stream& stream) {
   CloseStream(stream);
-  stream.ReadyNode::Unlink();
-  queued_bytes_ -= stream.queue_.bytes();
-  stream.queue_.Clear();
-  stream.trailers_.reset();
+  queued_bytes_ -= stream.queued_bytes();
+  stream.DropBacklog();
   stream.unconsumed_ = 0;
 }
 

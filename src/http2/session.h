@@ -235,7 +235,7 @@ class Session {
   std::string failure_;
 
   // Streams.
-  StreamTable table_;  // the open ones, by id
+  StreamTable<Stream> table_;  // the open ones, by id
   base::IntrusiveList<Stream, OwnedTag> owned_;
   uint32_t next_id_ = 1;       // client: of the next Open
   uint32_t last_peer_id_ = 0;  // server: the highest the client used
@@ -273,7 +273,7 @@ class Session {
   // Sending.
   base::BufferChain output_;
   HpackEncoder encoder_;
-  base::IntrusiveList<Stream, ReadyTag> ready_;  // have DATA and stream window
+  base::IntrusiveList<StreamBacklog, ReadyTag> ready_;  // have DATA and stream window
   int64_t send_window_ = kDefaultWindowBytes;
   size_t queued_bytes_ = 0;  // over all streams
   uint32_t peer_window_bytes_ = kDefaultWindowBytes;

@@ -77,10 +77,11 @@ bool Session::ApplyInitialWindow(uint32_t value) {
   if (delta == 0) return true;
   bool overflow = false;
   table_.ForEach([&](Stream& stream) {
-    stream.send_window_ += delta;
-    overflow |= stream.send_window_ > kWindowBytesMax;
+    const int64_t window = stream.send_window_ + delta;
+    overflow |= window > kWindowBytesMax;
+    stream.send_window_ = static_cast<int32_t>(std::min<int64_t>(window, kWindowBytesMax));
     if (stream.send_window_ <= 0) {
-      stream.ReadyNode::Unlink();
+      if (stream.backlog_ != nullptr) stream.backlog_->Unlink();
     } else {
       MarkReady(stream);
     }
@@ -178,10 +179,9 @@ void Session::HandleWindowUpdate(const FrameHeader& frame, const uint8_t* payloa
     return;
   }
   if (increment == 0) return StreamError(*stream, ErrorCode::kProtocolError);  // RFC 9113 6.9
-  stream->send_window_ += increment;
-  if (stream->send_window_ > kWindowBytesMax) {  // RFC 9113 6.9.1
-    return StreamError(*stream, ErrorCode::kFlowControlError);
-  }
+  const int64_t window = int64_t{stream->send_window_} + increment;
+  if (window > kWindowBytesMax) return StreamError(*stream, ErrorCode::kFlowControlError);  // RFC 9113 6.9.1
+  stream->send_window_ = static_cast<int32_t>(window);
   MarkReady(*stream);
 }
 

@@ -143,7 +143,7 @@ void Session::WriteHeadersSplit(uint32_t id, const HeaderList& fields, size_t by
 void Session::SendHeaders(Stream& stream, const HeaderList& fields, bool end_stream) {
   Scope scope(*this);
   if (end_stream) stream.send_done_ = true;
-  if (stream.queue_.empty()) {
+  if (!stream.has_queued()) {
     WriteHeaders(stream.id_, fields, end_stream);
     if (end_stream) SentEnd(stream);
     return;
@@ -151,15 +151,16 @@ void Session::SendHeaders(Stream& stream, const HeaderList& fields, bool end_str
   // Behind DATA there can only be trailers (RFC 9113 8.1). Interned fields stay interned: this is their
   // worker.
   SLUICE_CHECK(end_stream);
-  stream.trailers_ = std::make_unique<HeaderList>(&interns_);
+  auto trailers = std::make_unique<HeaderList>(&interns_);
   for (const Field* field : fields) {
     if (field->interned()) {
       InternTable::Ref(field);
-      stream.trailers_->AddInterned(field);
+      trailers->AddInterned(field);
     } else {
-      stream.trailers_->Add(field->name(), field->value(), field->indexing);
+      trailers->Add(field->name(), field->value(), field->indexing);
     }
   }
+  stream.backlog_->trailers = std::move(trailers);
 }
 
 void Session::SendData(Stream& stream, const base::Slice& bytes, bool end_stream) {
@@ -168,24 +169,24 @@ void Session::SendData(Stream& stream, const base::Slice& bytes, bool end_stream
   Scope scope(*this);
   if (end_stream) stream.send_done_ = true;
   bool fits = size == 0 || (ready_.empty() && size <= kDataFrameBytesMax &&
-                            static_cast<int64_t>(size) <= std::min(stream.send_window_, send_window_) &&
+                            static_cast<int64_t>(size) <= std::min<int64_t>(stream.send_window_, send_window_) &&
                             output_.size() < options_.output_bytes_max);
-  if (stream.queue_.empty() && fits) {
+  if (fits && !stream.has_queued()) {
     WriteData(stream, bytes, end_stream);
     if (end_stream) SentEnd(stream);
     if (size > 0 && stream.events_ != nullptr) stream.events_->OnSent(size);
     return;
   }
-  stream.queue_.Push(bytes);
+  stream.backlog().queue.Push(bytes);
   queued_bytes_ += size;
   stream.end_with_data_ = end_stream;
   MarkReady(stream);
 }
 
 void Session::MarkReady(Stream& stream) {
-  if (stream.ReadyNode::linked() || stream.queue_.empty() || stream.send_window_ <= 0) return;
+  if (stream.send_window_ <= 0 || !stream.has_queued() || stream.backlog_->linked()) return;
   if (send_window_ > 0) signals_ |= kSignalOutput;
-  ready_.PushBack(stream);
+  ready_.PushBack(*stream.backlog_);
 }
 
 void Session::SentEnd(Stream& stream) {
@@ -212,7 +213,7 @@ void Session::WriteData(Stream& stream, const base::Slice& bytes, bool end_strea
     output_.Append(bytes);
     appended_ += size;
   }
-  stream.send_window_ -= static_cast<int64_t>(size);
+  stream.send_window_ -= static_cast<int32_t>(size);
   send_window_ -= static_cast<int64_t>(size);
   stats_.data_bytes_sent += size;
 }
@@ -221,30 +222,31 @@ void Session::FrameOutput() {
   Scope scope(*this);
   // The stream at the front goes to the back before anybody is called, so that the loop holds nothing.
   while (send_window_ > 0 && !ready_.empty() && output_.size() < options_.output_bytes_max) {
-    WriteQueuedData(*ready_.PopFront());
+    WriteQueuedData(ready_.PopFront()->stream);
   }
 }
 
 // One DATA frame of what a stream has queued, and what follows the last one.
 void Session::WriteQueuedData(Stream& stream) {
-  int64_t window = std::min(stream.send_window_, send_window_);
-  size_t bytes = std::min({stream.queue_.bytes(), kDataFrameBytesMax, static_cast<size_t>(window)});
-  bool last = bytes == stream.queue_.bytes();
+  StreamBacklog& backlog = *stream.backlog_;
+  int64_t window = std::min<int64_t>(stream.send_window_, send_window_);
+  size_t bytes = std::min({backlog.queue.bytes(), kDataFrameBytesMax, static_cast<size_t>(window)});
+  bool last = bytes == backlog.queue.bytes();
   bool end_stream = last && stream.end_with_data_;
   WriteFrameHeader(BeginFrame(kFrameHeaderBytes), bytes, FrameType::kData, end_stream ? kFlagEndStream : 0,
                    stream.id_);
   CommitFrame(kFrameHeaderBytes);
-  stream.queue_.MoveTo(output_, bytes);
+  backlog.queue.MoveTo(output_, bytes);
   appended_ += bytes;
   queued_bytes_ -= bytes;
-  stream.send_window_ -= static_cast<int64_t>(bytes);
+  stream.send_window_ -= static_cast<int32_t>(bytes);
   send_window_ -= static_cast<int64_t>(bytes);
   stats_.data_bytes_sent += bytes;
   if (!last) {
     MarkReady(stream);
-  } else if (stream.trailers_ != nullptr) {
-    WriteHeaders(stream.id_, *stream.trailers_, true);
-    stream.trailers_.reset();
+  } else if (backlog.trailers != nullptr) {
+    WriteHeaders(stream.id_, *backlog.trailers, true);
+    backlog.trailers.reset();
     SentEnd(stream);
   } else if (end_stream) {
     SentEnd(stream);

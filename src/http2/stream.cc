@@ -4,7 +4,7 @@
 
 namespace sluice::http2 {
 namespace {
-constexpr size_t kKept = 4096;        // about 1 MiB
+constexpr size_t kKept = 4096;        // half a MiB, where none of them has a backlog
 thread_local bool list_alive = true;  // trivially destructible: still readable after the list is gone
 }  // namespace
 
@@ -49,10 +49,8 @@ __attribute__((noinline)) Stream* StreamPool::New() {
 }
 
 __attribute__((noinline)) void StreamPool::Free(Stream* stream) {
-  stream->ReadyNode::Unlink();
   stream->OwnedNode::Unlink();
-  stream->queue_.Clear();
-  stream->trailers_.reset();
+  stream->DropBacklog();
   if (!list_alive || free_list.count == kKept) {
     delete stream;
     return;
@@ -68,6 +66,19 @@ StreamState Stream::state() const {
   if (closed_) return StreamState::kClosed;
   if (received_end_) return StreamState::kHalfClosedRemote;
   return sent_end_ ? StreamState::kHalfClosedLocal : StreamState::kOpen;
+}
+
+StreamBacklog& Stream::backlog() {
+  if (backlog_ == nullptr) backlog_.reset(new StreamBacklog(*this));
+  return *backlog_;
+}
+
+// Nothing more is sent of it.
+void Stream::DropBacklog() {
+  if (backlog_ == nullptr) return;
+  backlog_->Unlink();
+  backlog_->queue.Clear();
+  backlog_->trailers.reset();
 }
 
 void Stream::SendHeaders(const HeaderList& fields, bool end_stream) {

@@ -39,7 +39,16 @@ struct OwnedTag {};  // all streams of a session not released yet
 using ReadyNode = base::ListNode<ReadyTag>;
 using OwnedNode = base::ListNode<OwnedTag>;
 
-class Stream final : public StreamIo, public ReadyNode, public OwnedNode {
+// What a stream has that cannot send all it was given. Most never need it; one that did keeps it with its memory.
+struct StreamBacklog final : ReadyNode {
+  explicit StreamBacklog(Stream& s) : stream(s) {}
+
+  Stream& stream;
+  SliceQueue queue;
+  std::unique_ptr<HeaderList> trailers;  // to be sent when the queue is empty
+};
+
+class Stream final : public StreamIo, public OwnedNode {
  public:
   void SendHeaders(const HeaderList& fields, bool end_stream) override;
   void SendData(const base::Slice& bytes, bool end_stream) override;
@@ -54,7 +63,7 @@ class Stream final : public StreamIo, public ReadyNode, public OwnedNode {
 
   uint32_t id() const { return id_; }
   // DATA bytes queued and not framed yet.
-  size_t queued_bytes() const { return queue_.bytes(); }
+  size_t queued_bytes() const { return backlog_ != nullptr ? backlog_->queue.bytes() : 0; }
   // Our END_STREAM has been framed into the output: Release() now loses nothing of what was sent.
   bool send_complete() const { return sent_end_; }
   StreamState state() const;
@@ -66,6 +75,10 @@ class Stream final : public StreamIo, public ReadyNode, public OwnedNode {
   friend class StreamPool;
   Stream() = default;
   ~Stream() = default;
+
+  StreamBacklog& backlog();
+  bool has_queued() const { return backlog_ != nullptr && !backlog_->queue.empty(); }
+  void DropBacklog();
 
   Session* session_ = nullptr;  // null: orphan
   StreamEvents* events_ = nullptr;
@@ -81,14 +94,17 @@ class Stream final : public StreamIo, public ReadyNode, public OwnedNode {
   bool head_request_ = false;   // client: HEAD, so content-length counts nothing (RFC 9110 9.3.2)
   bool released_ = false;
 
+  // Below zero after the peer lowered INITIAL_WINDOW_SIZE (RFC 9113 6.9.2). At most 2^31-1 (6.9.1), and never below minus
+  // that: nothing is sent where it is not above zero, and lowering the setting takes at most 2^31-1 away.
+  int32_t send_window_ = 0;
   uint64_t headers_end_ = 0;   // client: where the request's headers end in the session's output, as appended_
-  int64_t send_window_ = 0;    // below zero after the peer lowered INITIAL_WINDOW_SIZE (RFC 9113 6.9.2)
   int64_t content_left_ = -1;  // DATA bytes still promised by content-length; -1: none was given
+  std::unique_ptr<StreamBacklog> backlog_;  // null: nothing was ever queued
   ReceiveWindow receive_;
   uint32_t unconsumed_ = 0;  // passed to the consumer and not credited to the stream's window yet
-  SliceQueue queue_;
-  std::unique_ptr<HeaderList> trailers_;  // to be sent when queue_ is empty
 };
+// Two of them are in every call under way: 104 bytes fill a piece of glibc's heap.
+static_assert(sizeof(Stream) <= 112);
 
 // The free list of a thread's streams. Bounded: kKept streams a thread, the rest goes back to the heap.
 class StreamPool {

@@ -1,4 +1,5 @@
-// StreamTable: live streams by id. Open addressing with linear probing. Ids come in sequence: multiplied by the golden
+// StreamTable: live streams by id(). A pointer a slot, no more: a look-up reads the stream that it finds, which is wanted next
+// anyway. Open addressing with linear probing. Ids come in sequence: multiplied by the golden
 // ratio (Knuth, TAOCP 3, 6.4) they lie spread out, so that a look-up hits at once and Erase finds a free slot next to
 // the gap. (The id itself as the hash would put a hundred open streams side by side, and each Erase would walk to their
 // end.) A peer that aims for collisions makes a look-up walk at most the streams it may have open
@@ -14,74 +15,70 @@
 
 namespace sluice::http2 {
 
-class Stream;
-
+// T: has uint32_t id() const, which does not change while it is in the table.
+template <typename T>
 class StreamTable {
  public:
   size_t size() const { return size_; }
 
-  Stream* Find(uint32_t id) const {
+  T* Find(uint32_t id) const {
     if (size_ == 0) return nullptr;
     for (uint32_t i = Home(id);; i = (i + 1) & mask_) {
-      if (slots_[i].id == id) return slots_[i].stream;
-      if (slots_[i].id == 0) return nullptr;
+      T* const stream = slots_[i];
+      if (stream == nullptr || stream->id() == id) return stream;
     }
   }
-  // `id` is not in the table.
-  void Insert(uint32_t id, Stream* stream) {
+  // None with its id is in the table.
+  void Insert(T* stream) {
     if ((size_ + 1) * 2 > capacity()) Grow();
-    uint32_t i = Home(id);
-    while (slots_[i].id != 0) i = (i + 1) & mask_;
-    slots_[i] = {id, stream};
+    uint32_t i = Home(stream->id());
+    while (slots_[i] != nullptr) i = (i + 1) & mask_;
+    slots_[i] = stream;
     ++size_;
   }
   // `id` is in the table. Closes the gap by moving back what probed past it (Knuth, TAOCP 3, 6.4, algorithm
   // R).
   void Erase(uint32_t id) {
     uint32_t gap = Home(id);
-    while (slots_[gap].id != id) {
-      SLUICE_DCHECK(slots_[gap].id != 0);
-      gap = (gap + 1) & mask_;
+    for (;; gap = (gap + 1) & mask_) {
+      SLUICE_DCHECK(slots_[gap] != nullptr);
+      if (slots_[gap]->id() == id) break;
     }
-    for (uint32_t i = (gap + 1) & mask_; slots_[i].id != 0; i = (i + 1) & mask_) {
-      if (((i - Home(slots_[i].id)) & mask_) >= ((i - gap) & mask_)) {
+    for (uint32_t i = (gap + 1) & mask_; slots_[i] != nullptr; i = (i + 1) & mask_) {
+      if (((i - Home(slots_[i]->id())) & mask_) >= ((i - gap) & mask_)) {
         slots_[gap] = slots_[i];
         gap = i;
       }
     }
-    slots_[gap] = {};
+    slots_[gap] = nullptr;
     if (--size_ == 0 && capacity() > kKeptSlots) *this = StreamTable();
   }
-  // fn(Stream&) for each; fn must not change the table.
+  // fn(T&) for each; fn must not change the table.
   template <typename Fn>
   void ForEach(Fn&& fn) const {
     for (size_t i = 0; i < capacity(); ++i) {
-      if (slots_[i].id != 0) fn(*slots_[i].stream);
+      if (slots_[i] != nullptr) fn(*slots_[i]);
     }
   }
 
  private:
-  static constexpr size_t kKeptSlots = 256;  // an idle connection keeps at most 4 KiB here
+  static constexpr size_t kKeptSlots = 256;  // an idle connection keeps at most 2 KiB here
 
-  struct Slot {
-    uint32_t id = 0;  // 0: free; no stream has it
-    Stream* stream = nullptr;
-  };
   uint32_t Home(uint32_t id) const { return (id * 0x9e3779b1u) >> shift_; }
   size_t capacity() const { return slots_ ? size_t{mask_} + 1 : 0; }
   void Grow() {
     StreamTable larger;
     size_t slots = slots_ ? capacity() * 2 : 8;
-    larger.slots_ = std::make_unique<Slot[]>(slots);
+    larger.slots_ = std::make_unique<T*[]>(slots);
     larger.mask_ = static_cast<uint32_t>(slots - 1);
     larger.shift_ = 32 - std::countr_zero(slots);
     for (size_t i = 0; i < capacity(); ++i) {
-      if (slots_[i].id != 0) larger.Insert(slots_[i].id, slots_[i].stream);
+      if (slots_[i] != nullptr) larger.Insert(slots_[i]);
     }
     *this = std::move(larger);
   }
 
-  std::unique_ptr<Slot[]> slots_;
+  std::unique_ptr<T*[]> slots_;  // null: free
   uint32_t mask_ = 0;
   int shift_ = 0;
   size_t size_ = 0;

@@ -75,7 +75,7 @@ class Walk {
         if ((run->pseudo & ~allowed_pseudo_) != 0) return kMisplacedPseudo;
         seen_ = run->pseudo;
         regular_ = run->regular;
-        host_ = (run->tokens >> static_cast<uint32_t>(Token::kHost) & 1) != 0;
+        host_ = run->has(Token::kHost);
         content_length = run->content_length;
         i = run->count;
       }

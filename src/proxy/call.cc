@@ -15,7 +15,7 @@ using http2::Token;
 http2::StreamEvents* Call::Start(WorkerContext& context, http2::StreamIo& downstream, ClientPtr client,
                                  http2::HeaderList request, bool end_stream, base::TimePoint started) {
   std::unique_ptr<Call> call(new Call(context, &downstream, std::move(client), std::move(request), end_stream, started));
-  http2::StreamEvents* events = &call->from_downstream_;
+  http2::StreamEvents* events = &call->from_downstream();
   // Refused while stopping: the call is destroyed and has released its stream.
   return context.worker().runtime().SpawnOn(context.worker(), Run(std::move(call))) ? events : nullptr;
 }
@@ -25,9 +25,9 @@ Call::Call(WorkerContext& context, http2::StreamIo* downstream, ClientPtr client
     : context_(context),
       downstream_(downstream),
       request_(std::move(request)),
-      request_ended_(end_stream),
       client_(std::move(client)),
-      started_(started) {
+      started_(started),
+      request_ended_(end_stream) {
   context_.calls.PushBack(*this);
   if (downstream_ != nullptr) context_.metrics.calls_in_flight->Add(context_.index(), 1);
   ReadSnapshot();
@@ -212,13 +212,10 @@ void Call::EndResponse() {
   if (served_) return;
   if (end_) return Answer(*end_);
   if (attempt_error_) return Answer(*attempt_error_);
-  http2::HeaderList& last = trailers_received_ ? trailers_ : response_;
-  const http2::Field* status = last.Find(Token::kGrpcStatus);
-  const http2::Field* http_status = response_.Find(Token::kStatus);
-  bool http_ok = http_status != nullptr && http_status->value() == "200";
-  status_ = status != nullptr ? ParseGrpcStatus(status->value()) : is_grpc_ || !http_ok ? GrpcCode::kUnknown : GrpcCode::kOk;
+  const http2::Field* status = response_.Find(Token::kGrpcStatus);
+  status_ = status != nullptr ? ParseGrpcStatus(status->value()) : is_grpc_ || !response_ok_ ? GrpcCode::kUnknown : GrpcCode::kOk;
   if (downstream_ == nullptr || ServeStaleFor(status_)) return;
-  if (is_grpc_ && http_ok && status == nullptr) {
+  if (is_grpc_ && response_ok_ && status == nullptr) {
     // gRPC must end with a status. What came is passed on, then ours follows.
     if (!response_forwarded_) downstream_->SendHeaders(response_, false);
     response_forwarded_ = true;
@@ -228,12 +225,10 @@ void Call::EndResponse() {
   // Participants of a fetch say themselves what they waited for: what is cached must not.
   const bool says_waits = fetch_stream_ == nullptr || fetch_stream_->relaying();
   if (says_waits && admission_ != nullptr && !admission_->waits().empty()) {
-    last.Add("sluice-waited", FormatWaits(admission_->waits()));
+    response_.Add("sluice-waited", FormatWaits(admission_->waits()));
   }
-  if (!response_forwarded_) {
+  if (!response_forwarded_ || trailers_received_) {
     downstream_->SendHeaders(response_, true);
-  } else if (trailers_received_) {
-    downstream_->SendHeaders(trailers_, true);
   } else {
     downstream_->SendData(base::Slice(), true);
   }

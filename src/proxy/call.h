@@ -34,7 +34,26 @@
 
 namespace sluice::proxy {
 
-class Call final : public base::ListNode<Call>, private upstream::EndpointPool::Waiter, private runtime::Timer, private FetchLeader {
+// The two sides' events, by name. They are bases of the Call, so that neither needs a pointer to it.
+struct FromDownstream : http2::StreamEvents {
+  void OnHeaders(http2::HeaderList fields, bool end_stream) override;
+  void OnData(const base::Slice& bytes, bool end_stream) override;
+  void OnReset(http2::ErrorCode code, http2::ResetCause cause) override;
+  void OnSent(size_t bytes) override;
+};
+struct FromUpstream : http2::StreamEvents {
+  void OnHeaders(http2::HeaderList fields, bool end_stream) override;
+  void OnData(const base::Slice& bytes, bool end_stream) override;
+  void OnReset(http2::ErrorCode code, http2::ResetCause cause) override;
+  void OnSent(size_t bytes) override;
+};
+
+class Call final : public base::ListNode<Call>,
+                   private upstream::EndpointPool::Waiter,
+                   private runtime::Timer,
+                   private FetchLeader,
+                   private FromDownstream,
+                   private FromUpstream {
  public:
   // From SessionEvents::OnRequest, or for a call that came from another worker. `started`: when its headers were read; not
   // later than now. Null, with the stream released, if the process is stopping.
@@ -52,23 +71,10 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   }
 
  private:
-  // The two sides' events, by name.
-  struct FromDownstream final : http2::StreamEvents {
-    explicit FromDownstream(Call& c) : call(c) {}
-    void OnHeaders(http2::HeaderList fields, bool end_stream) override;
-    void OnData(const base::Slice& bytes, bool end_stream) override;
-    void OnReset(http2::ErrorCode code, http2::ResetCause cause) override;
-    void OnSent(size_t bytes) override;
-    Call& call;
-  };
-  struct FromUpstream final : http2::StreamEvents {
-    explicit FromUpstream(Call& c) : call(c) {}
-    void OnHeaders(http2::HeaderList fields, bool end_stream) override;
-    void OnData(const base::Slice& bytes, bool end_stream) override;
-    void OnReset(http2::ErrorCode code, http2::ResetCause cause) override;
-    void OnSent(size_t bytes) override;
-    Call& call;
-  };
+  friend struct FromDownstream;
+  friend struct FromUpstream;
+  FromDownstream& from_downstream() { return *this; }
+  FromUpstream& from_upstream() { return *this; }
 
   // A refused attempt that is the upstream's orderly business (draining) does not count as one of retry.attempts_max,
   // but all of them together are bounded.
@@ -145,17 +151,11 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   WorkerContext& context_;
   http2::StreamIo* downstream_;  // null once released
   http2::StreamIo* upstream_ = nullptr;
-  FromDownstream from_downstream_{*this};
-  FromUpstream from_upstream_{*this};
   sync::Event event_;
 
   http2::HeaderList request_;
   std::unique_ptr<http2::HeaderList> request_trailers_;
   Body body_;
-  bool request_ended_;
-  bool upstream_end_sent_ = false;
-  bool is_grpc_ = false;
-  bool forwarded_ = false;  // the request has the fields that forwarding adds
   const ClientPtr client_;
   // A fetching call's client; null for one that has a client of its own.
   std::unique_ptr<FetchStream> fetch_stream_;
@@ -165,34 +165,20 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   const proxy::Route* route_ = nullptr;
   const upstream::ClusterState* cluster_ = nullptr;
   const std::shared_ptr<upstream::Endpoint>* endpoint_ = nullptr;  // picked for the next attempt; in *cluster_
-  bool waits_for_endpoint_ = false;
-  bool key_known_ = false;
   uint64_t key_ = 0;  // for the ring; of all attempts the same
   // Set up where there are limits. Ends before the snapshot, whose names it uses.
   std::unique_ptr<Admission> admission_;
-  bool admitted_ = false;
   upstream::EndpointPool* pool_ = nullptr;  // of this attempt; BeginCall was called
   const upstream::Endpoint* tried_now_ = nullptr;  // of this attempt, or the last; kept alive by snapshot_
-  uint32_t attempts_ = 0, counted_attempts_ = 0;
   uint64_t attempt_sent_ = 0;  // request bytes framed in this attempt
   uint64_t credited_ = 0;      // request bytes given back to the client's window
 
-  http2::HeaderList response_, trailers_;
-  bool response_begun_ = false;      // headers received
-  bool response_forwarded_ = false;  // headers sent on: DATA is spliced
-  bool response_ended_ = false;
-  bool trailers_received_ = false;
+  // The headers until they are sent on; later the trailers.
+  http2::HeaderList response_;
   uint64_t response_bytes_ = 0;
 
   std::unique_ptr<CacheUse> cache_use_;  // set where the method is cacheable
   std::unique_ptr<History> history_;
-  bool message_asked_ = false;  // WaitsForMessage has decided what it needs
-  bool message_waited_ = false;
-  bool by_field_ = false;       // the ring's key is in the message
-  CacheOutcome cache_ = CacheOutcome::kNone;
-  bool served_ = false;  // answered in whole, not through an attempt of its own
-
-  GrpcCode status_ = GrpcCode::kUnknown;
   std::unique_ptr<base::Error> attempt_error_;  // this attempt failed
   std::unique_ptr<base::Error> end_;            // the call is over with this error of ours
   std::unique_ptr<base::Error> cause_;          // what the client was told, where it was an error of ours
@@ -200,6 +186,27 @@ class Call final : public base::ListNode<Call>, private upstream::EndpointPool::
   base::TimePoint started_, opened_{}, answered_{};
   base::TimePoint deadline_ = base::kNever;
   base::TimePoint timer_at_ = base::kNever;  // when the timer is armed for
+
+  // What is small stands together, so that nothing lies between.
+  uint32_t attempts_ = 0, counted_attempts_ = 0;
+  bool request_ended_;
+  bool upstream_end_sent_ = false;
+  bool is_grpc_ = false;
+  bool forwarded_ = false;  // the request has the fields that forwarding adds
+  bool waits_for_endpoint_ = false;
+  bool key_known_ = false;
+  bool admitted_ = false;
+  bool response_begun_ = false;      // headers received
+  bool response_ok_ = false;         // their :status is 200
+  bool response_forwarded_ = false;  // headers sent on: DATA is spliced
+  bool response_ended_ = false;
+  bool trailers_received_ = false;
+  bool message_asked_ = false;  // WaitsForMessage has decided what it needs
+  bool message_waited_ = false;
+  bool by_field_ = false;  // the ring's key is in the message
+  bool served_ = false;    // answered in whole, not through an attempt of its own
+  CacheOutcome cache_ = CacheOutcome::kNone;
+  GrpcCode status_ = GrpcCode::kUnknown;
 };
 
 // Of a call that the response cache may answer.

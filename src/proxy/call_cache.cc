@@ -117,7 +117,7 @@ void Call::StartFetch(const CacheKey& key, bool refresh) {
   FetchLeader* leader = refresh ? nullptr : this;
   call->fetch_stream_ = std::make_unique<FetchStream>(cache, *cache_use_->plan, std::move(fetch), leader,
                                                       std::move(anchor), config_, route_->options.cluster,
-                                                      context_.worker(), call->from_downstream_);
+                                                      context_.worker(), call->from_downstream());
   call->downstream_ = call->fetch_stream_.get();
   // It goes where its key says.
   call->config_ = config_;

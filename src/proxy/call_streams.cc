@@ -39,12 +39,13 @@ void Call::AddForwardedFor() {
 void Call::OpenOn(http2::Connection& connection) {
   PrepareRequest();
   bool end = request_ended_ && body_.all_sent() && !request_trailers_;
-  upstream_ = connection.Open(request_, end, from_upstream_);
+  upstream_ = connection.Open(request_, end, from_upstream());
   if (upstream_ == nullptr) {
     return FailAttempt(base::MakeError(ErrorKind::kUpstreamRefused, "the connection took no more streams", ErrorSource::kUpstream));
   }
   upstream_end_sent_ = end;
   opened_ = context_.worker().now();
+  request_.Compact();  // it may be long until the response begins
   SendBody();
 }
 
@@ -65,43 +66,49 @@ void Call::SendBody() {
   }
 }
 
-void Call::FromDownstream::OnHeaders(http2::HeaderList fields, bool) {
+void FromDownstream::OnHeaders(http2::HeaderList fields, bool) {
+  Call& call = static_cast<Call&>(*this);
   call.request_trailers_ = std::make_unique<http2::HeaderList>(std::move(fields));
   call.request_ended_ = true;
   call.SendBody();
   if (call.upstream_ == nullptr) call.event_.Set();  // the call may wait for its message
 }
 
-void Call::FromDownstream::OnData(const base::Slice& bytes, bool end_stream) {
+void FromDownstream::OnData(const base::Slice& bytes, bool end_stream) {
+  Call& call = static_cast<Call&>(*this);
   call.request_ended_ = end_stream;
   call.body_.Append(bytes, /*held=*/call.upstream_ == nullptr);
   call.SendBody();
   if (call.upstream_ == nullptr) call.event_.Set();  // the call may wait for its message
 }
 
-void Call::FromDownstream::OnReset(ErrorCode, ResetCause cause) {
+void FromDownstream::OnReset(ErrorCode, ResetCause cause) {
+  Call& call = static_cast<Call&>(*this);
   call.ReleaseDownstream();
   call.Fail(ErrorKind::kCancelled, cause == ResetCause::kPeerReset ? "cancelled by the client" : "the client's connection ended",
             ErrorSource::kDownstream);
   call.EndAttempt();
 }
 
-void Call::FromDownstream::OnSent(size_t bytes) {
+void FromDownstream::OnSent(size_t bytes) {
+  Call& call = static_cast<Call&>(*this);
   if (call.cache_use_ != nullptr && call.cache_use_->relay != nullptr) return call.cache_use_->relay->RelaySent(bytes);
   if (call.upstream_ != nullptr) call.upstream_->Consume(bytes);
 }
 
-void Call::FromUpstream::OnHeaders(http2::HeaderList fields, bool end_stream) {
+void FromUpstream::OnHeaders(http2::HeaderList fields, bool end_stream) {
+  Call& call = static_cast<Call&>(*this);
   if (!call.response_begun_) {
     // 1xx says nothing to a gRPC client (RFC 9113 8.1): the final response follows.
     const http2::Field* status = fields.Find(Token::kStatus);
     if (status != nullptr && status->value().starts_with('1')) return;
+    call.response_ok_ = status != nullptr && status->value() == "200";
     call.response_ = std::move(fields);
     call.response_begun_ = true;
     // From here on there is nothing to decide, so the coroutine need not run before the response has ended.
     if (!end_stream) return call.ForwardResponse();
   } else {
-    call.trailers_ = std::move(fields);
+    call.response_ = std::move(fields);  // the headers have been sent on
     call.trailers_received_ = true;
   }
   if (end_stream) {
@@ -111,7 +118,8 @@ void Call::FromUpstream::OnHeaders(http2::HeaderList fields, bool end_stream) {
   call.event_.Set();
 }
 
-void Call::FromUpstream::OnData(const base::Slice& bytes, bool end_stream) {
+void FromUpstream::OnData(const base::Slice& bytes, bool end_stream) {
+  Call& call = static_cast<Call&>(*this);
   call.response_bytes_ += bytes.size();
   if (!bytes.empty() && call.downstream_ != nullptr) call.downstream_->SendData(bytes, false);
   if (!end_stream) return;
@@ -120,7 +128,8 @@ void Call::FromUpstream::OnData(const base::Slice& bytes, bool end_stream) {
   call.event_.Set();
 }
 
-void Call::FromUpstream::OnReset(ErrorCode code, ResetCause cause) {
+void FromUpstream::OnReset(ErrorCode code, ResetCause cause) {
+  Call& call = static_cast<Call&>(*this);
   std::string where = " of endpoint " + call.pool_->endpoint().name();
   base::Error error;
   switch (cause) {
@@ -145,7 +154,8 @@ void Call::FromUpstream::OnReset(ErrorCode code, ResetCause cause) {
 }
 
 // Bytes sent again after a retry were given back to the client's window the first time.
-void Call::FromUpstream::OnSent(size_t bytes) {
+void FromUpstream::OnSent(size_t bytes) {
+  Call& call = static_cast<Call&>(*this);
   call.attempt_sent_ += bytes;
   if (call.attempt_sent_ <= call.credited_) return;
   size_t fresh = call.attempt_sent_ - call.credited_;

@@ -1,4 +1,4 @@
-// Size classes of 64 bytes up to 4 KiB; each thread keeps a bounded free list per class. Larger frames, and
+// Size classes of 16 bytes up to 4 KiB; each thread keeps a bounded free list per class. Larger frames, and
 // all frames under a sanitizer (which would otherwise not see a use after free), go to the global heap.
 #include "runtime/frame_pool.h"
 
@@ -8,8 +8,10 @@
 namespace sluice::runtime {
 namespace {
 
-constexpr size_t kClassBytes = 64;
-constexpr size_t kClasses = 64;
+// Class i has 16 i + 8 bytes: with its own word, glibc's malloc hands out multiples of 16, so that nothing is lost in it.
+constexpr size_t kClassStep = 16;
+constexpr size_t kClasses = 256;
+constexpr size_t BytesOf(size_t index) { return index * kClassStep + 8; }
 // Per thread and class. Bounds what a burst of calls leaves behind; enough for a thousand calls under way at once.
 constexpr size_t kKeptBytesMax = 1024 * 1024;
 
@@ -50,7 +52,7 @@ constexpr bool kPooled =
 }
 
 // 0-based class of a size; kClasses or more: not pooled.
-size_t ClassOf(size_t bytes) { return (bytes - 1) / kClassBytes; }
+size_t ClassOf(size_t bytes) { return (bytes + 7) / kClassStep; }
 
 }  // namespace
 
@@ -59,7 +61,7 @@ void* AllocateFrame(size_t bytes) {
   if (!kPooled || index >= kClasses) return ::operator new(bytes);
   FreeList& list = ThreadPool().classes[index];
   FreeFrameNode* node = list.first;
-  if (node == nullptr) return ::operator new((index + 1) * kClassBytes);
+  if (node == nullptr) return ::operator new(BytesOf(index));
   list.first = node->next;
   --list.count;
   return node;
@@ -70,7 +72,7 @@ void FreeFrame(void* frame, size_t bytes) noexcept {
   if (!kPooled || index >= kClasses) return ::operator delete(frame);
   Pool& pool = ThreadPool();
   FreeList& list = pool.classes[index];
-  if (pool.closed || (list.count + 1) * (index + 1) * kClassBytes > kKeptBytesMax)
+  if (pool.closed || (list.count + 1) * BytesOf(index) > kKeptBytesMax)
     return ::operator delete(frame);
   list.first = new (frame) FreeFrameNode{list.first};
   ++list.count;

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "http2/hpack/decoder.h"
@@ -183,7 +184,8 @@ inline std::string Remembered(uint8_t name_index, std::string_view name, std::st
 
 class PathClient final : public PathPeer {
  public:
-  PathClient(std::shared_ptr<PathWire> wire, std::string message, bool verify)
+  // `literals`: all headers are plain literals that no table remembers.
+  PathClient(std::shared_ptr<PathWire> wire, std::string message, bool verify, bool literals = false)
       : PathPeer(std::move(wire), verify), message_(std::move(message)) {
     wire_->in += h2::Preface() + h2::Settings({{2, 0}, {4, 1 << 30}}) + h2::WindowUpdate(0, kWindow);
     const std::string own = h2::Block({{"x-key", "tenant-0042"}, {"x-trace-bin", "AAECAwQFBgcICQoLDA0ODw"},
@@ -193,27 +195,49 @@ class PathClient final : public PathPeer {
                      Remembered(58, "", "grpc-c++/1.51.1 grpc-c/29.0.0 (linux; chttp2)") + own);
     // From then on: user-agent is 62, te 63, content-type 64, :path 65, :authority 66.
     later_ = Request(std::string("\x86\x83\xc1\xc2\xbf\xc0\xbe") + own);
+    if (!literals) return;
+    first_ = later_ = Request(h2::Block({{":method", "POST"}, {":scheme", "http"}, {":path", "/pkg.Service/Method"},
+                                         {":authority", "test"}, {"te", "trailers"}, {"content-type", "application/grpc"},
+                                         {"user-agent", "grpc-c++/1.51.1 grpc-c/29.0.0 (linux; chttp2)"}}) + own);
   }
 
   // Sends as many of `calls` as the connection's window has room for; returns how many.
   size_t Start(size_t calls) {
     size_t sent = 0;
     for (; sent < calls && window_ >= static_cast<int64_t>(message_.size()); ++sent) {
-      std::string& request = next_id_ == 1 ? first_ : later_;
-      const size_t data = request.size() - message_.size() - 9;
-      char* id = request.data() + data - 16;  // the block's last bytes
-      for (uint64_t i = 0, n = ++sequence_ * 0x9e3779b97f4a7c15u; i < 16; ++i) id[i] = "0123456789abcdef"[n >> (60 - 4 * i) & 15];
-      PutId(request.data(), next_id_);
-      PutId(request.data() + data, next_id_);
-      wire_->in += request;
+      wire_->in += NextRequest();
       window_ -= static_cast<int64_t>(message_.size());
-      next_id_ += 2;
     }
     return sent;
+  }
+  // Calls that are left open: their headers, and no message until FinishOpen, which takes window for all.
+  void Open(size_t calls) {
+    for (size_t i = 0; i < calls; ++i) {
+      open_.push_back(next_id_);
+      const std::string& request = NextRequest();
+      wire_->in.append(request, 0, request.size() - message_.size() - 9);
+    }
+  }
+  void FinishOpen() {
+    for (uint32_t id : open_) wire_->in += h2::Data(id, message_, h2::kEndStream);
+    window_ -= static_cast<int64_t>(message_.size() * open_.size());
+    SLUICE_CHECK(window_ >= 0);
+    open_.clear();
   }
   uint64_t finished() const { return finished_; }
 
  private:
+  // The next call's bytes, headers and message.
+  const std::string& NextRequest() {
+    std::string& request = next_id_ == 1 ? first_ : later_;
+    const size_t data = request.size() - message_.size() - 9;
+    char* id = request.data() + data - 16;  // the block's last bytes
+    for (uint64_t i = 0, n = ++sequence_ * 0x9e3779b97f4a7c15u; i < 16; ++i) id[i] = "0123456789abcdef"[n >> (60 - 4 * i) & 15];
+    PutId(request.data(), next_id_);
+    PutId(request.data() + data, next_id_);
+    next_id_ += 2;
+    return request;
+  }
   std::string Request(const std::string& block) const {
     return h2::Headers(1, block) + h2::Data(1, message_, h2::kEndStream);
   }
@@ -239,6 +263,7 @@ class PathClient final : public PathPeer {
   const std::string message_;
   std::string first_, later_;
   uint32_t next_id_ = 1;
+  std::vector<uint32_t> open_;
   uint64_t sequence_ = 0, finished_ = 0;
   size_t bytes_heard_ = 0;
 };

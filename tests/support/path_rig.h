@@ -32,6 +32,7 @@ struct PathOptions {
   bool full_limits = false;  // the cluster's capped rate and the permits of process, cluster and endpoint
   bool cache = false;        // all calls but the first are hits
   bool verify = false;       // decode and compare everything
+  bool literals = false;     // requests without a header that any table remembers
   bool sockets = false;      // connections are TCP over loopback instead of memory
 };
 
@@ -161,6 +162,16 @@ class PathRig {
     return calls;
   }
 
+  // So many calls more on every connection, which have only begun; they end in FinishCalls.
+  void OpenCalls(size_t calls) {
+    for (auto& client : clients_) client->Open(calls);
+    Run(0);
+  }
+  void FinishCalls() {
+    for (auto& client : clients_) client->FinishOpen();
+    Run(0);
+  }
+
   // The proxy's part of what is going on, and nothing else. Not inlined: tools find it by its name.
   [[gnu::noinline]] void ProxyTurn() {
     runtime::Worker::ScopedCurrentForTest current(worker_);
@@ -218,7 +229,7 @@ class PathRig {
   void Connect() {
     auto wire = std::make_shared<PathWire>();
     auto stream = MakeStream(wire, "192.0.2.7:40000");
-    clients_.push_back(std::make_unique<PathClient>(wire, message_, options_.verify));
+    clients_.push_back(std::make_unique<PathClient>(wire, message_, options_.verify, options_.literals));
     wires_.push_back(wire.get());
     ++*open_;
     context_.connections.fetch_add(1, std::memory_order_relaxed);

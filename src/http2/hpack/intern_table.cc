@@ -184,7 +184,7 @@ FieldRun* InternTable::MakeRun(const Field* const* fields, size_t count) {
     if (field->interned()) {
       Ref(field);
     } else {
-      const size_t bytes = (sizeof(Field) + field->name_size + field->value_size + 7) & ~size_t{7};
+      const size_t bytes = field->bytes_taken();
       if (bytes > room) break;
       // Its last bytes may be the padding behind it.
       field = static_cast<const Field*>(std::memcpy(literals, field, bytes));
@@ -194,7 +194,7 @@ FieldRun* InternTable::MakeRun(const Field* const* fields, size_t count) {
     own[run->count] = field;
     run->hpack_size += field->hpack_size();
     const size_t token = static_cast<size_t>(field->token);
-    if ((run->tokens >> token & 1) == 0) run->first[token] = static_cast<uint8_t>(run->count);
+    if (!run->has(field->token)) run->first[token] = static_cast<uint8_t>(run->count);
     run->tokens |= uint64_t{1} << token;
   }
   if (run->count > 0) return run;
