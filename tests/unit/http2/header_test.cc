@@ -206,6 +206,42 @@ TEST(HeaderList, MovesWithItsReferences) {
   EXPECT_EQ(table.size(), 0u);
 }
 
+TEST(HeaderList, CompactKeepsTheFieldsAndTheirReferences) {
+  InternTable table;
+  {
+    HeaderList list(&table);
+    Lines lines;
+    for (int i = 0; i < 60; ++i) {
+      const std::string name = "name" + std::to_string(i), value(i * 5, 'v');
+      if (i % 3 == 0) {
+        list.AddInterned(table.Intern(name, value));
+      } else {
+        list.Add(name, value, i % 3 == 1 ? Indexing::kNever : Indexing::kIndexed);
+      }
+      lines.push_back(name + "=" + value);
+    }
+    const Field* before = list.begin()[1];
+    list.Compact();
+    EXPECT_NE(list.begin()[1], before) << "nothing was moved: the test shows nothing";
+    EXPECT_EQ(Spell(list), lines);
+    EXPECT_EQ(list[1].indexing, Indexing::kNever);
+    EXPECT_EQ(list[2].indexing, Indexing::kIndexed);
+    EXPECT_EQ(table.size(), 20u);
+    EXPECT_EQ(list.hpack_size(), SumOfSizes(list));
+    before = list.begin()[1];
+    list.Compact();
+    EXPECT_EQ(list.begin()[1], before) << "there is nothing to be won";
+    list.Add("after", "1");
+    lines.push_back("after=1");
+    list.Remove(Token::kTe);
+    EXPECT_EQ(Spell(list), lines);
+    list.Clear();
+    EXPECT_EQ(table.size(), 0u);
+    list.Compact();
+  }
+  EXPECT_EQ(table.size(), 0u);
+}
+
 TEST(HeaderList, ACloneOwesNothingToTheTable) {
   HeaderList copy;
   {

@@ -136,10 +136,11 @@ TEST_F(RunTest, ListsChangeAsIfTheFieldsWereTheirOwn) {
     HeaderList list = WithRun(model);
     for (int step = 0; step < 12; ++step) {
       const auto [token, name] = kNames[random.Below(5)];
-      const std::string value = std::to_string(random.Below(1000));
+      std::string value = std::to_string(random.Below(1000));
+      if (random.Below(4) == 0) value.append(random.Below(300), 'v');  // for chunks of several sizes
       auto is = [name = name](const auto& pair) { return pair.first == name; };
       auto first = std::find_if(model.begin(), model.end(), is);
-      switch (random.Below(5)) {
+      switch (random.Below(6)) {
         case 0:
           list.Add(name, value);
           model.emplace_back(name, value);
@@ -160,6 +161,9 @@ TEST_F(RunTest, ListsChangeAsIfTheFieldsWereTheirOwn) {
             first->second = value;
             model.erase(std::remove_if(first + 1, model.end(), is), model.end());
           }
+          break;
+        case 4:
+          list.Compact();
           break;
         default: {
           HeaderList other = WithRun({{"te", "1"}});
