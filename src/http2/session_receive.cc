@@ -99,12 +99,13 @@ const uint8_t* Session::TakeCarry(const uint8_t* p, const uint8_t* end) {
 
 // What can be said before the payload is there.
 bool Session::CheckFrameHeader(const FrameHeader& frame) {
-  if (frame.length > options_.frame_bytes_max) {  // RFC 9113 4.2
-    Fail(ErrorCode::kFrameSizeError, absl::StrCat("a frame of ", frame.length, " bytes"));
+  // RFC 9113 3.4. Before the size is looked at: that of "HTTP/1.1 400" says nothing.
+  if (!settings_received_ && (frame.type != FrameType::kSettings || frame.has(kFlagAck))) {
+    Fail(ErrorCode::kProtocolError, "the first frame is not SETTINGS");
     return false;
   }
-  if (!settings_received_ && (frame.type != FrameType::kSettings || frame.has(kFlagAck))) {  // RFC 9113 3.4
-    Fail(ErrorCode::kProtocolError, "the first frame is not SETTINGS");
+  if (frame.length > options_.frame_bytes_max) {  // RFC 9113 4.2
+    Fail(ErrorCode::kFrameSizeError, absl::StrCat("a frame of ", frame.length, " bytes"));
     return false;
   }
   // RFC 9113 6.10: nothing may come between the parts of a header block, not even an unknown frame.
