@@ -14,8 +14,8 @@ Session::Session(Role role, const SessionOptions& options, InternTable& interns,
       interns_(interns),
       events_(events),
       preface_left_(role == Role::kServer ? kClientPreface.size() : 0),
-      // Until the peer has acknowledged our SETTINGS it may use the default table (RFC 7541 4.2).
-      decoder_(interns, std::max(options.header_table_bytes, kDefaultTableBytes)),
+      // Until the peer has acknowledged our SETTINGS it uses the default table at most (RFC 7541 4.2, 6.3).
+      decoder_(interns, kDefaultTableBytes),
       encoder_(interns) {
   // Our announced windows are never below the default, so what a peer sends before it has read them fits too.
   SLUICE_CHECK(options.stream_window_bytes >= kDefaultWindowBytes &&

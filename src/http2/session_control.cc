@@ -11,9 +11,8 @@ void Session::HandleSettings(const FrameHeader& frame, const uint8_t* payload) {
   if (frame.has(kFlagAck)) {
     if (frame.length != 0)
       return Fail(ErrorCode::kFrameSizeError, "SETTINGS ack with a payload");  // RFC 9113 6.5
-    // RFC 7541 4.2: from now on the peer must keep to the table that we offered.
-    if (options_.header_table_bytes < kDefaultTableBytes)
-      decoder_.SetTableBytesMax(options_.header_table_bytes);
+    // RFC 7541 4.2: from now on the peer must keep to the table that we offered, and may use all of it.
+    decoder_.SetTableBytesMax(options_.header_table_bytes);
     return;
   }
   if (frame.length % 6 != 0) return Fail(ErrorCode::kFrameSizeError, "SETTINGS cut short");  // RFC 9113 6.5
