@@ -101,9 +101,10 @@ void Session::HandleResponse(Stream& stream, bool end_stream, HeaderList fields)
     return StreamError(stream, ErrorCode::kProtocolError);
   if (!interim) {
     stream.final_headers_ = true;
-    // RFC 9110 8.6: these have a content-length without the content.
+    // RFC 9110 6.4.1: these have no content, though they may have its length. DATA on them is one of the extraneous
+    // frames of RFC 9113 8.1.1.
     bool no_content = stream.head_request_ || head.status == 304 || head.status == 204;
-    if (!no_content) stream.content_left_ = head.content_length;
+    stream.content_left_ = no_content ? 0 : head.content_length;
   }
   DeliverHeaders(stream, end_stream, std::move(fields));
 }
