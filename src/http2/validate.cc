@@ -8,16 +8,25 @@
 namespace sluice::http2 {
 namespace {
 
-// Bits of a byte's class. RFC 9113 8.2.1.
-constexpr uint8_t kNameByte = 1;   // not 0x00-0x20, 'A'-'Z', 0x7f-0xff, ':'
-constexpr uint8_t kValueByte = 2;  // not NUL, LF, CR
+// Bits of a byte's class. RFC 9113 8.2.1, and for the pseudo-headers what they stand for.
+constexpr uint8_t kNameByte = 1;     // not 0x00-0x20, 'A'-'Z', 0x7f-0xff, ':'
+constexpr uint8_t kValueByte = 2;    // not NUL, LF, CR
+constexpr uint8_t kMethodByte = 4;   // RFC 9110 5.6.2, token
+constexpr uint8_t kSchemeByte = 8;   // RFC 3986 3.1, all but the first
+constexpr uint8_t kTargetByte = 16;  // of path and authority: not 0x00-0x20, 0x7f, '#'
 
 constexpr std::array<uint8_t, 256> MakeClasses() {
   std::array<uint8_t, 256> classes{};
   for (int c = 0; c < 256; ++c) {
     bool name = c > 0x20 && c < 0x7f && !(c >= 'A' && c <= 'Z') && c != ':';
     bool value = c != 0 && c != '\n' && c != '\r';
-    classes[static_cast<size_t>(c)] = static_cast<uint8_t>((name ? kNameByte : 0) | (value ? kValueByte : 0));
+    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    bool method = letter || std::string_view("!#$%&'*+-.^_`|~").find(static_cast<char>(c)) != std::string_view::npos;
+    bool scheme = letter || c == '+' || c == '-' || c == '.';
+    bool target = c > 0x20 && c != 0x7f && c != '#';
+    classes[static_cast<size_t>(c)] =
+        static_cast<uint8_t>((name ? kNameByte : 0) | (value ? kValueByte : 0) | (method ? kMethodByte : 0) |
+                             (scheme ? kSchemeByte : 0) | (target ? kTargetByte : 0));
   }
   return classes;
 }
@@ -29,6 +38,22 @@ bool AllOf(std::string_view text, uint8_t wanted) {
   uint8_t both = wanted;
   for (char c : text) both &= kClasses[static_cast<uint8_t>(c)];
   return both == wanted;
+}
+
+// RFC 9113 8.3.1: one valid value. A space in a method or a path makes two requests of one where somebody behind us
+// writes it into an HTTP/1.1 request line.
+bool ValidPseudoValue(Token token, std::string_view value) {
+  switch (token) {
+    case Token::kMethod:
+      return AllOf(value, kMethodByte);
+    case Token::kScheme:
+      return AllOf(value, kSchemeByte) && (value.empty() || (value[0] | 0x20) >= 'a');
+    case Token::kPath:
+    case Token::kAuthority:
+      return AllOf(value, kTargetByte);
+    default:
+      return true;
+  }
 }
 
 // RFC 9110 8.6: digits only. -1: not a length.
@@ -58,6 +83,8 @@ bool EqualIgnoringCase(std::string_view a, std::string_view b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(),
                     [&](char x, char y) { return lower(x) == lower(y); });
 }
+
+bool IsHttp(std::string_view scheme) { return EqualIgnoringCase(scheme, "http") || EqualIgnoringCase(scheme, "https"); }
 
 constexpr uint32_t Bit(Token token) { return 1u << static_cast<uint32_t>(token); }
 
@@ -113,6 +140,7 @@ class Walk {
       const bool known_name = field.token != Token::kOther && field.token != Token::kUnknownPseudo;
       if (!known_name && !ValidFieldName(field.name())) return "illegal field name";  // RFC 9113 8.2.1
       if (!ValidFieldValue(field.value())) return "illegal field value";              // RFC 9113 8.2.1
+      if (IsPseudo(field.token) && !ValidPseudoValue(field.token, field.value())) return "illegal pseudo-header value";
       if (field.interned()) const_cast<Field&>(field).checked = true;
     }
     if (IsPseudo(field.token)) return VisitPseudo(field);
@@ -170,7 +198,10 @@ const char* CheckRequestLine(const Walk& walk, const HeaderList& fields, std::st
     if (authority.empty()) return "CONNECT without :authority";
     return nullptr;
   }
-  if (ValueOf(fields, Token::kScheme).empty()) return "no :scheme";  // RFC 9113 8.3.1
+  const std::string_view scheme = ValueOf(fields, Token::kScheme);
+  if (scheme.empty()) return "no :scheme";  // RFC 9113 8.3.1
+  // RFC 9113 8.3.1: no userinfo in these two schemes; it is there to mislead (RFC 9110 4.2.4).
+  if (authority.find('@') != std::string_view::npos && IsHttp(scheme)) return "userinfo in :authority";
   // RFC 9113 8.3.1: not empty; starts with '/', but for OPTIONS *.
   const std::string_view path = ValueOf(fields, Token::kPath);
   if (path.empty()) return "no :path";
