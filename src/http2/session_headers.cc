@@ -6,6 +6,28 @@
 #include "http2/session.h"
 
 namespace sluice::http2 {
+namespace {
+
+// The request with an :authority of what its host field says (RFC 9113 8.3.1: who forwards a request constructs it).
+HeaderList WithAuthority(InternTable& interns, const HeaderList& fields) {
+  HeaderList out(&interns);
+  bool added = false;
+  for (const Field* field : fields) {
+    if (!added && !IsPseudo(field->token)) {
+      out.Add(":authority", fields.Find(Token::kHost)->value());
+      added = true;
+    }
+    if (field->interned()) {
+      InternTable::Ref(field);
+      out.AddInterned(field);
+    } else {
+      out.Add(field->name(), field->value(), field->indexing);
+    }
+  }
+  return out;
+}
+
+}  // namespace
 
 void Session::HandleHeaders(const FrameHeader& frame, const uint8_t* payload) {
   if (frame.stream_id == 0) return Fail(ErrorCode::kProtocolError, "HEADERS on stream 0");  // RFC 9113 6.2
@@ -83,6 +105,7 @@ void Session::HandleRequest(uint32_t id, bool end_stream, HeaderList fields) {
   if (head.malformed != nullptr || (end_stream && head.content_length > 0)) {
     return WriteReset(id, ErrorCode::kProtocolError);
   }
+  if (head.authority_in_host) fields = WithAuthority(interns_, fields);
   Stream& stream = NewStream(id, nullptr);
   stream.content_left_ = head.content_length;
   stream.received_end_ = end_stream;

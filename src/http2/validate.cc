@@ -86,6 +86,14 @@ bool EqualIgnoringCase(std::string_view a, std::string_view b) {
 
 bool IsHttp(std::string_view scheme) { return EqualIgnoringCase(scheme, "http") || EqualIgnoringCase(scheme, "https"); }
 
+// RFC 3986 6.2.3: the scheme's default port says nothing, and neither does an empty one.
+std::string_view WithoutDefaultPort(std::string_view authority, std::string_view scheme) {
+  if (authority.ends_with(':')) return authority.substr(0, authority.size() - 1);
+  std::string_view port = EqualIgnoringCase(scheme, "http") ? ":80" : EqualIgnoringCase(scheme, "https") ? ":443" : "";
+  if (authority.ends_with(port)) authority.remove_suffix(port.size());
+  return authority;
+}
+
 constexpr uint32_t Bit(Token token) { return 1u << static_cast<uint32_t>(token); }
 
 // Walks a field section once and keeps what the rules about the whole need.
@@ -113,6 +121,7 @@ class Walk {
     return nullptr;
   }
   bool has(Token token) const { return (seen_ & Bit(token)) != 0; }
+  bool has_host() const { return host_; }
   // All that the request line is judged by lies in the run.
   bool JudgedBy(const FieldRun& run) const { return seen_ == run.pseudo && !host_; }
 
@@ -206,9 +215,12 @@ const char* CheckRequestLine(const Walk& walk, const HeaderList& fields, std::st
   const std::string_view path = ValueOf(fields, Token::kPath);
   if (path.empty()) return "no :path";
   if (path[0] != '/' && !(path == "*" && method == "OPTIONS")) return "invalid :path";
-  // RFC 9113 8.3.1: a host field that names another authority.
+  if (!walk.has_host()) return nullptr;
   const std::string_view host = ValueOf(fields, Token::kHost);
-  if (!host.empty() && walk.has(Token::kAuthority) && !EqualIgnoringCase(host, authority)) {
+  if (!ValidPseudoValue(Token::kAuthority, host)) return "illegal host";
+  // RFC 9113 8.3.1: a host field that names another authority, compared as 8.3.1 asks of who is not the origin.
+  if (!host.empty() && walk.has(Token::kAuthority) &&
+      !EqualIgnoringCase(WithoutDefaultPort(host, scheme), WithoutDefaultPort(authority, scheme))) {
     return "host differs from :authority";
   }
   return nullptr;
@@ -246,6 +258,8 @@ MessageHead ValidateRequest(const HeaderList& fields) {
   const std::string_view method = ValueOf(fields, Token::kMethod);
   head.malformed = CheckRequestLine(walk, fields, method);
   head.head = method == "HEAD";
+  head.authority_in_host =
+      walk.has_host() && !walk.has(Token::kAuthority) && ValueOf(fields, Token::kPath) != "*" && !ValueOf(fields, Token::kHost).empty();
   if (by_run) run->request_line = head.malformed == nullptr && !head.head;
   return head;
 }
