@@ -123,7 +123,7 @@ struct FieldRun {
   bool regular = false;     // there are fields that are no pseudo-headers
   uint32_t pseudo = 0;      // bit T: pseudo-header T
   int64_t content_length = -1;
-  bool request_line = false;  // what it says of the request is whole and legal, and the method is not HEAD
+  bool request_line = false;  // what it says of the request is whole and legal, and the method is neither HEAD nor CONNECT
 
   static constexpr uint32_t kCountMax = 32;
   static constexpr size_t kLiteralBytesMax = 448;  // of the transient fields, with their headers

@@ -180,6 +180,8 @@ class Session {
   void HandleResponse(Stream& stream, bool end_stream, HeaderList fields);
   void HandleTrailers(Stream& stream, bool end_stream, HeaderList fields);
   void RejectTooLarge(uint32_t id, bool end_stream);
+  void RejectConnect(uint32_t id, bool end_stream);
+  void Reject(uint32_t id, bool end_stream, const HeaderList& reply);
   void DeliverHeaders(Stream& stream, bool end_stream, HeaderList fields);
 
   // session_control.cc

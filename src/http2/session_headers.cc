@@ -105,6 +105,7 @@ void Session::HandleRequest(uint32_t id, bool end_stream, HeaderList fields) {
   if (head.malformed != nullptr || (end_stream && head.content_length > 0)) {
     return WriteReset(id, ErrorCode::kProtocolError);
   }
+  if (head.connect) return RejectConnect(id, end_stream);
   if (head.authority_in_host) fields = WithAuthority(interns_, fields);
   Stream& stream = NewStream(id, nullptr);
   stream.content_left_ = head.content_length;
@@ -167,6 +168,18 @@ void Session::RejectTooLarge(uint32_t id, bool end_stream) {
   reply.Add("grpc-message", absl::StrCat("request headers are above ", options_.header_list_bytes_max,
                                          " bytes or ", options_.header_count_max, " fields"));
   reply.Add("sluice-reason", base::Reason(base::ErrorKind::kTooLarge));
+  Reject(id, end_stream, reply);
+}
+
+// RFC 9113 8.5: we are no tunnel. A 2xx, which a gRPC status comes with, would say that we are.
+void Session::RejectConnect(uint32_t id, bool end_stream) {
+  HeaderList reply(&interns_);
+  reply.Add(":status", "501");
+  Reject(id, end_stream, reply);
+}
+
+// Answers a request that nobody above will see.
+void Session::Reject(uint32_t id, bool end_stream, const HeaderList& reply) {
   WriteHeaders(id, reply, /*end_stream=*/true);
   if (end_stream) {
     RememberEnded(id, false);

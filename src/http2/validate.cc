@@ -258,9 +258,10 @@ MessageHead ValidateRequest(const HeaderList& fields) {
   const std::string_view method = ValueOf(fields, Token::kMethod);
   head.malformed = CheckRequestLine(walk, fields, method);
   head.head = method == "HEAD";
-  head.authority_in_host =
-      walk.has_host() && !walk.has(Token::kAuthority) && ValueOf(fields, Token::kPath) != "*" && !ValueOf(fields, Token::kHost).empty();
-  if (by_run) run->request_line = head.malformed == nullptr && !head.head;
+  head.authority_in_host = walk.has_host() && !walk.has(Token::kAuthority) && ValueOf(fields, Token::kPath) != "*" &&
+                           !ValueOf(fields, Token::kHost).empty();
+  head.connect = method == "CONNECT";
+  if (by_run) run->request_line = head.malformed == nullptr && !head.head && !head.connect;
   return head;
 }
 

@@ -17,6 +17,7 @@ struct MessageHead {
   int64_t content_length = -1;  // -1: not given
   uint32_t status = 0;          // responses
   bool head = false;            // the method is HEAD
+  bool connect = false;         // the method is CONNECT
   bool authority_in_host = false;  // requests: no :authority, but a host field has one
 };
 
