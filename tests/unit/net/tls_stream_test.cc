@@ -251,7 +251,7 @@ TEST_F(TlsTest, AClientWithoutACertificateOrWithAnotherNameIsRefused) {
 TEST_F(TlsTest, WithoutH2ThereIsNoConnection) {
   for (TlsVersion version : {TlsVersion::k12, TlsVersion::k13}) {
     listener.version_min = listener.version_max = version;
-    for (const std::string& offer : {std::string("\x08http/1.1"), std::string()}) {
+    for (const std::string& offer : {std::string("\x08http/1.1"), std::string("\x03h2c"), std::string()}) {
       MakeContexts();
       SSL_CTX_set_alpn_protos(client_context->native(), reinterpret_cast<const unsigned char*>(offer.data()),
                               static_cast<unsigned>(offer.size()));
