@@ -123,4 +123,12 @@ void AppendAge(uint64_t seconds, http2::HeaderList& out) {
   out.FinishField(field);
 }
 
+void SendStored(http2::StreamIo& to, const CachedResponse& response, const http2::HeaderList& headers,
+                const http2::HeaderList& trailers) {
+  const bool headers_only = response.trailers_only();
+  to.SendHeaders(headers, headers_only && response.message.empty());
+  if (!response.message.empty()) to.SendData(response.message, headers_only);
+  if (!headers_only) to.SendHeaders(trailers, true);
+}
+
 }  // namespace sluice::proxy

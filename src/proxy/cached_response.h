@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/slice.h"
 #include "http2/header.h"
+#include "http2/stream_io.h"
 #include "proxy/grpc_status.h"
 
 namespace sluice::proxy {
@@ -90,6 +91,10 @@ struct CachedResponse {
 // The parts of HeadersFor: all but `age` of the headers, and the age. `out` is of `table`, where that is not null.
 void AppendHeaders(const FlatHeaders& headers, CacheOutcome outcome, http2::HeaderList& out, http2::InternTable* table);
 void AppendAge(uint64_t seconds, http2::HeaderList& out);
+
+// Sends the response whole, with `headers` and, unless it is trailers-only, `trailers`. The stream is not released.
+void SendStored(http2::StreamIo& to, const CachedResponse& response, const http2::HeaderList& headers,
+                const http2::HeaderList& trailers);
 
 using CachedResponsePtr = std::shared_ptr<const CachedResponse>;
 

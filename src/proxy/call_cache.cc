@@ -12,9 +12,6 @@ using GrpcBytes = std::span<const base::Slice>;
 
 namespace {
 
-// Of a key, between calls of a worker.
-constexpr size_t kKeyBytesKept = 16384;
-
 // Bytes of the first message with its prefix; kMessagePrefixBytes until the prefix is there.
 size_t MessageBytes(GrpcBytes parts) { return FieldBytesWanted(parts, SIZE_MAX - kMessagePrefixBytes); }
 
@@ -23,12 +20,8 @@ size_t MessageBytes(GrpcBytes parts) { return FieldBytesWanted(parts, SIZE_MAX -
 // What the cache may do for the call, by the route of now.
 std::optional<CachePlan> Call::PlanCache() {
   const CacheRule& rule = route_->options.cache;
-  if (!rule.enabled() || config_->cache == nullptr || !is_grpc_ || fetch_stream_ != nullptr) return std::nullopt;
-  const http2::Field* path = request_.Find(Token::kPath);
-  const http2::Field* verb = request_.Find(Token::kMethod);
-  // Every gRPC call is a POST. Another method is not in the key, so what it is answered is not for others.
-  if (path == nullptr || verb == nullptr || verb->value() != "POST") return std::nullopt;
-  const CachedMethod* method = ResponseCache::Find(rule, path->value());
+  if (config_->cache == nullptr || fetch_stream_ != nullptr) return std::nullopt;
+  const CachedMethod* method = ResponseCache::Find(rule, request_);
   return method == nullptr ? std::nullopt : config_->cache->Plan(rule, *method, request_, context_.index());
 }
 
@@ -80,9 +73,7 @@ void Call::AskCache() {
   ResponseCache& cache = *config_->cache;
   const uint32_t w = context_.index();
   const base::TimePoint now = context_.worker().now();
-  // Nobody else's meanwhile: nothing below runs another call. Memory that a large message took is not kept.
-  CacheKey& key = context_.cache_key;
-  if (key.bytes.capacity() > kKeyBytesKept) key = {};
+  CacheKey& key = context_.TakeCacheKey();  // nobody else's meanwhile: nothing below runs another call
   const bool made = cache.MakeKey(*cache_use_->plan->rule, route_->options.cluster, request_, body_.parts(), w, key);
   if (!made || request_trailers_) return;
   ResponseCache::Found found = cache.Lookup(key, *cache_use_->plan, now, w);
@@ -173,15 +164,12 @@ void Call::Serve(const CachedResponse& response, CacheOutcome outcome) {
   response_bytes_ = response.message.size();
   answered_ = context_.worker().now();
   if (downstream_ == nullptr) return;
-  const bool trailers = !response.trailers_only();
   http2::HeaderList headers = context_.ready_headers.HeadersFor(response, outcome, answered_);
   http2::HeaderList last = context_.ready_headers.Plain(response.trailers);
   if (history_ != nullptr && !history_->waits.empty()) {
-    (trailers ? last : headers).Add("sluice-waited", history_->waits);
+    (response.trailers_only() ? headers : last).Add("sluice-waited", history_->waits);
   }
-  downstream_->SendHeaders(headers, !trailers && response.message.empty());
-  if (!response.message.empty()) downstream_->SendData(response.message, !trailers);
-  if (trailers) downstream_->SendHeaders(last, true);
+  SendStored(*downstream_, response, headers, last);
   ReleaseDownstream();
 }
 

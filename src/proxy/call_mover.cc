@@ -4,40 +4,17 @@
 #include <utility>
 
 #include "base/check.h"
-#include "http2/stream.h"
 #include "proxy/call.h"
+#include "proxy/pending_call.h"
 #include "proxy/worker_context.h"
 
 namespace sluice::proxy {
 
 using http2::ErrorCode;
-using http2::ResetCause;
 
-// A call between its headers and the end of the turn's I/O, and what has come of it.
-class CallMover::PendingCall final : public http2::StreamEvents {
- public:
-  void OnHeaders(http2::HeaderList trailers_, bool) override { trailers = std::move(trailers_); }
-  void OnData(const base::Slice& bytes, bool end) override {
-    parts.push_back(bytes);
-    ended = end;
-  }
-  // The stream stays until the call is there to release it.
-  void OnReset(ErrorCode code, ResetCause cause) override { reset = Ended{code, cause}; }
-  void OnSent(size_t) override {}
-
-  struct Ended {
-    ErrorCode code;
-    ResetCause cause;
-  };
-  http2::Stream* stream = nullptr;
-  ClientPtr client;
+struct CallMover::HeldCall final : PendingCall {
   AwayClients* away = nullptr;  // while not reset
   long calls_max = 0;
-  http2::HeaderList fields;
-  bool ended = false;  // END_STREAM with the headers or with the last part
-  absl::InlinedVector<base::Slice, 2> parts;
-  std::optional<http2::HeaderList> trailers;
-  std::optional<Ended> reset;
 };
 
 void CallMover::Connect(std::span<WorkerContext* const> contexts) {
@@ -62,7 +39,7 @@ CallMover::CallMover(WorkerContext& context, size_t workers)
       sample_(plan_.size()) {}
 
 CallMover::~CallMover() {
-  for (PendingCall* call : pending_) call->stream->Release();
+  for (HeldCall* call : pending_) call->stream->Release();
 }
 
 runtime::Worker& CallMover::worker() { return context_.worker(); }
@@ -82,11 +59,11 @@ http2::MirrorReceiver& CallMover::FieldsFrom(Target& target) {
 http2::StreamEvents* CallMover::Hold(http2::Stream& stream, const ClientPtr& client, AwayClients& away, long calls_max,
                                      http2::HeaderList fields, bool end_stream) {
   if (free_.empty()) {
-    calls_.push_back(std::make_unique<PendingCall>());
+    calls_.push_back(std::make_unique<HeldCall>());
     free_.push_back(calls_.back().get());
     free_.reserve(calls_.size());
   }
-  PendingCall& call = *free_.back();
+  HeldCall& call = *free_.back();
   free_.pop_back();
   call.stream = &stream;
   call.client = client;
@@ -99,7 +76,7 @@ http2::StreamEvents* CallMover::Hold(http2::Stream& stream, const ClientPtr& cli
   return &call;
 }
 
-void CallMover::Free(PendingCall& call) {
+void CallMover::Free(HeldCall& call) {
   call.client.reset();
   call.fields.Clear();
   call.parts.clear();
@@ -110,12 +87,12 @@ void CallMover::Free(PendingCall& call) {
 
 void CallMover::OnIoEnd() {
   // What a call does when it starts may bring no new request: those come from Feed only.
-  absl::InlinedVector<PendingCall*, 16> calls;
+  absl::InlinedVector<HeldCall*, 16> calls;
   calls.swap(pending_);
   const auto count = static_cast<uint32_t>(calls.size());
   size_t next = 0;
   auto give = [&](Target& target) {
-    PendingCall& call = *calls[next++];
+    HeldCall& call = *calls[next++];
     call.reset ? StartHere(call) : StartAway(call, target);
   };
   if (mode_ == Mode::kAlways) {
@@ -137,23 +114,15 @@ void CallMover::OnIoEnd() {
   }
 }
 
-void CallMover::StartHere(PendingCall& call) {
-  http2::Stream& stream = *call.stream;
-  const bool whole = call.ended && call.parts.empty();
-  http2::StreamEvents* events = Call::Start(context_, stream, std::move(call.client), std::move(call.fields), whole,
-                                            worker().now());
-  if (events != nullptr) {
-    stream.SetEvents(*events);
-    for (size_t i = 0; i < call.parts.size(); ++i) {
-      events->OnData(std::move(call.parts[i]), call.ended && i + 1 == call.parts.size());
-    }
-    if (call.trailers) events->OnHeaders(std::move(*call.trailers), true);
-    if (call.reset) events->OnReset(call.reset->code, call.reset->cause);
+void CallMover::StartHere(HeldCall& call) {
+  const bool whole = call.ended && !call.parts.empty() && !call.reset;
+  if (!whole || !context_.early_hits.Answer(*call.stream, call.fields, call.parts, worker().now())) {
+    call.Start(context_, worker().now());
   }
   Free(call);
 }
 
-void CallMover::StartAway(PendingCall& call, Target& target) {
+void CallMover::StartAway(HeldCall& call, Target& target) {
   CallLane& lane = LaneTo(target);
   AwayClient& client = call.away->On(lane, call.client, call.calls_max);
   MovedCall& moved = lane.NewCall();

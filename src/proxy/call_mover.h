@@ -6,7 +6,7 @@
 //
 //   OnRequest --not active--> Call::Start, here
 //       |
-//       +--active--> PendingCall --OnIoEnd: Plan--> Call::Start, here, and what came meanwhile is told to it
+//       +--active--> HeldCall -----OnIoEnd: Plan--> Call::Start, here, and what came meanwhile is told to it
 //                        ^ DATA, END, RST               |
 //                                                       +--> kStart, kData ... on a lane --> CallMover::OnBatch there
 //
@@ -85,7 +85,7 @@ class CallMover final : private runtime::IoHook {
 
  private:
   friend class CallLane;
-  class PendingCall;
+  struct HeldCall;
   struct Target {
     CallMover* mover = nullptr;
     std::unique_ptr<CallLane> lane;                // to it; made when there is something to say
@@ -96,9 +96,9 @@ class CallMover final : private runtime::IoHook {
   CallMover(WorkerContext& context, size_t workers);
 
   void OnIoEnd() override;
-  void StartHere(PendingCall& call);
-  void StartAway(PendingCall& call, Target& target);
-  void Free(PendingCall& call);
+  void StartHere(HeldCall& call);
+  void StartAway(HeldCall& call, Target& target);
+  void Free(HeldCall& call);
   void BeginTurn();
   void TakeSample();
   void StartTaken(Target& home, Item& item);
@@ -118,9 +118,9 @@ class CallMover final : private runtime::IoHook {
   MovePolicy policy_;
   std::vector<uint32_t> plan_;
   size_t next_forced_ = 1;  // kAlways: whose turn it is
-  absl::InlinedVector<PendingCall*, 16> pending_;
-  std::vector<std::unique_ptr<PendingCall>> calls_;  // all there are
-  std::vector<PendingCall*> free_;
+  absl::InlinedVector<HeldCall*, 16> pending_;
+  std::vector<std::unique_ptr<HeldCall>> calls_;  // all there are
+  std::vector<HeldCall*> free_;
   uint32_t open_away_ = 0;
 
   // The last sample.

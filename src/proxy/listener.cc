@@ -68,6 +68,7 @@ http2::StreamEvents* DownstreamConnection::OnRequest(http2::Connection& connecti
   if (context_.mover != nullptr && context_.mover->active()) {
     return context_.mover->Hold(stream, client_, away_, calls_max_, std::move(fields), end_stream);
   }
+  if (!end_stream && context_.early_hits.May(fields)) return context_.early_hits.Hold(stream, client_, std::move(fields));
   return Call::Start(context_, stream, client_, std::move(fields), end_stream, context_.worker().now());
 }
 

@@ -20,6 +20,10 @@ struct Entry {
   CachedResponsePtr response;
   cache_policy::Lifetime life;
 
+  // This client takes nothing older, and nothing stale (RFC 9111 5.2.1.1).
+  bool older(std::chrono::seconds age_max, base::TimePoint now) const {
+    return now - response->stored + std::chrono::seconds(response->age_at_arrival()) > age_max;
+  }
   // Bytes: all that goes when the entry goes, if no client is reading it; with the counts of the two heap blocks.
   size_t charge() const { return sizeof(*this) + key.capacity() + response->bytes() + 2 * 16; }
 };
@@ -140,6 +144,16 @@ void ResponseCache::Count(NotCached reason, uint32_t worker) {
 }
 void ResponseCache::CountStale(uint32_t worker) { impl_->metrics.stale->Add(worker); }
 
+const CachedMethod* ResponseCache::Find(const CacheRule& rule, const http2::HeaderList& request) {
+  if (!rule.enabled()) return nullptr;
+  const http2::Field* type = request.Find(http2::Token::kContentType);
+  const http2::Field* verb = request.Find(http2::Token::kMethod);
+  const http2::Field* path = request.Find(http2::Token::kPath);
+  if (type == nullptr || !type->value().starts_with("application/grpc")) return nullptr;
+  if (path == nullptr || verb == nullptr || verb->value() != "POST") return nullptr;
+  return Find(rule, path->value());
+}
+
 const CachedMethod* ResponseCache::Find(const CacheRule& rule, std::string_view path) {
   const auto at = std::lower_bound(rule.methods.begin(), rule.methods.end(), path,
                                    [](const CachedMethod& method, std::string_view p) { return method.path < p; });
@@ -174,17 +188,21 @@ bool ResponseCache::FinishKey(CacheKey& key, size_t size, uint32_t worker) {
   return true;
 }
 
+bool ResponseCache::FinishKeyOf(CacheKey& key, size_t size) const {
+  if (size < cache_key::kPrefixBytes || size - cache_key::kPrefixBytes > request_bytes_max()) return false;
+  if (!cache_key::IsOneMessage(std::string_view(key.bytes).substr(key.bytes.size() - size))) return false;
+  cache_key::SetMessageSize(key.bytes, size);
+  key.hash = impl_->Hash(key.bytes);
+  return true;
+}
+
 ResponseCache::Found ResponseCache::Impl::Find(const CacheKey& key, const CachePlan& plan, base::TimePoint now, bool use) {
   Found found;
   if (plan.revalidate) return found;
   store->With(key, now, use, [&](const Entry& entry) {
-    const CachedResponse& response = *entry.response;
-    if (plan.age_max) {
-      // This client takes nothing older, and nothing stale (RFC 9111 5.2.1.1).
-      const auto age = now - response.stored + std::chrono::seconds(response.age_at_arrival());
-      if (age > *plan.age_max || now >= entry.life.fresh_until) return;
-    }
-    if (now < entry.life.fresh_until) {
+    const bool fresh = now < entry.life.fresh_until;
+    if (plan.age_max && (!fresh || entry.older(*plan.age_max, now))) return;
+    if (fresh) {
       found = {Found::Kind::kFresh, entry.response};
     } else if (now < entry.life.revalidate_until) {
       found = {Found::Kind::kStale, entry.response};
@@ -204,6 +222,19 @@ ResponseCache::Found ResponseCache::Lookup(const CacheKey& key, const CachePlan&
     case Found::Kind::kMiss: impl_->metrics.misses->Add(worker); break;
   }
   return found;
+}
+
+bool ResponseCache::ServeFresh(const CacheKey& key, const CachePlan& plan, base::TimePoint now, uint32_t worker,
+                               absl::FunctionRef<void(const CachedResponse&)> serve) {
+  if (plan.revalidate) return false;
+  bool served = false;
+  impl_->store->With(key, now, /*use=*/true, [&](const Entry& entry) {
+    if (now >= entry.life.fresh_until || (plan.age_max && entry.older(*plan.age_max, now))) return;
+    impl_->metrics.hits->Add(worker);
+    serve(*entry.response);
+    served = true;
+  });
+  return served;
 }
 
 ResponseCache::Joined ResponseCache::Join(const CacheKey& key, const CachePlan& plan, Fetch::Participant* participant,

@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "base/clock.h"
 #include "metrics/registry.h"
 #include "proxy/cached_response.h"
@@ -95,6 +96,9 @@ class ResponseCache {
 
   // Null if no rule covers the method (not counted as anything).
   static const CachedMethod* Find(const CacheRule& rule, std::string_view path);
+  // The request's. Only gRPC calls are covered, each of them a POST: another method is not in the key, so what it is
+  // answered is not for others.
+  static const CachedMethod* Find(const CacheRule& rule, const http2::HeaderList& request);
   // From the request headers: authorization, cache-control. nullopt (counted): go to the upstream, store nothing.
   // `worker`: slot of the counters.
   std::optional<CachePlan> Plan(const CacheRule& rule, const CachedMethod& method, const http2::HeaderList& request,
@@ -113,6 +117,14 @@ class ResponseCache {
     return FinishKey(key, size, worker);
   }
 
+  // The same by `head`, which cache_key::Start wrote for a message of no bytes. Counts nothing.
+  template <typename Pieces>
+  bool MakeKey(std::string_view head, const Pieces& message, CacheKey& key) {
+    key.bytes.assign(head);
+    for (const auto& piece : message) key.bytes.append(piece.view());
+    return FinishKeyOf(key, key.bytes.size() - head.size());
+  }
+
   struct Found {
     enum class Kind : uint8_t { kMiss, kFresh, kStale } kind = Kind::kMiss;
     // kStale: may be served while it is fetched anew. kMiss: may be served if fetching fails with UNAVAILABLE, or null.
@@ -120,6 +132,10 @@ class ResponseCache {
   };
   // Counts a hit, a miss or a stale answer. Two read-modify-writes on the entry's slot, one on the response's count.
   Found Lookup(const CacheKey& key, const CachePlan& plan, base::TimePoint now, uint32_t worker);
+  // Lookup for who can only use what is fresh: calls `serve` with it and counts the hit, or does and counts nothing. The
+  // entry's slot is held meanwhile, and no count of the response is taken. `serve` must not call the cache.
+  bool ServeFresh(const CacheKey& key, const CachePlan& plan, base::TimePoint now, uint32_t worker,
+                  absl::FunctionRef<void(const CachedResponse&)> serve);
   // Found::response of a miss was served, because fetching failed: counted as stale.
   void CountStale(uint32_t worker);
 
@@ -160,6 +176,7 @@ class ResponseCache {
   static void StartKey(std::string& bytes, const CacheRule& rule, std::string_view cluster, const http2::HeaderList& request,
                        size_t size);
   bool FinishKey(CacheKey& key, size_t size, uint32_t worker);
+  bool FinishKeyOf(CacheKey& key, size_t size) const;
   std::unique_ptr<Impl> impl_;
 };
 

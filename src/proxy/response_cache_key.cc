@@ -74,6 +74,11 @@ void Start(std::string& key, const CacheRule& rule, std::string_view cluster, co
   }
 }
 
+void SetMessageSize(std::string& key, size_t message_size) {
+  const auto value = static_cast<uint32_t>(message_size);
+  std::memcpy(key.data() + sizeof(uint32_t), &value, sizeof(value));
+}
+
 std::string_view PathOf(std::string_view key) { return key.substr(2 * sizeof(uint32_t), SizeAt(key, 0)); }
 
 std::string_view MessageOf(std::string_view key) { return key.substr(key.size() - SizeAt(key, sizeof(uint32_t))); }

@@ -26,6 +26,9 @@ bool IsOneMessage(std::string_view bytes);
 void Start(std::string& key, const CacheRule& rule, std::string_view cluster, const http2::HeaderList& request,
            size_t message_size);
 
+// Of a key that was begun for a message of another size.
+void SetMessageSize(std::string& key, size_t message_size);
+
 std::string_view PathOf(std::string_view key);     // "/pkg.Service/Get"
 std::string_view MessageOf(std::string_view key);  // with the prefix
 // Whether a purge of `what` covers the key. Errs on the side of yes.

@@ -28,7 +28,10 @@ void WorkerContext::Refresh() {
     if (now.get() != snapshot.get()) newer = now;
   });
   if (newer == nullptr) return;
-  if (newer->config.get() != config.get()) config = WorkerRef<RouteConfig>(newer->config);
+  if (newer->config.get() != config.get()) {
+    early_hits.Forget();
+    config = WorkerRef<RouteConfig>(newer->config);
+  }
   snapshot = WorkerRef<Snapshot>(std::move(newer));
   limits_.clear();
 }
@@ -53,11 +56,12 @@ void WorkerContext::OnDownstreamClosed() {
 
 void WorkerContext::EndCalls() {
   draining = true;
+  early_hits.StartCalls();
   if (mover != nullptr) mover->Stop();
   for (Call* call = calls.front(); call != nullptr; call = calls.Next(*call)) call->EndForShutdown();
 }
 
-bool WorkerContext::HasCalls() const { return !calls.empty() || (mover != nullptr && !mover->Idle()); }
+bool WorkerContext::HasCalls() const { return !calls.empty() || !early_hits.empty() || (mover != nullptr && !mover->Idle()); }
 
 void WorkerContext::CloseAll() {
   draining = closed = true;

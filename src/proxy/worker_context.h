@@ -13,6 +13,7 @@
 #include "base/intrusive_list.h"
 #include "http2/connection.h"
 #include "metrics/registry.h"
+#include "proxy/early_hits.h"
 #include "proxy/ready_headers.h"
 #include "proxy/response_cache.h"
 #include "proxy/snapshot.h"
@@ -54,6 +55,13 @@ struct WorkerContext {
     return HoldLimits(index, cluster);
   }
 
+  // A key for who looks in the cache just now: memory that is used again. Good until the next call.
+  CacheKey& TakeCacheKey() {
+    constexpr size_t kBytesKept = 16384;  // what a large message took is not
+    if (cache_key_.bytes.capacity() > kBytesKept) cache_key_ = {};
+    return cache_key_;
+  }
+
   // All downstream connections begin their two-step GOAWAY.
   void DrainDownstream();
   // A downstream connection has gone.
@@ -68,7 +76,7 @@ struct WorkerContext {
 
   http2::ConnectionContext connection;
   ReadyHeaders ready_headers{connection.interns};
-  CacheKey cache_key;  // of the call that looks in the cache just now: memory that is used again
+  EarlyHits early_hits{*this};
   upstream::PoolSet pools;
   const SnapshotData& snapshots;
   WorkerRef<Snapshot> snapshot;    // as last read
@@ -88,6 +96,7 @@ struct WorkerContext {
  private:
   const WorkerRef<upstream::ClusterLimits>& HoldLimits(size_t index, const upstream::ClusterState& cluster);
 
+  CacheKey cache_key_;
   // By the places of `snapshot`, as far as they were asked for; emptied with each new one, so that nothing old is kept.
   std::vector<WorkerRef<upstream::ClusterLimits>> limits_;
 };

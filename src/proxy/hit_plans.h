@@ -1,0 +1,59 @@
+// HitPlans: what a request's headers say of a stored response that may answer it: the route, the cache's plan and the key as
+// far as the headers are in it.
+//
+// Headers of one client repeat, and what repeats is one FieldRun, by which the plan is remembered. What follows the run is
+// different each time (a request id, a trace) and mostly decides nothing; where it might, the plan is made anew.
+//
+//   run id -> slot: plan, made for these fields and any others behind them that decide nothing
+//
+// Bound: kSlots plans with heads of at most kHeadBytesMax. Thread safety: one worker's. Nothing here suspends.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "http2/header.h"
+#include "proxy/response_cache.h"
+#include "proxy/snapshot.h"
+
+namespace sluice::proxy {
+
+struct HitPlan {
+  bool may_hit = false;          // without it nothing else is set
+  const Route* route = nullptr;  // in the configuration
+  CachePlan plan;
+  std::string key_head;  // the key's bytes for a message of no bytes
+};
+
+class HitPlans {
+ public:
+  // For a request, by `config`, which has a cache. Null: no stored response may answer it, or why not is for a Call to find
+  // out and to count. Good until the next For() or Clear().
+  const HitPlan* For(const RouteConfig& config, const http2::HeaderList& request);
+  // Before another configuration than in the last For(), because plans lie in it.
+  void Clear();
+
+ private:
+  static constexpr size_t kSlots = 64;
+  static constexpr size_t kHeadBytesMax = 2048;
+  struct Slot {
+    uint64_t run = 0;  // 0: empty
+    HitPlan plan;
+  };
+
+  static void Make(const RouteConfig& config, const http2::HeaderList& request, HitPlan& plan);
+  void ReadNames(const RouteConfig& config);
+  // Whether a field from `first` on is one that routes, the cache's policy or its keys look at.
+  bool AnyDecides(const http2::HeaderList& request, uint32_t first) const;
+
+  const RouteConfig* config_ = nullptr;
+  uint64_t tokens_ = 0;             // bit T: fields with token T decide; of kOther those with one of names_
+  std::vector<std::string> names_;
+  std::unique_ptr<std::array<Slot, kSlots>> slots_;  // made when there is something to keep
+  HitPlan scratch_;
+};
+
+}  // namespace sluice::proxy
