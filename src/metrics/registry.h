@@ -24,13 +24,14 @@ using Labels = std::vector<std::pair<std::string, std::string>>;
 // (arena.h).
 class Counter {
  public:
-  void Add(size_t slot, uint64_t n = 1) { AddTo(*Cell(slot), slot, n); }
+  // Always inline: a call adds to a dozen, and each is five instructions.
+  [[gnu::always_inline]] void Add(size_t slot, uint64_t n = 1) { AddTo(*Cell(slot), slot, n); }
   uint64_t Value() const;
 
  private:
   friend class Registry;
   friend class Histogram;
-  void AddTo(std::atomic<uint64_t>& cell, size_t slot, uint64_t n) {
+  [[gnu::always_inline]] void AddTo(std::atomic<uint64_t>& cell, size_t slot, uint64_t n) {
     if (slot == shared_slot_) {
       cell.fetch_add(n, std::memory_order_relaxed);
     } else {

@@ -22,12 +22,10 @@ WorkerContext::WorkerContext(runtime::Worker& worker, const SnapshotData& s, Pro
 
 WorkerContext::~WorkerContext() { SLUICE_CHECK(downstream.empty() && calls.empty()); }
 
-void WorkerContext::Refresh() {
+void WorkerContext::TakeNewer() {
   std::shared_ptr<const Snapshot> newer;
-  snapshots.Read(index(), [&](const std::shared_ptr<const Snapshot>& now) {
-    if (now.get() != snapshot.get()) newer = now;
-  });
-  if (newer == nullptr) return;
+  snapshots.Read(index(), [&](const std::shared_ptr<const Snapshot>& now) { newer = now; });
+  if (newer.get() == snapshot.get()) return;
   if (newer->config.get() != config.get()) {
     early_hits.Forget();
     config = WorkerRef<RouteConfig>(newer->config);

@@ -46,7 +46,11 @@ struct WorkerContext {
 
   // Brings `snapshot` and `config` up to what is published. Each call does it when it reads them; and whoever publishes
   // posts it to each worker, so that one without calls does not keep what is old.
-  void Refresh();
+  void Refresh() {
+    bool same = false;
+    snapshots.Read(index(), [&](const std::shared_ptr<const Snapshot>& now) { same = now.get() == snapshot.get(); });
+    if (!same) [[unlikely]] TakeNewer();
+  }
 
   // The limits of `cluster`, at place `index` of its snapshot, held by this worker's count: for calls, whose permits may
   // outlive the snapshot.
@@ -94,6 +98,7 @@ struct WorkerContext {
   std::unique_ptr<CallMover> mover;
 
  private:
+  void TakeNewer();
   const WorkerRef<upstream::ClusterLimits>& HoldLimits(size_t index, const upstream::ClusterState& cluster);
 
   CacheKey cache_key_;
