@@ -159,8 +159,13 @@ void Connection::Read() {
   }
   last_heard_ = context_.worker.now();
   if (last_word_) return WaitToRead();  // lingering: what still comes is not ours to answer
-  base::Status status = session_.Feed(context_.reads.Take(result.bytes));
-  if (!status) LastWord(status.error().detail);
+  base::Status status = session_.Feed(context_.reads.Take(result.bytes), context_.worker.now());
+  if (!status) {
+    if (session_.abuse() != Abuse::kNone) {
+      context_.abuse.Report(context_.worker, session_.role() == Role::kServer, peer_name_, session_.abuse(), status.error().detail);
+    }
+    LastWord(status.error().detail);
+  }
   WaitToRead();
 }
 

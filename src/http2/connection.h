@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/slice.h"
+#include "http2/connection_abuse.h"
 #include "http2/session.h"
 #include "net/dialer.h"
 #include "net/stream.h"
@@ -47,6 +48,7 @@ struct ConnectionContext {
   InternTable interns;
   ReadBuffer reads;
   net::DialFunction dial = net::Dial;
+  AbuseReports abuse{};
 };
 
 struct ConnectionOptions {
