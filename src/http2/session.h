@@ -278,7 +278,7 @@ class Session {
   static constexpr std::chrono::milliseconds kYoungStream{100};
   FloodGuard flood_;
   base::TimePoint now_;          // of the last Feed
-  base::TimePoint young_since_;  // when young_id_ was the highest
+  base::TimePoint mark_due_;     // kYoungStream after young_id_ was the highest
   uint32_t young_id_ = 0;
   uint32_t old_id_ = 0;
   uint32_t pings_answered_ = 0;

@@ -43,11 +43,11 @@ void Session::FailAbuse(Abuse abuse, std::string_view text) {
   Fail(ErrorCode::kEnhanceYourCalm, std::string(ToString(abuse)).append(": ").append(text));
 }
 
-// A Feed at `now`, young_since_ long ago. What was opened before the last mark, or before a long silence, is not young.
+// A Feed at `now`, and a mark is due. What was opened before the last mark, or before a long silence, is not young.
 void Session::AgeStreams(base::TimePoint now) {
   old_id_ = now - now_ >= kYoungStream ? last_peer_id_ : young_id_;
   young_id_ = last_peer_id_;
-  young_since_ = now;
+  mark_due_ = now + kYoungStream;
 }
 
 // The peer has reset a stream of its own. One that has lived for a while was bounded by concurrent_streams_max, as every

@@ -11,7 +11,7 @@ namespace sluice::http2 {
 base::Status Session::Feed(base::Slice bytes, base::TimePoint now) {
   if (failed_) return Failure();
   Scope scope(*this);
-  if (now >= young_since_ + kYoungStream) [[unlikely]] AgeStreams(now);
+  if (now >= mark_due_) [[unlikely]] AgeStreams(now);
   now_ = now;
   const uint8_t* p = bytes.data();
   const uint8_t* end = p + bytes.size();
