@@ -158,7 +158,11 @@ void Connection::Read() {
     case IoResult::Kind::kOk: break;
   }
   last_heard_ = context_.worker.now();
-  if (last_word_) return WaitToRead();  // lingering: what still comes is not ours to answer
+  if (last_word_) {  // lingering: what still comes is not ours to answer
+    lingered_bytes_ += result.bytes;
+    const size_t on_its_way = session_.abuse() == Abuse::kNone ? options_.session.connection_window_bytes : 0;
+    return lingered_bytes_ > kLingerBytesMax + on_its_way ? Finish(why_) : WaitToRead();
+  }
   base::Status status = session_.Feed(context_.reads.Take(result.bytes), context_.worker.now());
   if (!status) {
     if (session_.abuse() != Abuse::kNone) {

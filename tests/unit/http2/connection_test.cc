@@ -180,6 +180,37 @@ TEST_F(ConnectionTest, AFloodEndsItAndIsCountedByKindAndSide) {
   }
 }
 
+TEST_F(ConnectionTest, AfterItsLastWordItReadsOnlySoMuch) {
+  options.session.connection_window_bytes = 65536;
+  Start(Role::kServer);
+  peer->Send(h2::Ping(1, h2::kAck) + h2::Data(0, "x"));  // a connection error
+  Run();
+  EXPECT_EQ(peer->Count(h2::kGoaway), 1u);
+  const std::string more(65536, 'x');
+  for (int i = 0; i < 5; ++i) {  // 256 KiB and the window
+    peer->Send(more);
+    Run();
+  }
+  EXPECT_FALSE(connection->closed());
+  peer->Send(more);
+  Run();
+  EXPECT_TRUE(connection->closed());
+}
+
+TEST_F(ConnectionTest, AfterAFloodItReadsLess) {
+  options.session.settings_per_second = 16;
+  Start(Role::kServer);
+  for (int i = 0; i < 16; ++i) peer->Send(h2::Settings());
+  Run();
+  EXPECT_EQ(peer->Count(h2::kGoaway), 1u);
+  peer->Send(std::string(1 << 18, 'x'));
+  Run();
+  EXPECT_FALSE(connection->closed());
+  peer->Send("x");
+  Run();
+  EXPECT_TRUE(connection->closed());
+}
+
 TEST_F(ConnectionTest, TimeMakesRoomForMoreOfWhatIsBounded) {
   options.session.settings_per_second = 16;
   Start(Role::kServer);
