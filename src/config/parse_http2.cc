@@ -20,6 +20,12 @@ void ParseSession(Reader& reader, const Node& node, std::string path, http2::Ses
   section.Bytes("header_block_bytes_max", {16 * kKiB, 16 * kMiB}, &out->header_block_bytes_max);
   section.Bytes("output_bytes_max", {16 * kKiB, 64 * kMiB}, &out->output_bytes_max);
   section.Number("control_frames_max", {16, 1000000}, &out->control_frames_max);
+  // Below 16 an ordinary start of a connection could be a flood.
+  section.Number("resets_per_second", {16, 1000000}, &out->resets_per_second);
+  section.Number("settings_per_second", {16, 1000000}, &out->settings_per_second);
+  section.Number("pings_per_second", {16, 1000000}, &out->pings_per_second);
+  section.Number("window_updates_per_second", {16, 1000000}, &out->window_updates_per_second);
+  section.Number("useless_frames_per_second", {16, 1000000}, &out->useless_frames_per_second);
 }
 
 void ParseKeepalive(Reader& reader, const Node& node, std::string path, http2::KeepaliveOptions* out) {

@@ -158,9 +158,18 @@ void Connection::Read() {
     case IoResult::Kind::kOk: break;
   }
   last_heard_ = context_.worker.now();
-  if (last_word_) return WaitToRead();  // lingering: what still comes is not ours to answer
-  base::Status status = session_.Feed(context_.reads.Take(result.bytes));
-  if (!status) LastWord(status.error().detail);
+  if (last_word_) {  // lingering: what still comes is not ours to answer
+    lingered_bytes_ += result.bytes;
+    const size_t on_its_way = session_.abuse() == Abuse::kNone ? options_.session.connection_window_bytes : 0;
+    return lingered_bytes_ > kLingerBytesMax + on_its_way ? Finish(why_) : WaitToRead();
+  }
+  base::Status status = session_.Feed(context_.reads.Take(result.bytes), context_.worker.now());
+  if (!status) {
+    if (session_.abuse() != Abuse::kNone) {
+      context_.abuse.Report(context_.worker, session_.role() == Role::kServer, peer_name_, session_.abuse(), status.error().detail);
+    }
+    LastWord(status.error().detail);
+  }
   WaitToRead();
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/slice.h"
+#include "http2/connection_abuse.h"
 #include "http2/session.h"
 #include "net/dialer.h"
 #include "net/stream.h"
@@ -47,6 +48,7 @@ struct ConnectionContext {
   InternTable interns;
   ReadBuffer reads;
   net::DialFunction dial = net::Dial;
+  AbuseReports abuse{};
 };
 
 struct ConnectionOptions {
@@ -109,6 +111,8 @@ class Connection final : private SessionEvents, private net::IoEvents, private r
   enum class State : uint8_t { kOpen, kLingering, kClosed };
   // After our last word the peer has this long to read it before the socket goes.
   static constexpr std::chrono::milliseconds kLinger{1000};
+  // And may send this much more, and its window if it did not flood us: else it would be read at full speed all that time.
+  static constexpr size_t kLingerBytesMax = size_t{1} << 18;
   // Writes a turn: a connection with endless output lets the others of its worker have their turn.
   static constexpr int kWritesPerTurn = 4;
   static constexpr int kLastReads = 4;  // of CloseNow
@@ -148,6 +152,7 @@ class Connection final : private SessionEvents, private net::IoEvents, private r
   bool ping_sent_ = false;
   bool write_failed_ = false;   // the peer takes nothing more; what it has said already is still read
   bool flushing_ = false;       // inside Flush
+  size_t lingered_bytes_ = 0;     // read after our last word
   bool output_was_full_ = false;  // CanOpen was false for it: OnCapacity is due when it has drained
   std::string why_;
   base::TimePoint last_heard_;

@@ -31,6 +31,19 @@ struct SessionOptions {
   // Queued replies to SETTINGS and PING plus RST_STREAMs not yet written; beyond it the connection ends (ENHANCE_YOUR_CALM).
   // 16..1000000.
   uint32_t control_frames_max = 10000;
+  // What a peer may do in a second, and at once after a pause, that brings no call forward; useful work pays for more
+  // (docs/http2.md, "Floods"). Beyond, the connection ends (ENHANCE_YOUR_CALM). 16..1000000 each.
+  // Requests reset within 0.1 s, and streams that its mistakes make us reset. Each stream that ends by itself pays for one.
+  uint32_t resets_per_second = 2000;
+  // SETTINGS. 16 settings in one count as one more, and so do 16 streams whose window it moves.
+  uint32_t settings_per_second = 1000;
+  // PINGs. Each frame that we send pays for one.
+  uint32_t pings_per_second = 2000;
+  // WINDOW_UPDATEs; one that lets a stalled stream send next to nothing counts as 9. Each frame that we send pays for two.
+  uint32_t window_updates_per_second = 20000;
+  // PRIORITY, unknown frames, DATA that is empty or mostly padding, small CONTINUATIONs, frames on streams that are over,
+  // HPACK table size updates. Each stream pays for four, each KiB of DATA for one.
+  uint32_t useless_frames_per_second = 5000;
   bool operator==(const SessionOptions&) const = default;
 };
 

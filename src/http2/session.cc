@@ -13,6 +13,7 @@ Session::Session(Role role, const SessionOptions& options, InternTable& interns,
       options_(options),
       interns_(interns),
       events_(events),
+      flood_(options_),
       preface_left_(role == Role::kServer ? kClientPreface.size() : 0),
       // Until the peer has acknowledged our SETTINGS it uses the default table at most (RFC 7541 4.2, 6.3).
       decoder_(interns, kDefaultTableBytes),
@@ -136,7 +137,7 @@ void Session::ResetStream(Stream& stream) {
 
 // RFC 9113 5.4.2: the peer broke a rule on this stream.
 void Session::StreamError(Stream& stream, ErrorCode code) {
-  WriteReset(stream.id_, code);
+  WriteForcedReset(stream.id_, code);
   ResetStream(stream);
   if (StreamEvents* events = std::exchange(stream.events_, nullptr))
     events->OnReset(code, ResetCause::kProtocolError);

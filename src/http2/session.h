@@ -1,5 +1,5 @@
 // Session: one end of an HTTP/2 connection (RFC 9113): bytes in, events and bytes out. No I/O, no threads, no
-// clock.
+// clock: time comes with the bytes.
 //
 // Feed() handles every frame of a read; what it has to say gathers in output() until the connection writes
 // it, once a turn. DATA payloads are Slices of what was fed. Frames may be split anywhere between two Feeds;
@@ -11,8 +11,8 @@
 // outermost function calls OnOutput and OnCapacity last, each at most once.
 //
 // Files: session.cc (life of the session and its streams), session_receive.cc (bytes to frames, DATA),
-// session_headers.cc (header blocks to messages), session_control.cc (all other frames), session_send.cc
-// (output).
+// session_headers.cc (header blocks to messages), session_control.cc (all other frames), session_flood.cc (what of it is
+// too much), session_send.cc (output).
 #pragma once
 
 #include <array>
@@ -24,9 +24,12 @@
 #include <vector>
 
 #include "base/buffer_chain.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/slice.h"
+#include "http2/abuse.h"
 #include "http2/error_code.h"
+#include "http2/flood_guard.h"
 #include "http2/flow_control.h"
 #include "http2/frame/frame.h"
 #include "http2/header.h"
@@ -82,8 +85,9 @@ class Session {
 
   // Takes what was read. An error is the connection's (RFC 9113 5.4.1): the GOAWAY for it is in output()
   // already; write that, then close. Error.kind is kUpstreamProtocol (client) or kMalformedRequest (server),
-  // detail says what and where.
-  base::Status Feed(base::Slice bytes);
+  // detail says what and where. `now`, of the turn, refills the budgets for what a peer may do in a second; where it
+  // stands still, only useful work does.
+  base::Status Feed(base::Slice bytes, base::TimePoint now = {});
   // The transport ended: every open stream gets OnReset(kConnectionLost). Feed may not be called again.
   // `output_lost`: what is in output() will not be written either; client streams whose headers are still in
   // it get kRefused, because the peer cannot have seen them.
@@ -95,6 +99,9 @@ class Session {
   bool CanOpen() const { return role_ == Role::kClient && !closing() && table_.size() < peer_streams_max_; }
   // GOAWAY in either direction, failed, or out of ids: no stream will ever be opened again.
   bool closing() const { return failed_ || goaway_received_ || goaway_sent_ || next_id_ > kStreamIdMax; }
+
+  // Why the connection was ended with ENHANCE_YOUR_CALM; kNone: it was not.
+  Abuse abuse() const { return abuse_; }
 
   // Server: of the two GOAWAYs only the first is out. Requests may be on their way, and will be taken.
   bool goaway_announced() const { return graceful_ping_sent_ && !goaway_received_; }
@@ -166,6 +173,7 @@ class Session {
   void HandleFrame(const FrameHeader& frame, const uint8_t* payload);
   void BeginData(const FrameHeader& frame, uint32_t padding);
   bool AdmitData(Stream& stream, uint32_t frame_bytes, uint32_t data_bytes, bool end_stream);
+  bool ChargeTinyData(const FrameHeader& frame, const Stream* stream);
   void DeliverData(const base::Slice& bytes);
   void ReceivedEnd(Stream& stream);
   // False: the frame was a connection error.
@@ -192,7 +200,20 @@ class Session {
   void HandlePriority(const FrameHeader& frame);
   void HandlePing(const FrameHeader& frame, const uint8_t* payload);
   void HandleGoaway(const FrameHeader& frame, const uint8_t* payload);
+  bool ChargeDribble(uint32_t increment);
   void HandleWindowUpdate(const FrameHeader& frame, const uint8_t* payload);
+
+  // session_flood.cc
+  // `cost` units of the budget. False: they are not there, and the connection has failed.
+  bool Charge(Budget budget, Abuse abuse, uint32_t cost = 1) {
+    if (flood_.Spend(budget, cost)) [[likely]] return true;
+    return ChargeMore(budget, abuse, cost);
+  }
+  bool ChargeMore(Budget budget, Abuse abuse, uint32_t cost);
+  void AgeStreams(base::TimePoint now);
+  void ChargeReset(uint32_t id, bool answered);
+  void FailAbuse(Abuse abuse, std::string_view text);
+  uint32_t WorkFor(Budget budget) const;
 
   // session_send.cc
   uint8_t* BeginFrame(size_t bytes);
@@ -200,6 +221,7 @@ class Session {
   void WriteSettings();
   void WriteGoaway(uint32_t last_id, ErrorCode code, std::string_view debug);
   void WriteReset(uint32_t id, ErrorCode code, bool peer_caused = true);
+  void WriteForcedReset(uint32_t id, ErrorCode code, Abuse abuse = Abuse::kForcedReset);
   void WritePing(uint64_t payload, uint8_t flags);
   void WriteWindowUpdate(uint32_t id, uint32_t increment);
   void WriteHeaders(uint32_t id, const HeaderList& fields, bool end_stream);
@@ -233,6 +255,7 @@ class Session {
   bool goaway_final_ = false;  // the last id we told is binding
   bool graceful_ping_sent_ = false;
   uint32_t goaway_last_id_ = kStreamIdMax;  // of our final GOAWAY: streams above it are ignored
+  Abuse abuse_ = Abuse::kNone;
   ErrorCode failure_code_ = ErrorCode::kNoError;
   std::string failure_;
 
@@ -251,7 +274,18 @@ class Session {
   static constexpr uint32_t kLateResponsesMax = 1000;
   uint32_t late_responses_ = 0;
 
+  // Floods. Streams with ids up to old_id_ are older than kYoungStream; the others may be, up to twice that.
+  static constexpr std::chrono::milliseconds kYoungStream{100};
+  FloodGuard flood_;
+  base::TimePoint now_;          // of the last Feed
+  base::TimePoint mark_due_;     // kYoungStream after young_id_ was the highest
+  uint32_t young_id_ = 0;
+  uint32_t old_id_ = 0;
+  uint32_t pings_answered_ = 0;
+
   // Receiving.
+  // DATA of less: a gRPC message has five bytes before its first.
+  static constexpr uint32_t kTinyDataBytes = 5;
   size_t preface_left_;
   bool settings_received_ = false;
   // A frame whose bytes have not all come. head_ has room for DATA's pad length too; other payloads go to

@@ -8,6 +8,8 @@
 namespace sluice::http2 {
 namespace {
 
+constexpr uint32_t kSmallContinuationBytes = 1024;
+
 // The request with an :authority of what its host field says (RFC 9113 8.3.1: who forwards a request constructs it).
 HeaderList WithAuthority(InternTable& interns, const HeaderList& fields) {
   HeaderList out(&interns);
@@ -59,7 +61,12 @@ void Session::HandleContinuation(const FrameHeader& frame, const uint8_t* payloa
   constexpr uint32_t kFrameCost = 64;
   block_cost_ += std::max(frame.length, kFrameCost);
   if (block_cost_ > options_.header_block_bytes_max) {
-    return Fail(ErrorCode::kEnhanceYourCalm, "a header block is too large");
+    return FailAbuse(Abuse::kContinuationFlood, "a header block is too large");
+  }
+  // RFC 9113 6.10 asks for no size; a sender who splits fills its frames.
+  if (frame.length < kSmallContinuationBytes && !frame.has(kFlagEndHeaders) &&
+      !Charge(Budget::kUselessFrames, Abuse::kContinuationFlood)) {
+    return;
   }
   block_.append(reinterpret_cast<const char*>(payload), frame.length);
   if (!frame.has(kFlagEndHeaders)) return;
@@ -75,6 +82,9 @@ void Session::HandleHeaderBlock(uint32_t id, bool end_stream, std::string_view b
       decoder_.Decode(block, {options_.header_list_bytes_max, options_.header_count_max}, fields);
   if (decoded == DecodeResult::kError)
     return Fail(ErrorCode::kCompressionError, "a header block cannot be decoded");
+  if (const uint32_t updates = decoder_.size_updates(); updates != 0) [[unlikely]] {
+    if (!Charge(Budget::kUselessFrames, Abuse::kTableSizeFlapping, updates)) return;
+  }
   if (Stream* stream = table_.Find(id)) {
     if (stream->received_end_) return StreamError(*stream, ErrorCode::kStreamClosed);  // RFC 9113 5.1
     if (decoded == DecodeResult::kTooLarge) return StreamError(*stream, ErrorCode::kProtocolError);
@@ -90,10 +100,13 @@ void Session::HandleHeaderBlock(uint32_t id, bool end_stream, std::string_view b
     return;
   }
   last_peer_id_ = id;
-  if (id > goaway_last_id_) return;  // RFC 9113 6.8: not processed; what else comes on it is ignored too
+  if (id > goaway_last_id_) {  // RFC 9113 6.8: not processed; what else comes on it is ignored too
+    Charge(Budget::kUselessFrames, Abuse::kClosedStreamFrames);
+    return;
+  }
   if (table_.size() >= options_.concurrent_streams_max) {  // RFC 9113 5.1.2
     ++stats_.streams_refused;
-    return WriteReset(id, ErrorCode::kRefusedStream);
+    return WriteForcedReset(id, ErrorCode::kRefusedStream, Abuse::kRefusedStreams);
   }
   if (decoded == DecodeResult::kTooLarge) return RejectTooLarge(id, end_stream);
   HandleRequest(id, end_stream, std::move(fields));
@@ -103,7 +116,7 @@ void Session::HandleRequest(uint32_t id, bool end_stream, HeaderList fields) {
   MessageHead head = ValidateRequest(fields);
   // RFC 9113 8.1.1: malformed, also when it ends at once and a content-length promised more.
   if (head.malformed != nullptr || (end_stream && head.content_length > 0)) {
-    return WriteReset(id, ErrorCode::kProtocolError);
+    return WriteForcedReset(id, ErrorCode::kProtocolError);
   }
   if (head.connect) return RejectConnect(id, end_stream);
   if (head.authority_in_host) fields = WithAuthority(interns_, fields);
@@ -123,7 +136,9 @@ void Session::HandleResponse(Stream& stream, bool end_stream, HeaderList fields)
   // RFC 9113 8.1: an interim response cannot end the stream.
   if (head.malformed != nullptr || (interim && end_stream))
     return StreamError(stream, ErrorCode::kProtocolError);
-  if (!interim) {
+  if (interim) {
+    if (!Charge(Budget::kUselessFrames, Abuse::kInterimResponses)) return;
+  } else {
     stream.final_headers_ = true;
     // RFC 9110 6.4.1: these have no content, though they may have its length. DATA on them is one of the extraneous
     // frames of RFC 9113 8.1.1.

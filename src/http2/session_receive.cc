@@ -8,9 +8,11 @@
 
 namespace sluice::http2 {
 
-base::Status Session::Feed(base::Slice bytes) {
+base::Status Session::Feed(base::Slice bytes, base::TimePoint now) {
   if (failed_) return Failure();
   Scope scope(*this);
+  if (now >= mark_due_) [[unlikely]] AgeStreams(now);
+  now_ = now;
   const uint8_t* p = bytes.data();
   const uint8_t* end = p + bytes.size();
   if (preface_left_ > 0) p = TakePreface(p, end);
@@ -25,7 +27,7 @@ base::Status Session::Feed(base::Slice bytes) {
     // Between two frames nothing here holds a Stream: a long read need not keep all that it has ended.
     if ((signals_ & kReleasedStreams) && depth_ == 1) FreeReleased();
     if (UnwrittenControlFrames() > options_.control_frames_max) {
-      Fail(ErrorCode::kEnhanceYourCalm, "too many control frames wait to be written");
+      FailAbuse(Abuse::kUnreadAnswers, "too many control frames wait to be written");
     }
   }
   if (!failed_) return base::Ok();
@@ -142,6 +144,7 @@ void Session::HandleFrame(const FrameHeader& frame, const uint8_t* payload) {
       return HandleContinuation(frame, payload);
   }
   // RFC 9113 4.1: frames of unknown types are ignored.
+  Charge(Budget::kUselessFrames, Abuse::kUnknownFrames);
 }
 
 // A DATA frame's header has come: all of its length counts in both windows (RFC 9113 6.9.1). Its payload
@@ -166,6 +169,7 @@ void Session::BeginData(const FrameHeader& frame, uint32_t padding) {
     stream = nullptr;
     if (failed_) return;
   }
+  if (data_bytes < kTinyDataBytes && !ChargeTinyData(frame, stream)) return;
   if (stream == nullptr) {  // nobody will consume it
     skip_left_ = frame.length - overhead;
     CreditConnection(frame.length);
@@ -176,6 +180,7 @@ void Session::BeginData(const FrameHeader& frame, uint32_t padding) {
   data_end_ = frame.has(kFlagEndStream);
   skip_left_ = padding;
   if (overhead > 0) {  // padding does not reach the consumer: credited here
+    if (padding > data_bytes && !Charge(Budget::kUselessFrames, Abuse::kPaddingFlood)) return;
     CreditConnection(overhead + padding);
     uint32_t increment = stream->receive_.Credit(overhead + padding);
     if (increment > 0 && !data_end_) WriteWindowUpdate(frame.stream_id, increment);
@@ -184,6 +189,12 @@ void Session::BeginData(const FrameHeader& frame, uint32_t padding) {
     if (data_end_) DeliverData(base::Slice());
     data_stream_ = nullptr;
   }
+}
+
+// DATA that costs us a frame's work, and perhaps a frame to the other side, for next to nothing. False: too many.
+bool Session::ChargeTinyData(const FrameHeader& frame, const Stream* stream) {
+  if (stream == nullptr) return Charge(Budget::kUselessFrames, Abuse::kClosedStreamFrames);
+  return frame.has(kFlagEndStream) || Charge(Budget::kUselessFrames, Abuse::kEmptyData);
 }
 
 // Whether DATA may come on this stream now; if not, the stream has been reset.
@@ -254,11 +265,12 @@ bool Session::FrameOnClosedStream(uint32_t id, FrameType type) {
       return false;
     }
     if (role_ == Role::kClient && type == FrameType::kHeaders) return LateResponse();
-    WriteReset(id, ErrorCode::kStreamClosed);  // RFC 9113 6.1, 5.4.2
-    return true;
+    WriteForcedReset(id, ErrorCode::kStreamClosed);  // RFC 9113 6.1, 5.4.2
+    return !failed_;
   }
-  return true;  // reset by us, refused, above our GOAWAY's last id, or long closed: ignored (RFC
-                // 9113 5.1, 6.8)
+  // Reset by us, refused, above our GOAWAY's last id, or long closed: ignored (RFC 9113 5.1, 6.8). A header block costs its
+  // decoding all the same.
+  return type != FrameType::kHeaders || Charge(Budget::kUselessFrames, Abuse::kClosedStreamFrames);
 }
 
 // HEADERS of a server on a stream that is over. RFC 9113 5.1 lets us drop them, and we do: gRPC C++ of before
@@ -266,7 +278,7 @@ bool Session::FrameOnClosedStream(uint32_t id, FrameType type) {
 // False: too many in a row.
 bool Session::LateResponse() {
   if (++late_responses_ <= kLateResponsesMax) return true;
-  Fail(ErrorCode::kEnhanceYourCalm, "too many responses on closed streams");
+  FailAbuse(Abuse::kLateResponses, "too many responses on closed streams");
   return false;
 }
 

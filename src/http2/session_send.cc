@@ -69,6 +69,12 @@ void Session::WriteReset(uint32_t id, ErrorCode code, bool peer_caused) {
   ++stats_.resets_sent;
 }
 
+// RST_STREAM for a fault of the peer's, which counts as if the peer had reset the stream itself (CVE-2025-8671).
+void Session::WriteForcedReset(uint32_t id, ErrorCode code, Abuse abuse) {
+  WriteReset(id, code);
+  Charge(Budget::kResets, abuse);
+}
+
 void Session::WritePing(uint64_t payload, uint8_t flags) {
   uint8_t* p = BeginFrame(kFrameHeaderBytes + 8);
   WriteFrameHeader(p, 8, FrameType::kPing, flags, 0);

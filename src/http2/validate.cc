@@ -278,7 +278,11 @@ MessageHead ValidateResponse(const HeaderList& fields) {
 }
 
 const char* ValidateTrailers(const HeaderList& fields) {
-  return Walk(0).Over(fields);  // RFC 9113 8.1: no pseudo-headers
+  Walk walk(0);  // RFC 9113 8.1: no pseudo-headers
+  if (const char* broken = walk.Over(fields)) return broken;
+  // RFC 9110 6.5.1: fields of framing and routing. Who reads trailers as headers would take them for the message's.
+  if (walk.content_length >= 0 || walk.has_host()) return "content-length or host in trailers";
+  return nullptr;
 }
 
 }  // namespace sluice::http2

@@ -6,7 +6,7 @@
 
 namespace sluice::proxy {
 
-ProxyMetrics::ProxyMetrics(metrics::Registry& registry) {
+ProxyMetrics::ProxyMetrics(metrics::Registry& registry) : abuse(registry) {
   calls_in_flight = registry.AddGauge("sluice_calls_in_flight", "Calls received and not yet answered.");
   downstream_connections = registry.AddGauge("sluice_downstream_connections", "Client connections open.");
   downstream_connections_total = registry.AddCounter("sluice_downstream_connections_total", "Client connections accepted.");
@@ -18,7 +18,7 @@ ProxyMetrics::ProxyMetrics(metrics::Registry& registry) {
 }
 
 WorkerContext::WorkerContext(runtime::Worker& worker, const SnapshotData& s, ProxyMetrics& m)
-    : connection{worker, {}, {}, net::Dial}, pools(connection), snapshots(s), metrics(m) {}
+    : connection{worker, {}, {}, net::Dial, http2::AbuseReports(&m.abuse)}, pools(connection), snapshots(s), metrics(m) {}
 
 WorkerContext::~WorkerContext() { SLUICE_CHECK(downstream.empty() && calls.empty()); }
 

@@ -154,8 +154,9 @@ void EndpointPool::OnGoaway(http2::Connection&) { DialIfNeeded(); }
 void EndpointPool::OnClosed(http2::Connection& connection, std::string_view why) {
   auto it = std::find_if(connections_.begin(), connections_.end(), [&](const auto& c) { return c.get() == &connection; });
   SLUICE_CHECK(it != connections_.end());
-  // It never said a word: as bad as a refused connection, and as fast to come again.
-  if (connection.session().stats().frames_received == 0) {
+  // It never said a word, or far too many: as bad as a refused connection, and as fast to come again.
+  const http2::Session& session = connection.session();
+  if (session.stats().frames_received == 0 || session.abuse() != http2::Abuse::kNone) {
     BackOff();
   } else {
     failures_in_row_ = 0;

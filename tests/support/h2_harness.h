@@ -87,7 +87,7 @@ class SessionHarness final : public http2::SessionEvents {
     log.clear();
   }
   bool Feed(std::string_view bytes) {
-    base::Status status = session->Feed(base::Slice::Copy(bytes));
+    base::Status status = session->Feed(base::Slice::Copy(bytes), now);
     error = status.ok() ? "" : status.error().detail;
     return status.ok();
   }
@@ -160,6 +160,7 @@ class SessionHarness final : public http2::SessionEvents {
   std::function<void()> on_capacity;
   int capacity_signals = 0, output_signals = 0;
   std::string error;
+  base::TimePoint now{};  // passes when a test says so
   std::unique_ptr<http2::Session> session;
 
  private:

@@ -102,11 +102,13 @@ DecodeResult HpackDecoder::Decode(std::string_view block, const DecodeLimits& li
 // RFC 7541 4.2 and 6.3: updates stand at the start of a block, nowhere else. When we lowered our setting more
 // than once, the first update must reach the lowest value, so that no entry survives that should not.
 bool HpackDecoder::ReadSizeUpdates(const uint8_t*& p, const uint8_t* end) {
+  size_updates_ = 0;
   while (p != end && (*p & 0xe0) == 0x20) {
     uint32_t bytes;
     if (!ReadInteger(p, end, 5, bytes) || bytes > std::min(table_bytes_max_, update_due_max_)) return false;
     update_due_max_ = SIZE_MAX;
     table_.SetBytesMax(bytes);
+    ++size_updates_;
   }
   return update_due_max_ == SIZE_MAX;
 }

@@ -52,6 +52,8 @@ class HpackDecoder {
   // 7541 4.2).
   void SetTableBytesMax(size_t bytes);
   size_t table_bytes() const { return table_.bytes(); }
+  // Table size updates of the last block: it may have begun with any number, and each may have emptied the table.
+  uint32_t size_updates() const { return size_updates_; }
 
  private:
   struct Literal;
@@ -79,6 +81,7 @@ class HpackDecoder {
   InternTable& interns_;
   DynamicTable table_;
   size_t table_bytes_max_;
+  uint32_t size_updates_ = 0;
   size_t update_due_max_ = SIZE_MAX;  // below SIZE_MAX: an update is due, to this or less
   DecodeLimits limits_;               // of the block at hand
   bool too_large_ = false;

@@ -144,6 +144,7 @@ TEST_F(ConnectionTest, AFullSocketHoldsBackFramingOfData) {
 
 TEST_F(ConnectionTest, APeerThatSendsAndDoesNotReadIsNotReadEither) {
   options.session.output_bytes_max = 16384;
+  options.session.pings_per_second = 10000;
   buffer_bytes = 4096;
   Start(Role::kServer);
   peer->reading = false;
@@ -157,6 +158,81 @@ TEST_F(ConnectionTest, APeerThatSendsAndDoesNotReadIsNotReadEither) {
   peer->reading = true;
   Run();
   EXPECT_EQ(peer->Count(h2::kPing), 9000u);
+}
+
+TEST_F(ConnectionTest, AFloodEndsItAndIsCountedByKindAndSide) {
+  metrics::Registry registry(2);
+  AbuseMetrics metrics(registry);
+  context.abuse = AbuseReports(&metrics);
+  options.session.settings_per_second = 16;
+  Start(Role::kServer);
+  std::string settings;
+  for (int i = 0; i < 16; ++i) settings += h2::Settings();
+  peer->Send(settings);
+  Run();
+  EXPECT_EQ(peer->Count(h2::kGoaway), 1u);
+  Advance(std::chrono::seconds(2));
+  EXPECT_TRUE(connection->closed());
+  EXPECT_EQ(log, Strings{"closed ENHANCE_YOUR_CALM: settings_flood: beyond 16 a second"});
+  for (size_t kind = 1; kind < kAbuses; ++kind) {
+    EXPECT_EQ(metrics.downstream[kind]->Value(), kind == static_cast<size_t>(Abuse::kSettingsFlood) ? 1u : 0u);
+    EXPECT_EQ(metrics.upstream[kind]->Value(), 0u);
+  }
+}
+
+TEST_F(ConnectionTest, AfterItsLastWordItReadsOnlySoMuch) {
+  options.session.connection_window_bytes = 65536;
+  Start(Role::kServer);
+  peer->Send(h2::Ping(1, h2::kAck) + h2::Data(0, "x"));  // a connection error
+  Run();
+  EXPECT_EQ(peer->Count(h2::kGoaway), 1u);
+  const std::string more(65536, 'x');
+  for (int i = 0; i < 5; ++i) {  // 256 KiB and the window
+    peer->Send(more);
+    Run();
+  }
+  EXPECT_FALSE(connection->closed());
+  peer->Send(more);
+  Run();
+  EXPECT_TRUE(connection->closed());
+}
+
+TEST_F(ConnectionTest, AfterAFloodItReadsLess) {
+  options.session.settings_per_second = 16;
+  Start(Role::kServer);
+  for (int i = 0; i < 16; ++i) peer->Send(h2::Settings());
+  Run();
+  EXPECT_EQ(peer->Count(h2::kGoaway), 1u);
+  peer->Send(std::string(1 << 18, 'x'));
+  Run();
+  EXPECT_FALSE(connection->closed());
+  peer->Send("x");
+  Run();
+  EXPECT_TRUE(connection->closed());
+}
+
+TEST_F(ConnectionTest, TimeMakesRoomForMoreOfWhatIsBounded) {
+  options.session.settings_per_second = 16;
+  Start(Role::kServer);
+  for (int i = 0; i < 100; ++i) {
+    Advance(milliseconds(70));
+    peer->Send(h2::Settings());
+  }
+  Run();
+  EXPECT_EQ(peer->Count(h2::kGoaway), 0u);
+}
+
+TEST_F(ConnectionTest, FloodsAreLoggedOnceASecond) {
+  Start(Role::kServer);
+  AbuseReports reports;
+  auto report = [&] { return reports.Report(time.worker, true, "10.0.0.1:5", Abuse::kPingFlood, "why"); };
+  EXPECT_TRUE(report());
+  EXPECT_FALSE(report());
+  Advance(milliseconds(999));
+  EXPECT_FALSE(report());
+  Advance(milliseconds(1));
+  EXPECT_TRUE(report());
+  EXPECT_FALSE(report());
 }
 
 TEST_F(ConnectionTest, APeerThatClosesEndsTheStreams) {

@@ -1,0 +1,35 @@
+#include "http2/connection_abuse.h"
+
+#include <string>
+#include <utility>
+
+#include "base/log.h"
+
+namespace sluice::http2 {
+
+AbuseMetrics::AbuseMetrics(metrics::Registry& registry) {
+  for (size_t i = 1; i < kAbuses; ++i) {
+    std::string kind(ToString(static_cast<Abuse>(i)));
+    for (bool down : {true, false}) {
+      (down ? downstream : upstream)[i] = registry.AddCounter(
+          "sluice_http2_abuse_total", "Connections ended with ENHANCE_YOUR_CALM for what their peer did.",
+          {{"side", down ? "downstream" : "upstream"}, {"kind", kind}});
+    }
+  }
+}
+
+bool AbuseReports::Report(runtime::Worker& worker, bool downstream, std::string_view peer, Abuse abuse, std::string_view why) {
+  if (metrics_ != nullptr) {
+    (downstream ? metrics_->downstream : metrics_->upstream)[static_cast<size_t>(abuse)]->Add(worker.index());
+  }
+  if (worker.now() < next_line_) {
+    ++not_logged_;
+    return false;
+  }
+  next_line_ = worker.now() + kLogEvery;
+  SLUICE_LOG_WARN("{} {}: connection ended: {} (and {} other connections since the last such line)",
+                  downstream ? "client" : "backend", peer, why, std::exchange(not_logged_, 0));
+  return true;
+}
+
+}  // namespace sluice::http2
