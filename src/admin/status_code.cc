@@ -50,6 +50,8 @@ int StatusCode(base::ErrorKind kind) {
     case ErrorKind::kUpstreamOverloaded:
     case ErrorKind::kRateLimited:
     case ErrorKind::kConcurrencyLimited:
+    case ErrorKind::kUpstreamStalled:
+    case ErrorKind::kMemoryLimited:
     case ErrorKind::kUpstreamRefused:
     case ErrorKind::kUpstreamProtocol:
     case ErrorKind::kUpstreamNoStatus:

@@ -30,6 +30,8 @@ std::string_view Reason(ErrorKind kind) {
     case ErrorKind::kUpstreamOverloaded: return "upstream_overloaded";
     case ErrorKind::kRateLimited: return "rate_limited";
     case ErrorKind::kConcurrencyLimited: return "concurrency_limited";
+    case ErrorKind::kUpstreamStalled: return "upstream_stalled";
+    case ErrorKind::kMemoryLimited: return "memory_limited";
   }
   return "internal";
 }

@@ -41,6 +41,8 @@ enum class ErrorKind : uint8_t {
   kUpstreamOverloaded, // the upstream reset the stream with ENHANCE_YOUR_CALM
   kRateLimited,        // a rate limit refused the call
   kConcurrencyLimited, // a limit on calls under way refused the call
+  kUpstreamStalled,    // the upstream took nothing, or sent nothing that it owed, for too long
+  kMemoryLimited,      // the proxy holds as much as it may
 };
 
 enum class ErrorSource : uint8_t { kProxy, kDownstream, kUpstream };

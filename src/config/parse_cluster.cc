@@ -100,7 +100,7 @@ void ParseCluster(Reader& reader, const Node& node, std::string path, upstream::
   section.Number("connections_max", {1, 1024}, &out->connections_max);
   section.Number("pending_calls_max", {1, 1000000}, &out->pending_calls_max);
   section.Duration("drain_timeout", {0ms, 1h}, &out->drain_timeout);
-  section.Duration("idle_timeout", {0ms, 24h}, &out->idle_timeout);
+  ParseLife(section, &out->life);
   if (const Node* keepalive = section.Find("keepalive")) {
     ParseKeepalive(reader, *keepalive, section.PathOf("keepalive"), &out->keepalive);
   }

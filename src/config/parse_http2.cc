@@ -1,4 +1,5 @@
-// Options of an HTTP/2 session and its keepalive: the maps `http2` and `keepalive` of a listener or cluster.
+// Options of an HTTP/2 session and its keepalive: the maps `http2` and `keepalive` of a listener or cluster,
+// and its own keys for how long peers may take.
 #include "config/parsers.h"
 
 namespace sluice::config {
@@ -32,6 +33,16 @@ void ParseKeepalive(Reader& reader, const Node& node, std::string path, http2::K
   Section section(reader, node, std::move(path));
   section.Duration("interval", {0ms, 24h}, &out->interval);
   section.Duration("timeout", {1ms, 1h}, &out->timeout);
+}
+
+void ParseLife(Section& section, http2::LifeOptions* out) {
+  section.Duration("headers_timeout", {0ms, 1h}, &out->headers_timeout);
+  section.Duration("send_timeout", {0ms, 24h}, &out->send_timeout);
+  section.Duration("stall_timeout", {0ms, 24h}, &out->stall_timeout);
+  section.Duration("body_timeout", {0ms, 24h}, &out->body_timeout);
+  section.Duration("idle_timeout", {0ms, 24h}, &out->idle_timeout);
+  section.Duration("age_max", {0ms, 8760h}, &out->age_max);
+  section.Duration("age_grace", {1ms, 24h}, &out->age_grace);
 }
 
 }  // namespace sluice::config

@@ -50,6 +50,7 @@ void ParseListener(Reader& reader, const Node& node, std::string path, proxy::Li
   section.Mode("unix_mode", &out->unix_mode);
   section.Number("connections_max", {1, 1000000}, &out->connections_max);
   section.Number("backlog", {1, 65535}, &out->backlog);
+  ParseLife(section, &out->life);
   if (const Node* keepalive = section.Find("keepalive")) {
     ParseKeepalive(reader, *keepalive, section.PathOf("keepalive"), &out->keepalive);
   }

@@ -31,6 +31,7 @@ struct Descriptors {
 };
 
 void ParseSession(Reader& reader, const Node& node, std::string path, http2::SessionOptions* out);
+void ParseLife(Section& section, http2::LifeOptions* out);
 void ParseKeepalive(Reader& reader, const Node& node, std::string path, http2::KeepaliveOptions* out);
 
 void ParseRate(Reader& reader, const Node& node, std::string path, limits::RateOptions* out);

@@ -45,14 +45,15 @@ Connection::Connection(ConnectionContext& context, std::unique_ptr<net::Stream> 
 Connection::~Connection() { transport_->Close(); }
 
 void Connection::Start() {
-  last_heard_ = idle_since_ = context_.worker.now();
   session_.Start();
   WaitToRead();
-  ArmTimer();
+  StartLife();
 }
 
 Stream* Connection::Open(const HeaderList& fields, bool end_stream, StreamEvents& events) {
-  return state_ == State::kOpen ? session_.Open(fields, end_stream, events) : nullptr;
+  if (state_ != State::kOpen) return nullptr;
+  NoteStreams();
+  return session_.Open(fields, end_stream, events);
 }
 
 void Connection::Drain() {
@@ -93,11 +94,12 @@ void Connection::LastWord(std::string_view why) {
   why_ = why;
   session_.TransportClosed(why, /*output_lost=*/write_failed_);
   // From here on there is a bound, also for a peer that does not take what is in output().
-  context_.worker.timers().Arm(*this, context_.worker.now() + kLinger);
+  Linger();
   OnOutput();
 }
 
 StreamEvents* Connection::OnRequest(Stream& stream, HeaderList fields, bool end_stream) {
+  NoteStreams();
   return events_.OnRequest(*this, stream, std::move(fields), end_stream);
 }
 
@@ -169,6 +171,8 @@ void Connection::Read() {
       context_.abuse.Report(context_.worker, session_.role() == Role::kServer, peer_name_, session_.abuse(), status.error().detail);
     }
     LastWord(status.error().detail);
+  } else if (const uint64_t unfinished = session_.unfinished(); unfinished != unfinished_) {
+    NoteUnfinished(unfinished);
   }
   WaitToRead();
 }
@@ -178,7 +182,7 @@ void Connection::Read() {
 void Connection::OnWriteError(std::string_view why) {
   write_failed_ = true;
   why_ = why;
-  context_.worker.timers().Arm(*this, context_.worker.now() + kLinger);
+  Linger();
   WaitToRead();
   if (session_.role() == Role::kClient) events_.OnGoaway(*this);  // calls that wait look for another connection
 }
@@ -210,6 +214,7 @@ void Connection::Write() {
       size_t offered = 0;
       for (size_t p = 0; p < count; ++p) offered += parts[p].iov_len;
       output.Consume(result.bytes);
+      if (result.bytes > 0) blocked_since_ = base::kNever;
       if (result.bytes == offered) continue;
     }
     break;
@@ -218,10 +223,14 @@ void Connection::Write() {
 
 // What follows from what could and what could not be written.
 void Connection::AfterWrite() {
-  if (!last_word_) WaitToRead();  // reading may have stopped for too much output
+  if (!last_word_) {
+    WaitToRead();  // reading may have stopped for too much output
+    if (session_.has_queued_data()) NoteQueued();
+  }
   if (last_word_ ? !session_.output().empty() : session_.HasOutput()) {
     // The socket is full, or the turn's share is used up: go on when it can be written.
     write_waiting_ = true;
+    NoteBlocked();
     transport_->WaitWritable(*this);
     return;
   }
@@ -231,7 +240,7 @@ void Connection::AfterWrite() {
   if (last_word_ && state_ == State::kOpen && session_.output().empty()) {
     state_ = State::kLingering;
     transport_->ShutdownWrite();
-    context_.worker.timers().Arm(*this, context_.worker.now() + kLinger);
+    Linger();
     WaitToRead();
   }
 }
@@ -245,43 +254,6 @@ void Connection::Finish(std::string_view why) {
   transport_->Close();
   session_.TransportClosed(reason, /*output_lost=*/true);
   events_.OnClosed(*this, reason);
-}
-
-// One timer serves keepalive and idle: it fires at the earlier of the two and looks what is due.
-void Connection::ArmTimer() {
-  TimePoint next = base::kNever;
-  if (options_.keepalive.interval.count() > 0) {
-    next = last_heard_ + (ping_sent_ ? options_.keepalive.timeout : options_.keepalive.interval);
-  }
-  if (options_.idle_timeout.count() > 0) {
-    TimePoint from = session_.open_streams() == 0 ? idle_since_ : context_.worker.now();
-    next = std::min(next, from + options_.idle_timeout);
-  }
-  context_.worker.timers().Arm(*this, next);
-}
-
-void Connection::OnTimer(TimePoint now) {
-  if (state_ == State::kLingering) return Finish(why_);
-  if (last_word_ || write_failed_) return Finish(why_);  // the peer did not take our last bytes either
-  if (options_.idle_timeout.count() > 0 && session_.open_streams() == 0 && now >= idle_since_ + options_.idle_timeout) {
-    return Close(ErrorCode::kNoError, "idle");
-  }
-  if (options_.keepalive.interval.count() > 0) {
-    if (ping_sent_ && now >= last_heard_ + options_.keepalive.timeout) {
-      return Finish("keepalive timeout");  // nobody is there to read a last word; calls never sent go elsewhere
-    }
-    if (!ping_sent_ && now >= last_heard_ + options_.keepalive.interval) {
-      // gRPC servers count pings on connections without calls as abuse, so a client only asks where it waits for something.
-      if (session_.role() == Role::kServer || session_.open_streams() > 0) {
-        session_.Ping(0);
-        ping_sent_ = true;
-        context_.worker.timers().Arm(*this, now + options_.keepalive.timeout);
-        return;
-      }
-      last_heard_ = now;
-    }
-  }
-  ArmTimer();
 }
 
 }  // namespace sluice::http2

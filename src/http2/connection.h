@@ -1,13 +1,18 @@
 // Connection: a Session with its socket, on one worker: reads what is there, feeds it, and writes once at the turn's end.
 //
-// Life: Start(); then either Fail (socket or protocol error, keepalive) or Drain/Close by the owner; OnClosed once; the
-// owner then destroys it, but not from inside a callback of it (use Worker::Post). Not thread-safe.
+// Life: Start(); then either Fail (socket or protocol error, keepalive, a bound of LifeOptions) or Drain/Close by the owner;
+// OnClosed once; the owner then destroys it, but not from inside a callback of it (use Worker::Post). Not thread-safe.
+//
+// One timer serves every bound in time. It is armed for the earliest that may be due, never moved by traffic, and looks when
+// it fires what is due in truth: a busy connection pays nothing for it.
+// Files: connection.cc (reading, writing, the end), connection_life.cc (time).
 #pragma once
 
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "base/log_limit.h"
 #include "base/slice.h"
 #include "http2/connection_abuse.h"
 #include "http2/session.h"
@@ -49,13 +54,13 @@ struct ConnectionContext {
   ReadBuffer reads;
   net::DialFunction dial = net::Dial;
   AbuseReports abuse{};
+  base::LogLimit peer_log{};  // of lines about peers that misbehave
 };
 
 struct ConnectionOptions {
   SessionOptions session;
   KeepaliveOptions keepalive;
-  // Close when there has been no stream for this long. 0: never.
-  std::chrono::milliseconds idle_timeout{0};
+  LifeOptions life;
 };
 
 class Connection;
@@ -69,6 +74,9 @@ class ConnectionEvents {
   virtual void OnCapacity(Connection& connection) = 0;
   // The peer or we said GOAWAY: no new streams, those open go on.
   virtual void OnGoaway(Connection& connection) = 0;
+  // A bound of LifeOptions or keepalive has passed and is acted upon: the connection ends (OnClosed follows, or has its
+  // turn), or `streams` of its streams were reset (kStall, kBody).
+  virtual void OnTimeout(Connection&, Timeout, size_t /*streams*/) {}
   // The end: streams have had OnReset(kConnectionLost). Destroy the connection after this callback has returned.
   virtual void OnClosed(Connection& connection, std::string_view why) = 0;
 
@@ -135,8 +143,26 @@ class Connection final : private SessionEvents, private net::IoEvents, private r
   void AfterWrite();
   void LastWord(std::string_view why);
   void Finish(std::string_view why);
-  void ArmTimer();
   bool TooMuchOutput() const;
+  void Linger();
+  // connection_life.cc
+  void StartLife();
+  void ArmAt(base::TimePoint when);
+  void ArmBy(base::TimePoint when) {
+    if (when < timer_at_) ArmAt(when);
+  }
+  base::TimePoint NextDue() const;
+  base::TimePoint KeepaliveDue() const;
+  void NoteUnfinished(uint64_t unfinished);
+  void NoteBlocked();
+  void NoteQueued();
+  void NoteStreams();
+  bool EndIfStuck(base::TimePoint now);
+  bool EndIfDeaf(base::TimePoint now);
+  bool EndIfOld(base::TimePoint now);
+  bool EndIfIdle(base::TimePoint now);
+  void SweepStreams(base::TimePoint now);
+  void Retire(Timeout why, base::TimePoint now);
   void OnWriteError(std::string_view why);
 
   ConnectionContext& context_;
@@ -154,9 +180,17 @@ class Connection final : private SessionEvents, private net::IoEvents, private r
   bool flushing_ = false;       // inside Flush
   size_t lingered_bytes_ = 0;     // read after our last word
   bool output_was_full_ = false;  // CanOpen was false for it: OnCapacity is due when it has drained
+  bool retired_ = false;        // by age or idleness: closed at age_at_ at the latest
   std::string why_;
+  base::TimePoint timer_at_ = base::kNever;  // when the timer is armed for
   base::TimePoint last_heard_;
+  base::TimePoint ping_at_{};    // of the last PING of ours
   base::TimePoint idle_since_;
+  uint64_t unfinished_ = 0;      // Session::unfinished(), begun at
+  base::TimePoint unfinished_since_{};
+  base::TimePoint blocked_since_ = base::kNever;  // the socket has taken nothing since
+  base::TimePoint unread_sweep_at_ = base::kNever, silent_sweep_at_ = base::kNever;
+  base::TimePoint age_at_ = base::kNever;
 };
 
 }  // namespace sluice::http2

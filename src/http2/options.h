@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace sluice::http2 {
 
@@ -54,5 +55,32 @@ struct KeepaliveOptions {
   std::chrono::milliseconds timeout{20000};
   bool operator==(const KeepaliveOptions&) const = default;
 };
+
+// How long a peer may keep us waiting, and how long a connection lasts. 0: no bound. 0..24h, age_grace 1ms..1h.
+struct LifeOptions {
+  // For the peer's preface and SETTINGS, from the connection's start; and for a frame (not DATA) or header block, from its
+  // first byte to its last. The connection ends.
+  std::chrono::milliseconds headers_timeout{10000};
+  // The socket has taken nothing of what we have to say for this long. The connection ends.
+  std::chrono::milliseconds send_timeout{60000};
+  // DATA of a stream waits for the peer's window, and none of it has gone for this long. The stream is reset with CANCEL.
+  // May be late by a quarter, as may body_timeout.
+  std::chrono::milliseconds stall_timeout{300000};
+  // A stream whose peer may send, and has neither ended its message nor sent a byte for this long, is reset with CANCEL. Off
+  // by default: an honest subscription may be silent for hours.
+  std::chrono::milliseconds body_timeout{0};
+  // A connection without streams for this long ends. A client's gets the two-step GOAWAY, so that no request is lost.
+  std::chrono::milliseconds idle_timeout{3600000};
+  // A connection of this age, give or take a tenth so that those of a fleet do not end together, takes no new streams.
+  std::chrono::milliseconds age_max{0};
+  // Streams may go on for this long after that, or after idle_timeout; then the connection is closed.
+  std::chrono::milliseconds age_grace{30000};
+  bool operator==(const LifeOptions&) const = default;
+};
+
+// The bounds above, for counters and logs.
+enum class Timeout : uint8_t { kHeaders, kSend, kStall, kBody, kIdle, kAge, kAgeGrace, kKeepalive };
+inline constexpr size_t kTimeouts = 8;
+std::string_view ToString(Timeout timeout);
 
 }  // namespace sluice::http2

@@ -111,6 +111,7 @@ Stream& Session::NewStream(uint32_t id, StreamEvents* events) {
   stream.content_left_ = -1;
   stream.receive_.Reset(options_.stream_window_bytes);
   stream.unconsumed_ = 0;
+  stream.silent_rounds_ = 0;
   owned_.PushBack(stream);
   table_.Insert(&stream);
   ++stats_.streams_opened;

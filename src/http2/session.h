@@ -12,7 +12,7 @@
 //
 // Files: session.cc (life of the session and its streams), session_receive.cc (bytes to frames, DATA),
 // session_headers.cc (header blocks to messages), session_control.cc (all other frames), session_flood.cc (what of it is
-// too much), session_send.cc (output).
+// too much), session_stall.cc (peers that stop), session_send.cc (output).
 #pragma once
 
 #include <array>
@@ -123,6 +123,21 @@ class Session {
 
   void Ping(uint64_t payload);
 
+  // What the peer has begun and not ended: its preface and SETTINGS, a frame other than DATA, a header block. 0: nothing; else
+  // a number that changes when that has ended. The owner knows since when.
+  uint64_t unfinished() const {
+    if (settings_received_ && (block_id_ | carry_bytes_) == 0) return 0;
+    if (preface_left_ > 0 || !settings_received_) return 1;
+    // A frame that is carried has not been counted yet. Of DATA that is only the head.
+    return block_id_ != 0 ? (uint64_t{1} << 63) | block_id_ : stats_.frames_received + 2;
+  }
+  // Looks at all streams, as the owner's clock says: those whose queued DATA has not moved since kStallRounds such looks are
+  // reset with CANCEL (SweepUnread), and those whose peer owes us bytes and has sent none (SweepSilent). Returns how many.
+  static constexpr uint8_t kStallRounds = 4;
+  size_t SweepUnread();
+  size_t SweepSilent();
+  bool has_queued_data() const { return queued_bytes_ > 0; }
+
   // Open or half-closed, as RFC 9113 5.1.2 counts.
   size_t open_streams() const { return table_.size(); }
   uint32_t peer_concurrent_streams_max() const { return peer_streams_max_; }
@@ -159,6 +174,7 @@ class Session {
   base::Error Failure() const;
   bool IsIdle(uint32_t id) const;
   void RememberEnded(uint32_t id, bool by_reset);
+  size_t ResetStalled(const std::vector<Stream*>& streams);
   // For Stream.
   void Consume(Stream& stream, size_t bytes);
   void ResetByConsumer(Stream& stream, ErrorCode code);

@@ -157,6 +157,7 @@ void Session::HandleTrailers(Stream& stream, bool end_stream, HeaderList fields)
 }
 
 void Session::DeliverHeaders(Stream& stream, bool end_stream, HeaderList fields) {
+  stream.silent_rounds_ = 0;
   if (end_stream) {
     if (stream.content_left_ > 0) return StreamError(stream, ErrorCode::kProtocolError);  // RFC 9113 8.1.1
     ReceivedEnd(stream);

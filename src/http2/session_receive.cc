@@ -243,6 +243,7 @@ void Session::DeliverData(const base::Slice& bytes) {
   Stream& stream = *data_stream_;
   bool end_stream = data_end_ && data_left_ == 0;
   stats_.data_bytes_received += bytes.size();
+  stream.silent_rounds_ = 0;
   // The connection's window bounds what is on its way to us. What a stream holds until its consumer is done is
   // bounded by the stream's own window: else a few slow readers would stop every other stream here.
   CreditConnection(static_cast<uint32_t>(bytes.size()));

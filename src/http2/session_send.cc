@@ -183,7 +183,12 @@ void Session::SendData(Stream& stream, const base::Slice& bytes, bool end_stream
     if (size > 0 && stream.events_ != nullptr) stream.events_->OnSent(size);
     return;
   }
-  stream.backlog().queue.Push(bytes);
+  StreamBacklog& backlog = stream.backlog();
+  if (backlog.queue.empty()) {
+    backlog.still_rounds = 0;
+    signals_ |= kSignalOutput;  // also where no window is left: the owner bounds how long it waits
+  }
+  backlog.queue.Push(bytes);
   queued_bytes_ += size;
   stream.end_with_data_ = end_stream;
   MarkReady(stream);
@@ -243,6 +248,7 @@ void Session::WriteQueuedData(Stream& stream) {
                    stream.id_);
   CommitFrame(kFrameHeaderBytes);
   backlog.queue.MoveTo(output_, bytes);
+  backlog.still_rounds = 0;
   appended_ += bytes;
   queued_bytes_ -= bytes;
   stream.send_window_ -= static_cast<int32_t>(bytes);

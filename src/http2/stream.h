@@ -46,6 +46,7 @@ struct StreamBacklog final : ReadyNode {
   Stream& stream;
   SliceQueue queue;
   std::unique_ptr<HeaderList> trailers;  // to be sent when the queue is empty
+  uint8_t still_rounds = 0;              // sweeps since any of it went (Session::SweepUnread)
 };
 
 class Stream final : public StreamIo, public OwnedNode {
@@ -89,9 +90,10 @@ class Stream final : public StreamIo, public OwnedNode {
   bool received_end_ = false;   // END_STREAM from the peer
   bool send_done_ = false;      // END_STREAM accepted from our side, perhaps behind queued DATA; or closed
   bool sent_end_ = false;       // END_STREAM framed
-  bool end_with_data_ = false;  // END_STREAM goes on the last queued DATA
   bool final_headers_ = false;  // client: a response with a final status was received
-  bool head_request_ = false;   // client: HEAD, so content-length counts nothing (RFC 9110 9.3.2)
+  bool end_with_data_ : 1 = false;  // END_STREAM goes on the last queued DATA
+  bool head_request_ : 1 = false;   // client: HEAD, so content-length counts nothing (RFC 9110 9.3.2)
+  uint8_t silent_rounds_ = 0;       // sweeps since the peer said anything on it (Session::SweepSilent)
   bool released_ = false;
 
   // Below zero after the peer lowered INITIAL_WINDOW_SIZE (RFC 9113 6.9.2). At most 2^31-1 (6.9.1), and never below minus

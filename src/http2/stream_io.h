@@ -21,6 +21,7 @@ enum class ResetCause : uint8_t {
                // or its headers were never written
   kConnectionLost,  // the transport ended or the connection broke; the code is what we know of it
   kProtocolError,   // the peer broke a rule on this stream; we reset it with the code given
+  kStalled,         // the peer neither took what it was sent nor sent what it owes for too long; we reset it
 };
 
 class StreamIo {

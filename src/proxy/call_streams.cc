@@ -85,8 +85,10 @@ void FromDownstream::OnData(const base::Slice& bytes, bool end_stream) {
 void FromDownstream::OnReset(ErrorCode, ResetCause cause) {
   Call& call = static_cast<Call&>(*this);
   call.ReleaseDownstream();
-  call.Fail(ErrorKind::kCancelled, cause == ResetCause::kPeerReset ? "cancelled by the client" : "the client's connection ended",
-            ErrorSource::kDownstream);
+  const char* why = cause == ResetCause::kPeerReset ? "cancelled by the client"
+                    : cause == ResetCause::kStalled ? "the client neither read nor wrote for too long"
+                                                    : "the client's connection ended";
+  call.Fail(ErrorKind::kCancelled, why, ErrorSource::kDownstream);
   call.EndAttempt();
 }
 
@@ -138,6 +140,9 @@ void FromUpstream::OnReset(ErrorCode code, ResetCause cause) {
       break;
     case ResetCause::kConnectionLost:
       error = base::MakeError(ErrorKind::kConnectionLost, "the connection" + where + " was lost");
+      break;
+    case ResetCause::kStalled:
+      error = base::MakeError(ErrorKind::kUpstreamStalled, "the call made no progress for too long on the connection" + where);
       break;
     case ResetCause::kProtocolError:
       error = base::MakeError(ErrorKind::kUpstreamProtocol, "the response" + where + " broke HTTP/2: " + std::string(ToString(code)));

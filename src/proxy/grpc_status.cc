@@ -42,6 +42,8 @@ GrpcCode ToGrpcCode(ErrorKind kind) {
     case ErrorKind::kUpstreamOverloaded: return GrpcCode::kResourceExhausted;
     case ErrorKind::kRateLimited: return GrpcCode::kResourceExhausted;
     case ErrorKind::kConcurrencyLimited: return GrpcCode::kResourceExhausted;
+    case ErrorKind::kUpstreamStalled: return GrpcCode::kUnavailable;
+    case ErrorKind::kMemoryLimited: return GrpcCode::kResourceExhausted;
   }
   return GrpcCode::kInternal;
 }

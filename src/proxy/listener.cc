@@ -35,7 +35,7 @@ DownstreamConnection::DownstreamConnection(WorkerContext& context, std::unique_p
     : context_(context),
       open_(std::move(open)),
       connection_(context.connection, std::move(transport), http2::Role::kServer,
-                  http2::ConnectionOptions{options.http2, options.keepalive, {}}, *this),
+                  http2::ConnectionOptions{options.http2, options.keepalive, options.life}, *this),
       client_(MakeClient(connection_.peer_name())),
       calls_max_(static_cast<long>(std::min<uint64_t>(uint64_t{kCallsPerStream} * options.http2.concurrent_streams_max, LONG_MAX))) {
   context_.metrics.downstream_connections->Add(context_.index(), 1);
@@ -70,6 +70,15 @@ http2::StreamEvents* DownstreamConnection::OnRequest(http2::Connection& connecti
   }
   if (!end_stream && context_.early_hits.May(fields)) return context_.early_hits.Hold(stream, client_, std::move(fields));
   return Call::Start(context_, stream, client_, std::move(fields), end_stream, context_.worker().now());
+}
+
+void DownstreamConnection::OnTimeout(http2::Connection& connection, http2::Timeout which, size_t streams) {
+  context_.metrics.timeouts[static_cast<size_t>(which)]->Add(context_.index(), std::max<size_t>(streams, 1));
+  if (which == http2::Timeout::kIdle || which == http2::Timeout::kAge) return;  // in good order
+  if (auto note = context_.connection.peer_log.Allow(context_.worker().now())) {
+    SLUICE_LOG_WARN("client {}: {}_timeout: {}{}", connection.peer_name(), ToString(which),
+                    streams > 0 ? std::to_string(streams) + " calls reset" : "connection ended", *note);
+  }
 }
 
 void DownstreamConnection::OnClosed(http2::Connection& connection, std::string_view why) {

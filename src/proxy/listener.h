@@ -33,6 +33,7 @@ class DownstreamConnection final : public base::ListNode<DownstreamConnection>, 
                                  bool end_stream) override;
   void OnCapacity(http2::Connection&) override {}
   void OnGoaway(http2::Connection&) override {}
+  void OnTimeout(http2::Connection& connection, http2::Timeout which, size_t streams) override;
   void OnClosed(http2::Connection& connection, std::string_view why) override;
 
   WorkerContext& context_;

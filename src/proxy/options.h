@@ -23,6 +23,7 @@ struct ListenerOptions {
   // Connections the kernel queues for us (listen(2)). 1..65535.
   uint32_t backlog = 1024;
   http2::KeepaliveOptions keepalive;
+  http2::LifeOptions life;
   http2::SessionOptions http2;
   bool operator==(const ListenerOptions&) const = default;
 };

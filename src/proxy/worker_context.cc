@@ -10,6 +10,11 @@ ProxyMetrics::ProxyMetrics(metrics::Registry& registry) : abuse(registry) {
   calls_in_flight = registry.AddGauge("sluice_calls_in_flight", "Calls received and not yet answered.");
   downstream_connections = registry.AddGauge("sluice_downstream_connections", "Client connections open.");
   downstream_connections_total = registry.AddCounter("sluice_downstream_connections_total", "Client connections accepted.");
+  for (size_t i = 0; i < http2::kTimeouts; ++i) {
+    timeouts[i] = registry.AddCounter("sluice_downstream_timeouts_total",
+                                      "Client connections, or calls of theirs, that a bound in time ended.",
+                                      {{"timeout", std::string(ToString(static_cast<http2::Timeout>(i)))}});
+  }
   for (size_t kind = 0; kind < kKinds; ++kind) {
     metrics::Labels labels = {{"reason", std::string(base::Reason(static_cast<base::ErrorKind>(kind)))}};
     errors[kind] = registry.AddCounter("sluice_proxy_errors_total", "Calls that the proxy itself ended with an error.", labels);

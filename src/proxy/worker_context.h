@@ -31,8 +31,9 @@ struct ProxyMetrics {
   metrics::Gauge* calls_in_flight;
   metrics::Gauge* downstream_connections;
   metrics::Counter* downstream_connections_total;
+  std::array<metrics::Counter*, http2::kTimeouts> timeouts;  // of client connections, by http2::Timeout
   // By base::ErrorKind.
-  static constexpr size_t kKinds = static_cast<size_t>(base::ErrorKind::kConcurrencyLimited) + 1;
+  static constexpr size_t kKinds = static_cast<size_t>(base::ErrorKind::kMemoryLimited) + 1;
   std::array<metrics::Counter*, kKinds> errors;
   std::array<metrics::Counter*, kKinds> retries;
   http2::AbuseMetrics abuse;

@@ -21,6 +21,8 @@ Endpoint::Endpoint(std::string cluster, std::string name, net::Address address, 
   metrics_.connections = registry.AddGauge("sluice_upstream_connections", "Connections open to the endpoint.", labels);
   metrics_.connects = registry.AddCounter("sluice_upstream_connects_total", "Connections opened.", labels);
   metrics_.connect_failures = registry.AddCounter("sluice_upstream_connect_failures_total", "Connections that failed to open.", labels);
+  metrics_.timeouts = registry.AddCounter(
+      "sluice_upstream_timeouts_total", "Connections to the endpoint, or calls on them, that a bound in time ended.", labels);
 }
 
 Endpoint::~Endpoint() {

@@ -26,6 +26,7 @@ struct EndpointMetrics {
   metrics::Gauge* connections;
   metrics::Counter* connects;
   metrics::Counter* connect_failures;
+  metrics::Counter* timeouts;
 };
 
 class Endpoint {

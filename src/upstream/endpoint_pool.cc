@@ -107,7 +107,7 @@ void EndpointPool::OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
   }
   endpoint_->metrics().connects->Add(w);
   endpoint_->metrics().connections->Add(w, 1);
-  http2::ConnectionOptions connection_options{options.http2, options.keepalive, options.idle_timeout};
+  http2::ConnectionOptions connection_options{options.http2, options.keepalive, options.life};
   http2::ConnectionEvents& events = *this;  // the base is private: convert here
   connections_.push_back(std::make_unique<http2::Connection>(context_, std::move(*result), http2::Role::kClient,
                                                              connection_options, events));
@@ -150,6 +150,15 @@ void EndpointPool::UpdateLink() {
 void EndpointPool::OnCapacity(http2::Connection&) { ServeWaiters(); }
 
 void EndpointPool::OnGoaway(http2::Connection&) { DialIfNeeded(); }
+
+void EndpointPool::OnTimeout(http2::Connection&, http2::Timeout which, size_t streams) {
+  if (which == http2::Timeout::kIdle || which == http2::Timeout::kAge) return;  // in good order
+  endpoint_->metrics().timeouts->Add(context_.worker.index(), std::max<size_t>(streams, 1));
+  if (auto note = context_.peer_log.Allow(context_.worker.now())) {
+    SLUICE_LOG_WARN("cluster {} endpoint {}: {}_timeout: {}{}", endpoint_->cluster(), endpoint_->name(), ToString(which),
+                    streams > 0 ? std::to_string(streams) + " calls reset" : "connection ended", *note);
+  }
+}
 
 void EndpointPool::OnClosed(http2::Connection& connection, std::string_view why) {
   auto it = std::find_if(connections_.begin(), connections_.end(), [&](const auto& c) { return c.get() == &connection; });

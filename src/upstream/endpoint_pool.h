@@ -67,6 +67,7 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   http2::StreamEvents* OnRequest(http2::Connection&, http2::Stream&, http2::HeaderList, bool) override { return nullptr; }
   void OnCapacity(http2::Connection& connection) override;
   void OnGoaway(http2::Connection& connection) override;
+  void OnTimeout(http2::Connection& connection, http2::Timeout which, size_t streams) override;
   void OnClosed(http2::Connection& connection, std::string_view why) override;
   void OnTimer(base::TimePoint now) override;
 

@@ -42,8 +42,8 @@ struct ClusterOptions {
   uint32_t pending_calls_max = 1024;
   // A removed endpoint's calls may go on for this long, then they are reset. 0..1h.
   std::chrono::milliseconds drain_timeout{30000};
-  // A connection without calls is closed after this. 0: never. 0..24h.
-  std::chrono::milliseconds idle_timeout{300000};
+  // A connection without calls is closed earlier than a client's, which is cheap to keep.
+  http2::LifeOptions life = {.idle_timeout = std::chrono::milliseconds(300000)};
   http2::KeepaliveOptions keepalive;
   // A larger stream window than a listener's: an endpoint that sends a response of megabytes must not stop for each 256 KiB.
   http2::SessionOptions http2 = {.stream_window_bytes = 1024 * 1024};

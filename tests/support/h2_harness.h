@@ -46,7 +46,7 @@ class Recorder final : public http2::StreamEvents {
     if (on_data) on_data(bytes);
   }
   void OnReset(http2::ErrorCode code, http2::ResetCause cause) override {
-    static const char* const kCauses[] = {"peer", "refused", "lost", "protocol"};
+    static const char* const kCauses[] = {"peer", "refused", "lost", "protocol", "stalled"};
     Log("reset " + std::string(ToString(code)) + " " + kCauses[static_cast<int>(cause)]);
     reset = true;
     if (on_reset) on_reset();

@@ -421,7 +421,7 @@ TEST(StatusCode, NeverSaysUnavailable) {
   EXPECT_EQ(StatusCode(ErrorKind::kIo), grpc::StatusCode::INTERNAL);
   EXPECT_EQ(StatusCode(ErrorKind::kBusy), grpc::StatusCode::ABORTED);
   EXPECT_EQ(StatusCode(ErrorKind::kRemoved), grpc::StatusCode::NOT_FOUND);
-  for (int i = 0; i <= static_cast<int>(ErrorKind::kConcurrencyLimited); ++i) {
+  for (int i = 0; i <= static_cast<int>(ErrorKind::kMemoryLimited); ++i) {
     const auto kind = static_cast<ErrorKind>(i);
     EXPECT_NE(StatusCode(kind), grpc::StatusCode::OK) << base::Reason(kind);
     EXPECT_NE(StatusCode(kind), grpc::StatusCode::UNAVAILABLE) << base::Reason(kind);

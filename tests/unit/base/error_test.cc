@@ -37,6 +37,8 @@ constexpr std::pair<ErrorKind, std::string_view> kReasons[] = {
     {ErrorKind::kUpstreamOverloaded, "upstream_overloaded"},
     {ErrorKind::kRateLimited, "rate_limited"},
     {ErrorKind::kConcurrencyLimited, "concurrency_limited"},
+    {ErrorKind::kUpstreamStalled, "upstream_stalled"},
+    {ErrorKind::kMemoryLimited, "memory_limited"},
 };
 
 TEST(Error, ReasonTokensAreStableAndDistinct) {
@@ -47,7 +49,7 @@ TEST(Error, ReasonTokensAreStableAndDistinct) {
     EXPECT_EQ(reason.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"), std::string_view::npos) << reason;
   }
   // A kind without a line above falls through Reason's switch or is missing here.
-  EXPECT_EQ(static_cast<size_t>(ErrorKind::kConcurrencyLimited) + 1, std::size(kReasons));
+  EXPECT_EQ(static_cast<size_t>(ErrorKind::kMemoryLimited) + 1, std::size(kReasons));
 }
 
 TEST(Error, SourcesHaveNames) {

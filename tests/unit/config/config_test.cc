@@ -113,7 +113,7 @@ hash_seed: 12345
   EXPECT_EQ(cluster.connections_max, 2u);
   EXPECT_EQ(cluster.pending_calls_max, 1u);
   EXPECT_EQ(cluster.drain_timeout, 0ms);
-  EXPECT_EQ(cluster.idle_timeout, 3600000ms);
+  EXPECT_EQ(cluster.life.idle_timeout, 3600000ms);
   EXPECT_EQ(cluster.keepalive.interval, 10000ms);
   EXPECT_EQ(cluster.http2.header_count_max, 9u);
   const auto& route = c.routes.at(0);

@@ -3,9 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "support/frame_peer.h"
-#include "support/h2_harness.h"
-#include "support/manual_worker.h"
+#include "connection_fixture.h"
 
 namespace sluice::http2 {
 namespace {
@@ -15,73 +13,6 @@ using h2::Data;
 using h2::GrpcRequest;
 using h2::Headers;
 using std::chrono::milliseconds;
-using test::FramePeer;
-
-// A connection between a FramePeer and handlers that write down what they hear.
-class ConnectionTest : public ::testing::Test, public ConnectionEvents {
- public:
-  void Start(Role role, bool handshake = true) {
-    auto pair = net::MemoryStream::Make(time.worker, "us", "peer", buffer_bytes);
-    near = pair.near.get();
-    peer = std::make_unique<FramePeer>(
-        role == Role::kServer ? FramePeer::Role::kClient : FramePeer::Role::kServer, std::move(pair.far));
-    connection = std::make_unique<Connection>(context, std::move(pair.near), role, options, *this);
-    connection->Start();
-    if (!handshake) return;
-    peer->Send((role == Role::kServer ? h2::Preface() : "") + h2::Settings());
-    Run();
-    log.clear();
-  }
-  StreamEvents* OnRequest(Connection&, Stream& stream, HeaderList fields, bool end_stream) override {
-    log.push_back("request " + std::to_string(stream.id()));
-    streams[stream.id()] = &stream;
-    recorders.push_back(std::make_unique<h2::Recorder>(stream.id(), log));
-    if (on_request) on_request(stream);
-    return recorders.back().get();
-  }
-  void OnCapacity(Connection&) override { ++capacity_signals; }
-  void OnGoaway(Connection&) override { log.push_back("goaway"); }
-  void OnClosed(Connection& c, std::string_view why) override {
-    EXPECT_TRUE(c.closed());
-    log.push_back("closed " + std::string(why));
-  }
-  // Opens a stream of ours (client).
-  Stream& Open() {
-    recorders.push_back(std::make_unique<h2::Recorder>(0, log));
-    Stream* stream = connection->Open(h2::List(context.interns, GrpcRequest()), false, *recorders.back());
-    SLUICE_CHECK(stream != nullptr);
-    streams[stream->id()] = stream;
-    return *stream;
-  }
-  void Release(uint32_t id) { streams.extract(id).mapped()->Release(); }
-  void Run() {
-    do time.Run();
-    while (peer->Pump());
-  }
-  void Advance(base::Nanos by) {
-    time.clock.Advance(by);
-    Run();
-  }
-  void TearDown() override {
-    for (auto& [id, stream] : streams) stream->Release();
-    connection.reset();
-    time.runtime.Shutdown();
-  }
-
-  using Strings = std::vector<std::string>;
-  size_t buffer_bytes = net::MemoryStream::kBufferBytes;
-  ConnectionOptions options;
-  test::ManualWorker time;
-  ConnectionContext context{time.worker, {}, {}, net::Dial};
-  net::MemoryStream* near = nullptr;
-  std::unique_ptr<FramePeer> peer;
-  std::vector<std::string> log;
-  int capacity_signals = 0;
-  std::map<uint32_t, Stream*> streams;
-  std::vector<std::unique_ptr<h2::Recorder>> recorders;
-  std::function<void(Stream&)> on_request;
-  std::unique_ptr<Connection> connection;
-};
 
 TEST_F(ConnectionTest, WhatIsReadIsFedAlsoInSmallPieces) {
   Start(Role::kServer);
@@ -357,7 +288,7 @@ TEST_F(ConnectionTest, KeepalivePingsAfterSilenceAndEndsTheConnectionWithoutAnAn
   Advance(milliseconds(299));
   EXPECT_FALSE(connection->closed());
   Advance(milliseconds(1));  // at once: nobody is there to read a last word
-  EXPECT_EQ(log, (Strings{"closed keepalive timeout"}));
+  EXPECT_EQ(log, (Strings{"timeout keepalive", "closed keepalive timeout"}));
 }
 
 TEST_F(ConnectionTest, AnythingThePeerSaysIsASignOfLife) {
@@ -386,7 +317,7 @@ TEST_F(ConnectionTest, AClientPingsOnlyWhileItWaitsForSomething) {
 }
 
 TEST_F(ConnectionTest, AConnectionWithoutStreamsClosesAfterIdleTimeout) {
-  options.idle_timeout = milliseconds(1000);
+  options.life.idle_timeout = milliseconds(1000);
   Start(Role::kClient);
   Open();
   Advance(milliseconds(5000));
@@ -399,7 +330,7 @@ TEST_F(ConnectionTest, AConnectionWithoutStreamsClosesAfterIdleTimeout) {
   EXPECT_FALSE(connection->CanOpen());
   peer->wire().Close();
   Run();
-  EXPECT_EQ(log, (Strings{"closed idle"}));
+  EXPECT_EQ(log, (Strings{"timeout idle", "closed idle"}));
 }
 
 TEST_F(ConnectionTest, AServersDrainTakesRequestsThatWereOnTheirWayAndClosesAfterTheLast) {

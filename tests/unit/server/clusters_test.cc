@@ -225,7 +225,7 @@ TEST_F(ClustersTest, AReloadWithoutChangesKeepsEndpointsAndVersions) {
   ASSERT_TRUE(clusters->Apply(config).ok());
   EXPECT_EQ(Endpoint(0), a);  // the same options but for the list: its connections stay
   EXPECT_EQ(View().version, 2u);
-  config.clusters[0].idle_timeout = std::chrono::seconds(7);
+  config.clusters[0].life.idle_timeout = std::chrono::seconds(7);
   ASSERT_TRUE(clusters->Apply(config).ok());
   EXPECT_EQ(Endpoint(0), a);  // also under other options: its calls go on, new connections go by the new ones
   EXPECT_FALSE(a->removed());

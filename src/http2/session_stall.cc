@@ -1,0 +1,60 @@
+// Peers that stop in the middle: what they have begun, and streams that do not move.
+#include <vector>
+
+#include "http2/session.h"
+
+namespace sluice::http2 {
+
+std::string_view ToString(Timeout timeout) {
+  switch (timeout) {
+    case Timeout::kHeaders: return "headers";
+    case Timeout::kSend: return "send";
+    case Timeout::kStall: return "stall";
+    case Timeout::kBody: return "body";
+    case Timeout::kIdle: return "idle";
+    case Timeout::kAge: return "age";
+    case Timeout::kAgeGrace: return "age_grace";
+    case Timeout::kKeepalive: return "keepalive";
+  }
+  return "unknown";
+}
+
+size_t Session::SweepUnread() {
+  std::vector<Stream*> stalled;
+  // Also streams without a consumer, which drain by themselves: nobody else would end them.
+  table_.ForEach([&](Stream& stream) {
+    if (stream.has_queued() && ++stream.backlog_->still_rounds > kStallRounds) stalled.push_back(&stream);
+  });
+  return ResetStalled(stalled);
+}
+
+size_t Session::SweepSilent() {
+  std::vector<Stream*> stalled;
+  table_.ForEach([&](Stream& stream) {
+    // Whom we have left no window cannot send; and a server owes nothing before the request is whole.
+    const bool owes = !stream.received_end_ && stream.receive_.available() > 0 &&
+                      (role_ == Role::kServer || stream.sent_end_);
+    if (!owes) {
+      stream.silent_rounds_ = 0;
+    } else if (++stream.silent_rounds_ > kStallRounds) {
+      stalled.push_back(&stream);
+    }
+  });
+  return ResetStalled(stalled);
+}
+
+size_t Session::ResetStalled(const std::vector<Stream*>& streams) {
+  Scope scope(*this);
+  size_t count = 0;
+  for (Stream* stream : streams) {
+    if (stream->closed_) continue;  // by the handler of another; the object is kept by Scope
+    ++count;
+    WriteReset(stream->id_, ErrorCode::kCancel, /*peer_caused=*/false);
+    ResetStream(*stream);
+    StreamEvents* events = std::exchange(stream->events_, nullptr);
+    if (events != nullptr) events->OnReset(ErrorCode::kCancel, ResetCause::kStalled);
+  }
+  return count;
+}
+
+}  // namespace sluice::http2
