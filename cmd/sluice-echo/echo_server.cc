@@ -7,10 +7,12 @@
 
 namespace sluice::echo {
 
-std::unique_ptr<EchoServer> EchoServer::Start(const std::string& address, const std::string& name) {
+std::unique_ptr<EchoServer> EchoServer::Start(const std::string& address, const std::string& name,
+                                              std::shared_ptr<grpc::ServerCredentials> credentials) {
+  if (credentials == nullptr) credentials = grpc::InsecureServerCredentials();
   std::unique_ptr<EchoServer> echo(new EchoServer(name));
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &echo->port_);
+  builder.AddListeningPort(address, credentials, &echo->port_);
   builder.RegisterService(&echo->service_);
   builder.SetMaxReceiveMessageSize(-1);
   builder.SetMaxSendMessageSize(-1);

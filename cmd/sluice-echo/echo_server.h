@@ -12,8 +12,9 @@ namespace sluice::echo {
 
 class EchoServer {
  public:
-  // Null when the address cannot be listened on. "127.0.0.1:0" takes any free port.
-  static std::unique_ptr<EchoServer> Start(const std::string& address, const std::string& name);
+  // Null when the address cannot be listened on. "127.0.0.1:0" takes any free port. Without credentials: plain text.
+  static std::unique_ptr<EchoServer> Start(const std::string& address, const std::string& name,
+                                           std::shared_ptr<grpc::ServerCredentials> credentials = nullptr);
   // Resets the calls that still run.
   ~EchoServer();
 

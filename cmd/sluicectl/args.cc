@@ -52,6 +52,7 @@ constexpr CommandSpec kCommands[] = {
     {"drain-endpoint", Command::kDrainEndpoint, 2, kMany, "CLUSTER NAME...", kChangeFlags},
     {"undrain-endpoint", Command::kUndrainEndpoint, 2, kMany, "CLUSTER NAME...", kChangeFlags},
     {"limits", Command::kLimits, 0, 0, "nothing"},
+    {"certs", Command::kCerts, 0, 0, "nothing"},
     {"limit set", Command::kLimitSet, 1, 1, "NAME and --rate, --burst, --max or --queue", kLimitFlags},
     {"limit reset", Command::kLimitReset, 1, 1, "NAME"},
     {"cache stats", Command::kCacheStats, 0, 0, "nothing"},

@@ -26,6 +26,7 @@ enum class Command : uint8_t {
   kDrainEndpoint,
   kUndrainEndpoint,
   kLimits,
+  kCerts,
   kLimitSet,
   kLimitReset,
   kCacheStats,

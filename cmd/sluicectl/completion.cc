@@ -8,7 +8,7 @@ constexpr std::string_view kBash = R"script(# bash completion for sluicectl
 _sluicectl() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
     local commands="status clusters endpoints add remove reweight replace drain-endpoint undrain-endpoint
-        limits limit cache reload metrics log-level drain stop completion"
+        limits limit cache certs reload metrics log-level drain stop completion"
     local flags="--address --timeout --json --help --version --weight --if-version --preview
         --rate --burst --max --queue --service --method --key --key-hex --key-file"
     local values=" --address --timeout --weight --if-version --rate --burst --max --queue --service --method
@@ -64,6 +64,7 @@ _sluicectl() {
         'limits:limits of rate and concurrency'
         'limit:set or reset a limit'
         'cache:look at or purge the response cache'
+        'certs:certificates of TLS'
         'reload:read the configuration again'
         'metrics:all metrics'
         'log-level:show or set the log level'

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <ctime>
 
 namespace sluice::ctl {
 namespace {
@@ -63,6 +64,15 @@ std::string Size(uint64_t bytes) {
   size_t unit = 0;
   for (; size >= 1024 && unit < 3; ++unit) size /= 1024;
   return Format("%.1f ", size) + units[unit];
+}
+
+// RFC 3339, UTC.
+std::string Date(int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm parts{};
+  ::gmtime_r(&time, &parts);
+  char text[64];
+  return std::string(text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts));
 }
 
 // Of a limit of each client only the clients are counted.
@@ -165,6 +175,25 @@ std::string Print(const v1::Limit& limit) {
   }
   text += ", queue " + std::to_string(limit.queue_max());
   return Printable(text + (limit.overridden() ? "; changed by RPC" : "; as configured")) + "\n";
+}
+
+// A line under the table for each user whose new files cannot be used.
+std::string Print(const v1::ListCertificatesResponse& certificates) {
+  if (certificates.certificates().empty()) return "no listener and no cluster has TLS\n";
+  std::vector<std::vector<std::string>> rows = {{"USED-BY", "PURPOSE", "SUBJECT", "NAMES", "NOT-AFTER", "DAYS", "FILE"}};
+  std::string errors, last;
+  for (const v1::Certificate& one : certificates.certificates()) {
+    const bool system = one.subject().empty();
+    std::string names;
+    for (const std::string& name : one.names()) names += (names.empty() ? "" : ",") + name;
+    rows.push_back({one.used_by(), one.purpose() == v1::Certificate::PURPOSE_OWN ? "own" : "trusted", system ? "-" : one.subject(),
+                    names.empty() ? "-" : names, system ? "-" : Date(one.not_after()), system ? "-" : std::to_string(one.days_left()),
+                    one.file()});
+    if (one.error().empty() || one.used_by() == last) continue;
+    last = one.used_by();
+    errors += Printable(last + ": new files are not in force: " + one.error()) + "\n";
+  }
+  return Table(rows, {false, false, false, false, false, true, false}) + errors;
 }
 
 std::string Print(const v1::GetCacheResponse& cache) {

@@ -20,6 +20,7 @@ std::string Print(const admin::v1::ListLimitsResponse& limits);
 // What a limit is now, in a line.
 std::string Print(const admin::v1::Limit& limit);
 std::string Print(const admin::v1::GetCacheResponse& cache);
+std::string Print(const admin::v1::ListCertificatesResponse& certificates);
 
 // Any message as JSON: stable field names (as in the .proto), defaults included.
 std::string Json(const google::protobuf::Message& message);

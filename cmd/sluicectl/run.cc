@@ -117,6 +117,8 @@ class Session {
         return Call(&v1::Admin::Stub::GetCache, v1::GetCacheRequest(), [](const auto& r) { return Print(r); });
       case Command::kCachePurge:
         return Purge();
+      case Command::kCerts:
+        return Call(&v1::Admin::Stub::ListCertificates, v1::ListCertificatesRequest(), [](const auto& r) { return Print(r); });
       case Command::kMetrics:
         return Call(&v1::Admin::Stub::GetMetrics, v1::GetMetricsRequest(),
                     [](const auto& r) { return r.text(); });

@@ -14,6 +14,7 @@ Look
   endpoints CLUSTER            a cluster's endpoints: state, connection, weight, share of keys, calls
   limits                       limits of rate and concurrency: what is in force, who waits
   cache stats                  the response cache: size, hits, why responses were not kept
+  certs                        certificates of TLS: who uses them, how long they last, why a new file is not in force
   metrics                      all metrics, in Prometheus text format
   log-level                    the log level
 

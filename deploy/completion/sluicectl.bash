@@ -2,7 +2,7 @@
 _sluicectl() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
     local commands="status clusters endpoints add remove reweight replace drain-endpoint undrain-endpoint
-        limits limit cache reload metrics log-level drain stop completion"
+        limits limit cache certs reload metrics log-level drain stop completion"
     local flags="--address --timeout --json --help --version --weight --if-version --preview
         --rate --burst --max --queue --service --method --key --key-hex --key-file"
     local values=" --address --timeout --weight --if-version --rate --burst --max --queue --service --method

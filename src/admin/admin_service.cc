@@ -77,6 +77,12 @@ class AdminService final : public v1::Admin::Service {
     return grpc::Status::OK;
   }
 
+  grpc::Status ListCertificates(Context*, const v1::ListCertificatesRequest*,
+                                v1::ListCertificatesResponse* response) override {
+    for (const CertificateView& view : backend_.ListCertificates()) ToMessage(view, *response->add_certificates());
+    return grpc::Status::OK;
+  }
+
   grpc::Status Reload(Context*, const v1::ReloadRequest*, v1::ReloadResponse* response) override {
     ToMessage(backend_.Reload(), *response);
     return grpc::Status::OK;

@@ -96,6 +96,18 @@ struct CachePurgeRequest {
   std::optional<std::string> key;  // the request message's bytes; with service and method
 };
 
+// A certificate in use for TLS.
+struct CertificateView {
+  std::string used_by;                   // "listener/NAME", "cluster/NAME"
+  std::string purpose;                   // "own", "trusted"
+  std::string file;                      // or "system": the system's authorities, of which nothing else is told
+  std::string subject, issuer;           // RFC 2253: "CN=a,O=b"
+  std::vector<std::string> names;        // DNS, URIs, IP addresses
+  int64_t not_before = 0, not_after = 0;  // seconds since 1970
+  int64_t days_left = 0;                 // whole days; negative: it is over
+  std::string error;                     // why the files' last change is not in force; empty: it is
+};
+
 struct ReloadResult {
   std::vector<std::string> errors;    // "file:line:column: path: ..."; not empty: nothing changed
   std::vector<std::string> warnings;  // what needs a restart to take effect
@@ -124,6 +136,7 @@ class Backend {
   virtual CacheView DescribeCache() = 0;
   // Calls that begin after it returns get nothing from before. Returns how many responses were dropped. kInvalidArgument.
   virtual base::Result<uint64_t> PurgeCache(const CachePurgeRequest& purge) = 0;
+  virtual std::vector<CertificateView> ListCertificates() = 0;
   virtual ReloadResult Reload() = 0;
   // "trace".."off"; kInvalidArgument names what is allowed.
   virtual base::Status SetLogLevel(std::string_view level) = 0;

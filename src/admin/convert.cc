@@ -130,6 +130,19 @@ void ToMessage(const CacheView& view, v1::GetCacheResponse& message) {
   }
 }
 
+void ToMessage(const CertificateView& view, v1::Certificate& message) {
+  message.set_used_by(view.used_by);
+  message.set_purpose(view.purpose == "own" ? v1::Certificate::PURPOSE_OWN : v1::Certificate::PURPOSE_TRUSTED);
+  message.set_file(view.file);
+  message.set_subject(view.subject);
+  message.set_issuer(view.issuer);
+  for (const std::string& name : view.names) message.add_names(name);
+  message.set_not_before(view.not_before);
+  message.set_not_after(view.not_after);
+  message.set_days_left(view.days_left);
+  message.set_error(view.error);
+}
+
 void ToMessage(const ReloadResult& result, v1::ReloadResponse& message) {
   for (const std::string& error : result.errors) message.add_errors(error);
   for (const std::string& warning : result.warnings) message.add_warnings(warning);

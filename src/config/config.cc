@@ -30,7 +30,7 @@ ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::
     ParseListeners(root, &result.config.listeners);
     ParseClusters(root, &result.config.clusters);
     Descriptors descriptors;
-    ParseDescriptorSet(root, file, &descriptors, &result.config.descriptor_set);
+    ParseDescriptorSet(root, &descriptors, &result.config.descriptor_set);
     ParseRoutes(root, result.config.clusters, descriptors, &result.config.routes);
     ParseProcess(root, &result.config);
   }  // reports unknown keys

@@ -107,6 +107,7 @@ void ParseCluster(Reader& reader, const Node& node, std::string path, upstream::
   if (const Node* http2 = section.Find("http2")) {
     ParseSession(reader, *http2, section.PathOf("http2"), &out->http2);
   }
+  if (const Node* tls = section.Find("tls")) ParseClusterTls(reader, *tls, section.PathOf("tls"), out);
   if (const Node* rate = section.Find("rate_limit")) {
     ParseRate(reader, *rate, section.PathOf("rate_limit"), &out->rate_limit);
   }

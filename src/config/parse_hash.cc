@@ -150,11 +150,10 @@ void ParseHashBy(Reader& reader, const Node& node, const std::string& path, cons
   reader.Fail(node, path, Cat(shown, "is not one of: ", kHashBys));
 }
 
-void ParseDescriptorSet(Section& root, std::string_view file, Descriptors* descriptors, std::string* out) {
+void ParseDescriptorSet(Section& root, Descriptors* descriptors, std::string* out) {
   std::string path;
   if (!root.Text("descriptor_set", &path) || path.empty()) return;
-  const size_t slash = file.rfind('/');
-  if (path[0] != '/' && slash != file.npos) path = Cat(file.substr(0, slash + 1), path);
+  path = root.reader().Beside(std::move(path));
   if (base::Status loaded = descriptors->set.Load(path); loaded.ok()) {
     descriptors->state = Descriptors::State::kLoaded;
     *out = std::move(path);

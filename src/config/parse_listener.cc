@@ -57,6 +57,7 @@ void ParseListener(Reader& reader, const Node& node, std::string path, proxy::Li
   if (const Node* http2 = section.Find("http2")) {
     ParseSession(reader, *http2, section.PathOf("http2"), &out->http2);
   }
+  if (const Node* tls = section.Find("tls")) ParseListenerTls(reader, *tls, section.PathOf("tls"), &out->tls);
 }
 
 }  // namespace

@@ -34,6 +34,11 @@ void ParseSession(Reader& reader, const Node& node, std::string path, http2::Ses
 void ParseLife(Section& section, http2::LifeOptions* out);
 void ParseKeepalive(Reader& reader, const Node& node, std::string path, http2::KeepaliveOptions* out);
 
+// The files are named, not read: see server/tls_store.h.
+void ParseListenerTls(Reader& reader, const Node& node, std::string path, net::ListenerTlsOptions* out);
+// After the endpoints of `cluster`, which need a name to look for in certificates.
+void ParseClusterTls(Reader& reader, const Node& node, std::string path, upstream::ClusterOptions* cluster);
+
 void ParseRate(Reader& reader, const Node& node, std::string path, limits::RateOptions* out);
 void ParseConcurrency(Reader& reader, const Node& node, std::string path, limits::ConcurrencyOptions* out);
 void ParseClientRate(Reader& reader, const Node& node, std::string path, proxy::ClientRateOptions* out);
@@ -41,8 +46,8 @@ void ParseCache(Reader& reader, const Node& node, proxy::CacheOptions* out);
 
 void ParseListeners(Section& root, std::vector<proxy::ListenerOptions>* out);
 void ParseClusters(Section& root, std::vector<upstream::ClusterOptions>* out);
-// Reads the file that the key names, relative to the directory of `file`, which is the configuration's.
-void ParseDescriptorSet(Section& root, std::string_view file, Descriptors* descriptors, std::string* out);
+// Reads the file that the key names.
+void ParseDescriptorSet(Section& root, Descriptors* descriptors, std::string* out);
 // After the clusters, whose names the routes must use, and the descriptor set.
 void ParseRoutes(Section& root, const std::vector<upstream::ClusterOptions>& clusters, const Descriptors& descriptors,
                  std::vector<proxy::RouteOptions>* out);

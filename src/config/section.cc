@@ -50,6 +50,12 @@ void Reader::Know(const std::string& path) {
   if (known_ != nullptr) known_->insert(Pattern(path));
 }
 
+std::string Reader::Beside(std::string name) const {
+  const size_t slash = file_.rfind('/');
+  if (name.empty() || name[0] == '/' || slash == file_.npos) return name;
+  return Cat(std::string_view(file_).substr(0, slash + 1), name);
+}
+
 std::vector<ConfigError> Reader::TakeErrors() {
   std::stable_sort(errors_.begin(), errors_.end(), [](const ConfigError& a, const ConfigError& b) {
     return std::pair(a.line, a.column) < std::pair(b.line, b.column);

@@ -38,6 +38,8 @@ class Reader {
 
   void Fail(const Node& at, std::string path, std::string message);
   void Know(const std::string& path);
+  // A file named in the configuration: a relative name is looked for beside the configuration's own file.
+  std::string Beside(std::string name) const;
   // No more errors are kept: a message need not be made with care.
   bool full() const { return errors_.size() >= kErrorsMax; }
   size_t error_count() const { return errors_.size() + not_kept_; }

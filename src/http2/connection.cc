@@ -8,6 +8,13 @@ namespace sluice::http2 {
 using base::TimePoint;
 using net::IoResult;
 
+namespace {
+std::string WhyFailed(const net::Stream& transport, int error) {
+  std::string why = transport.Problem();
+  return why.empty() ? std::strerror(error) : why;
+}
+}  // namespace
+
 ReadBuffer::~ReadBuffer() {
   if (block_ != nullptr) block_->Unref();
 }
@@ -156,7 +163,7 @@ void Connection::Read() {
     case IoResult::Kind::kWouldBlock: return WaitToRead();
     case IoResult::Kind::kEof:
       return Finish(last_word_ || write_failed_ ? std::string_view(why_) : "closed by peer");
-    case IoResult::Kind::kError: return Finish(std::strerror(result.error));
+    case IoResult::Kind::kError: return Finish(WhyFailed(*transport_, result.error));
     case IoResult::Kind::kOk: break;
   }
   last_heard_ = context_.worker.now();
@@ -209,7 +216,7 @@ void Connection::Write() {
     iovec parts[kIovecs];
     size_t count = output.Gather(parts, kIovecs);
     IoResult result = transport_->Write(parts, count);
-    if (result.kind == IoResult::Kind::kError) return OnWriteError(std::strerror(result.error));
+    if (result.kind == IoResult::Kind::kError) return OnWriteError(WhyFailed(*transport_, result.error));
     if (result.kind == IoResult::Kind::kOk) {
       size_t offered = 0;
       for (size_t p = 0; p < count; ++p) offered += parts[p].iov_len;

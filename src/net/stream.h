@@ -1,4 +1,4 @@
-// Stream: a connected byte stream that never blocks: TCP, Unix socket, or memory in tests. (TLS will be one more.)
+// Stream: a connected byte stream that never blocks: TCP, Unix socket, TLS over either, or memory in tests.
 //
 // Readiness is asked for and told once: WaitReadable(events) leads to one OnReadable(). Everything happens on the worker
 // the stream was made on. Not thread-safe.
@@ -45,6 +45,8 @@ class Stream {
   virtual void Close() = 0;
   // "127.0.0.1:40000", "unix:" for a peer without a name.
   virtual std::string PeerName() const = 0;
+  // After kError: what was wrong, for a person, where there is more to say than the errno. Else empty.
+  virtual std::string Problem() const { return {}; }
 };
 
 }  // namespace sluice::net

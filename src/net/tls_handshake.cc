@@ -12,7 +12,7 @@
 namespace sluice::net {
 
 std::string_view ToString(TlsFailure failure) {
-  constexpr std::array<std::string_view, 9> kNames = {"none",           "timeout",     "closed", "no_alpn", "no_certificate",
+  constexpr std::array<std::string_view, kTlsFailures> kNames = {"none",           "timeout",     "closed", "no_alpn", "no_certificate",
                                                       "certificate", "name", "alert",  "protocol"};
   return kNames[static_cast<size_t>(failure)];
 }

@@ -16,6 +16,7 @@ namespace sluice::net {
 
 // Why a handshake failed; the label of a metric.
 enum class TlsFailure : uint8_t { kNone, kTimeout, kClosed, kNoAlpn, kNoCertificate, kCertificate, kName, kAlert, kProtocol };
+inline constexpr size_t kTlsFailures = static_cast<size_t>(TlsFailure::kProtocol) + 1;
 std::string_view ToString(TlsFailure failure);
 
 struct TlsOutcome {

@@ -1,5 +1,5 @@
-// Options of TLS for listeners and clusters, as values: files by name; who makes a TlsContext reads them (TlsContents).
-// docs/tls.md; the configuration has no keys for them yet.
+// Options of TLS for listeners and clusters, as values: files by name, which tls_files.h reads. Parsed by config, documented
+// in config/reference.yaml and docs/tls.md.
 #pragma once
 
 #include <chrono>

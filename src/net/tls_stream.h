@@ -2,7 +2,7 @@
 //
 // Differences that a user of Stream sees:
 //   - An end without close_notify (RFC 8446 6.1) is kError with ECONNRESET: bytes may be missing. With it: kEof.
-//   - A peer that breaks TLS, or sends an alert: kError with EPROTO; problem() says more.
+//   - A peer that breaks TLS, or sends an alert: kError with EPROTO; Problem() says more.
 //   - Write may take bytes that the transport has not: at most kBatchBytes, and they are written without being asked.
 // After the handshake a write never has to read first (no renegotiation) and a read never has to write first.
 // On its worker only, as any Stream.
@@ -56,8 +56,8 @@ class TlsStream final : public Stream, private IoEvents, private runtime::FdWatc
   std::string PeerName() const override { return transport_->PeerName(); }
 
   const TlsPeer& peer() const { return peer_; }
-  // Why TLS failed, for a person; empty if it did not.
-  const std::string& problem() const { return problem_; }
+  // Why TLS failed: the peer's alert, what it broke.
+  std::string Problem() const override { return problem_; }
 
  private:
   void OnReadable() override;  // of the transport

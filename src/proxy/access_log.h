@@ -28,6 +28,7 @@ struct CallRecord {
   std::string_view detail;  // for a person; empty or the proxy's message
   std::string_view limit;   // the bound that refused the call, or for which it waited when its deadline passed
   std::string_view waits;   // what it waited for and how long: "cluster/users/rate=3.200ms,..."
+  std::string_view client;  // the name in the client's certificate; empty: it has shown none
   std::string_view cache;   // "hit", "stale", "coalesced", "miss"; empty: not cacheable
   uint32_t attempts = 0;
   uint64_t request_bytes = 0, response_bytes = 0;

@@ -281,6 +281,7 @@ void Call::WriteAccessLog(base::Nanos total) {
   };
   CallRecord record;
   record.peer = client_->peer_name;
+  record.client = client_->identity;
   record.authority = value(Token::kAuthority);
   record.path = value(Token::kPath);
   if (route_ != nullptr) {

@@ -29,7 +29,7 @@ void Call::AddForwardedFor() {
   }
   chain += client_->address();
   request_.Set(Token::kXForwardedFor, "x-forwarded-for", chain);
-  if (request_.Find(Token::kXForwardedProto) == nullptr) request_.Add("x-forwarded-proto", "http");
+  if (request_.Find(Token::kXForwardedProto) == nullptr) request_.Add("x-forwarded-proto", client_->tls ? "https" : "http");
   const http2::Field* authority = request_.Find(Token::kAuthority);
   if (authority != nullptr && request_.Find(Token::kXForwardedHost) == nullptr) {
     request_.Add("x-forwarded-host", authority->value());

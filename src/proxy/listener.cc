@@ -21,9 +21,10 @@ namespace {
 // it asks (CVE-2023-44487) stays within concurrent_streams_max and would grow this without bound.
 constexpr uint32_t kCallsPerStream = 2;
 
-ClientPtr MakeClient(std::string peer_name) {
+ClientPtr MakeClient(std::string peer_name, const net::TlsPeer* tls) {
   static std::atomic<uint64_t> flows{0};  // one a connection: not on the path of a call
-  Client client{std::move(peer_name), 0, flows.fetch_add(1, std::memory_order_relaxed)};
+  Client client{std::move(peer_name), 0, flows.fetch_add(1, std::memory_order_relaxed), tls != nullptr, {}};
+  if (tls != nullptr) client.identity = tls->names.Best();
   client.peer_hash = base::Hash64(client.address());
   return std::make_shared<const Client>(std::move(client));
 }
@@ -31,12 +32,13 @@ ClientPtr MakeClient(std::string peer_name) {
 }  // namespace
 
 DownstreamConnection::DownstreamConnection(WorkerContext& context, std::unique_ptr<net::Stream> transport,
-                                           const ListenerOptions& options, std::shared_ptr<std::atomic<int64_t>> open)
+                                           const ListenerOptions& options, std::shared_ptr<std::atomic<int64_t>> open,
+                                           const net::TlsPeer* tls)
     : context_(context),
       open_(std::move(open)),
       connection_(context.connection, std::move(transport), http2::Role::kServer,
                   http2::ConnectionOptions{options.http2, options.keepalive, options.life}, *this),
-      client_(MakeClient(connection_.peer_name())),
+      client_(MakeClient(connection_.peer_name(), tls)),
       calls_max_(static_cast<long>(std::min<uint64_t>(uint64_t{kCallsPerStream} * options.http2.concurrent_streams_max, LONG_MAX))) {
   context_.metrics.downstream_connections->Add(context_.index(), 1);
   context_.metrics.downstream_connections_total->Add(context_.index());
@@ -92,14 +94,32 @@ void DownstreamConnection::OnClosed(http2::Connection& connection, std::string_v
 struct Listener::State : std::enable_shared_from_this<State> {
   State(net::ListenSocket s, std::vector<WorkerContext*> w) : socket(std::move(s)), workers(std::move(w)) {}
 
+  // Beyond a limit connections wait in the kernel's queue. Of handshakes too: closed ones would come again and cost more, and
+  // clients that say nothing hold a place for handshake_timeout only.
   bool Admit() {
-    bool full = open->load(std::memory_order_relaxed) >= options->connections_max;
+    const bool connections = open->load(std::memory_order_relaxed) >= options->connections_max;
+    const bool secrets = options->tls.enabled && handshakes->load(std::memory_order_relaxed) >= options->tls.handshakes_max;
+    const bool full = connections || secrets;
     if (full && !was_full) {
-      SLUICE_LOG_WARN("listener {}: connections_max ({}) is reached, more wait in the kernel's queue", options->name,
-                      options->connections_max);
+      SLUICE_LOG_WARN("listener {}: {} ({}) is reached, more wait in the kernel's queue", options->name,
+                      connections ? "connections_max" : "handshakes_max",
+                      connections ? options->connections_max : options->tls.handshakes_max);
     }
     was_full = full;
     return !full;
+  }
+
+  // On the connection's worker.
+  static void Begin(WorkerContext& context, std::unique_ptr<net::Stream> stream, const ListenerOptions& options,
+                    const std::shared_ptr<std::atomic<int64_t>>& open, const net::TlsPeer* tls) {
+    auto* connection = new DownstreamConnection(context, std::move(stream), options, open, tls);
+    context.downstream.PushBack(*connection);
+    connection->Start();
+  }
+  static void GiveUp(WorkerContext& context, std::atomic<int64_t>& open) {
+    open.fetch_sub(1, std::memory_order_relaxed);
+    context.connections.fetch_sub(1, std::memory_order_relaxed);
+    context.OnDownstreamClosed();
   }
 
   void OnAccept(int fd, std::string peer) {
@@ -113,17 +133,21 @@ struct Listener::State : std::enable_shared_from_this<State> {
       if (*p >= 0) ::close(*p);
       delete p;
     });
-    target->worker().Post([target, owned, peer = std::move(peer), options = options, open = open] {
+    if (options->tls.enabled) handshakes->fetch_add(1, std::memory_order_relaxed);
+    target->worker().Post([target, owned, peer = std::move(peer), options = options, open = open, handshakes = handshakes] {
       if (target->closed) return;
       auto stream = net::MakeSocketStream(target->worker(), std::exchange(*owned, -1), peer);
       if (stream == nullptr) {  // no memory left in the kernel for one more
-        open->fetch_sub(1, std::memory_order_relaxed);
-        target->connections.fetch_sub(1, std::memory_order_relaxed);
-        return target->OnDownstreamClosed();
+        if (options->tls.enabled) handshakes->fetch_sub(1, std::memory_order_relaxed);
+        return GiveUp(*target, *open);
       }
-      auto* connection = new DownstreamConnection(*target, std::move(stream), *options, open);
-      target->downstream.PushBack(*connection);
-      connection->Start();
+      if (!options->tls.enabled) return Begin(*target, std::move(stream), *options, open, nullptr);
+      TlsAccept::Start(*target, std::move(stream), *options, handshakes,
+                       [target, options, open](std::unique_ptr<net::TlsStream> secured) {
+                         if (secured == nullptr) return GiveUp(*target, *open);
+                         const net::TlsPeer whom = secured->peer();
+                         Begin(*target, std::move(secured), *options, open, &whom);
+                       });
     });
   }
 
@@ -131,6 +155,7 @@ struct Listener::State : std::enable_shared_from_this<State> {
   std::vector<WorkerContext*> workers;
   std::shared_ptr<const ListenerOptions> options;  // acceptor's worker only
   std::shared_ptr<std::atomic<int64_t>> open = std::make_shared<std::atomic<int64_t>>(0);
+  std::shared_ptr<std::atomic<int64_t>> handshakes = std::make_shared<std::atomic<int64_t>>(0);  // TLS, under way
   std::optional<net::Acceptor> acceptor;  // acceptor's worker only
   bool was_full = false;                   // acceptor's worker only
 };

@@ -19,9 +19,9 @@ namespace sluice::proxy {
 // One client's connection on its worker. Owned by the worker's list; destroys itself when it has closed.
 class DownstreamConnection final : public base::ListNode<DownstreamConnection>, private http2::ConnectionEvents {
  public:
-  // `open` is the listener's count of connections, already raised for this one.
+  // `open` is the listener's count of connections, already raised for this one. `tls`: with whom, where it is TLS; else null.
   DownstreamConnection(WorkerContext& context, std::unique_ptr<net::Stream> transport, const ListenerOptions& options,
-                       std::shared_ptr<std::atomic<int64_t>> open);
+                       std::shared_ptr<std::atomic<int64_t>> open, const net::TlsPeer* tls = nullptr);
   ~DownstreamConnection();
   void Start();
   void Drain() { connection_.Drain(); }

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,11 @@
 #include "http2/options.h"
 #include "limits/options.h"
 #include "net/address.h"
+#include "net/tls_options.h"
+
+namespace sluice::net {
+class TlsSlot;
+}
 
 namespace sluice::proxy {
 
@@ -25,6 +31,10 @@ struct ListenerOptions {
   http2::KeepaliveOptions keepalive;
   http2::LifeOptions life;
   http2::SessionOptions http2;
+  net::ListenerTlsOptions tls;
+  // Not configured: where the context for `tls` stands, put here by whoever reads the files (server/tls_store.h). Options that
+  // are equal have the same one. Null with tls.enabled: every connection is closed.
+  std::shared_ptr<net::TlsSlot> tls_slot;
   bool operator==(const ListenerOptions&) const = default;
 };
 

@@ -25,7 +25,7 @@ ProxyMetrics::ProxyMetrics(metrics::Registry& registry) : abuse(registry) {
 WorkerContext::WorkerContext(runtime::Worker& worker, const SnapshotData& s, ProxyMetrics& m)
     : connection{worker, {}, {}, net::Dial, http2::AbuseReports(&m.abuse)}, pools(connection), snapshots(s), metrics(m) {}
 
-WorkerContext::~WorkerContext() { SLUICE_CHECK(downstream.empty() && calls.empty()); }
+WorkerContext::~WorkerContext() { SLUICE_CHECK(downstream.empty() && calls.empty() && handshakes.empty()); }
 
 void WorkerContext::TakeNewer() {
   std::shared_ptr<const Snapshot> newer;
@@ -47,6 +47,7 @@ const WorkerRef<upstream::ClusterLimits>& WorkerContext::HoldLimits(size_t index
 
 void WorkerContext::DrainDownstream() {
   draining = true;
+  while (!handshakes.empty()) handshakes.front()->Cancel();
   for (DownstreamConnection* c = downstream.front(); c != nullptr; c = downstream.Next(*c)) c->Drain();
   OnDownstreamClosed();
 }
@@ -68,6 +69,7 @@ bool WorkerContext::HasCalls() const { return !calls.empty() || !early_hits.empt
 
 void WorkerContext::CloseAll() {
   draining = closed = true;
+  while (!handshakes.empty()) handshakes.front()->Cancel();
   while (DownstreamConnection* c = downstream.PopFront()) {
     c->CloseNow();
     delete c;

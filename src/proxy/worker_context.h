@@ -17,6 +17,7 @@
 #include "proxy/ready_headers.h"
 #include "proxy/response_cache.h"
 #include "proxy/snapshot.h"
+#include "proxy/tls_accept.h"
 #include "upstream/endpoint_pool.h"
 
 namespace sluice::proxy {
@@ -68,7 +69,7 @@ struct WorkerContext {
     return cache_key_;
   }
 
-  // All downstream connections begin their two-step GOAWAY.
+  // All downstream connections begin their two-step GOAWAY. Those whose TLS handshake is under way have no calls, and end.
   void DrainDownstream();
   // A downstream connection has gone.
   void OnDownstreamClosed();
@@ -89,6 +90,7 @@ struct WorkerContext {
   WorkerRef<RouteConfig> config;  // its
   ProxyMetrics& metrics;
   base::IntrusiveList<DownstreamConnection, DownstreamConnection> downstream;
+  base::IntrusiveList<TlsAccept, TlsAccept> handshakes;  // connections to come; each owns itself
   // For the choice of a worker for a new connection: written by this worker and the acceptor's, read by the acceptor's.
   std::atomic<uint32_t> connections{0};
   base::IntrusiveList<Call, Call> calls;  // alive; each owns itself

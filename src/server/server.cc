@@ -22,6 +22,8 @@ using base::ErrorKind;
 using base::MakeError;
 using std::chrono::milliseconds;
 
+// How often the files of TLS are looked at.
+constexpr milliseconds kTlsPoll{1000};
 // Calls in flight at a stop have this long to answer; they need a turn of their worker's loop.
 constexpr milliseconds kEndCallsMax{2000};
 
@@ -41,7 +43,11 @@ base::Result<std::unique_ptr<Server>> Server::Start(config::Config config, Serve
 base::Status Server::Check(const config::Config& config) {
   metrics::Registry registry(1);
   Clusters clusters(registry, 1);
-  return clusters.Init(config);
+  if (auto status = clusters.Init(config); !status) return status.error();
+  config::Config copy = config;
+  TlsStore store(registry);
+  auto tls = store.Prepare(copy);
+  return tls ? base::Ok() : base::Status(tls.error());
 }
 
 Server::Server(config::Config config, ServerOptions options) : options_(std::move(options)), config_(std::move(config)) {}
@@ -51,6 +57,10 @@ base::Status Server::Init() {
   const auto count = static_cast<uint32_t>(runtime_->size());
   registry_ = std::make_unique<metrics::Registry>(count);
   metrics_ = std::make_unique<proxy::ProxyMetrics>(*registry_);
+  tls_ = std::make_unique<TlsStore>(*registry_);
+  auto tls = tls_->Prepare(config_);
+  if (!tls) return tls.error();
+  tls_->Commit(std::move(*tls));
   limits_.Apply(config_);
   clusters_ = std::make_unique<Clusters>(*registry_, count, ClusterWaits(), &limits_);
   limits_.SetHooks({[this](const std::string& cluster) { return clusters_->UseOfEndpoints(cluster); },
@@ -179,7 +189,11 @@ bool Server::WaitStopped(milliseconds timeout) {
 void Server::ControlMain() {
   {
     std::unique_lock lock(life_mutex_);
-    life_changed_.wait(lock, [this] { return started_all_ && (stop_ || draining_); });
+    while (!life_changed_.wait_for(lock, kTlsPoll, [this] { return started_all_ && (stop_ || draining_); })) {
+      lock.unlock();
+      tls_->Poll(base::Clock::Steady().Now());
+      lock.lock();
+    }
     if (!stop_) {
       bool done = life_changed_.wait_until(lock, drain_deadline_, [this] { return stop_ || workers_to_drain_ == 0; });
       SLUICE_LOG_INFO("{}", !done ? "drain timeout: stopping" : stop_ ? "told to stop now" : "drained: stopping");
@@ -262,7 +276,9 @@ admin::ReloadResult Server::Reload() {
   config::Config& wanted = parsed.config;
   result.warnings = config::RestartOnlyChanges(config_, wanted);
 
-  // First what can fail: new sockets; then everything that a call reads, whole; then the listeners.
+  // First what can fail: files of TLS, new sockets; then everything that a call reads, whole; then the listeners.
+  auto tls = tls_->Prepare(wanted);
+  if (!tls) return failed(tls.error().detail);
   std::vector<std::pair<proxy::ListenerOptions, net::ListenSocket>> added;
   for (const proxy::ListenerOptions& listener : wanted.listeners) {
     bool known = std::any_of(config_.listeners.begin(), config_.listeners.end(),
@@ -275,6 +291,7 @@ admin::ReloadResult Server::Reload() {
   LimitTable limits = limits_.MakePlan(wanted);
   std::shared_ptr<proxy::ResponseCache> cache = CacheFor(wanted);
   if (auto status = clusters_->Apply(wanted, {&limits, cache}); !status) return failed(status.error().detail);
+  tls_->Commit(std::move(*tls));
   limits_.Commit(std::move(limits));
   clusters_->ConfigureEndpoints();
   TakeCache(std::move(cache), wanted);

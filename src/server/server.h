@@ -25,6 +25,7 @@
 #include "net/acceptor.h"
 #include "server/clusters.h"
 #include "server/limit_set.h"
+#include "server/tls_store.h"
 
 namespace sluice::admin {
 class AdminServer;
@@ -84,6 +85,7 @@ class Server final : private admin::Backend {
   base::Result<admin::LimitView> ChangeLimit(const admin::LimitChange& change) override;
   admin::CacheView DescribeCache() override;
   base::Result<uint64_t> PurgeCache(const admin::CachePurgeRequest& purge) override;
+  std::vector<admin::CertificateView> ListCertificates() override { return tls_->List(); }
   base::Status SetLogLevel(std::string_view level) override;
   std::string LogLevel() override;
   std::string RenderMetrics() override;
@@ -107,6 +109,7 @@ class Server final : private admin::Backend {
   std::unique_ptr<runtime::Runtime> runtime_;
   std::unique_ptr<metrics::Registry> registry_;
   LimitSet limits_;
+  std::unique_ptr<TlsStore> tls_;
   std::unique_ptr<Clusters> clusters_;
   // Of its own, so that a purge does not wait behind a reload.
   mutable std::mutex cache_mutex_;
@@ -133,7 +136,7 @@ class Server final : private admin::Backend {
   bool ready_ = false, draining_ = false, stop_ = false, stopped_ = false;
   size_t workers_to_drain_ = 0;
   std::chrono::steady_clock::time_point drain_deadline_{};
-  std::thread control_;
+  std::thread control_;  // waits for the end, and looks at the files of TLS meanwhile
 };
 
 }  // namespace sluice::server

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/log.h"
+#include "net/tls_dialer.h"
 
 namespace sluice::upstream {
 
@@ -76,9 +77,11 @@ void EndpointPool::DialIfNeeded() {
     else context_.worker.timers().Arm(*this, retry_at_);
     return;
   }
-  dialer_ = context_.dial(
-      context_.worker, endpoint_->address(), base::DeadlineAfter(context_.worker.now(), options_->connect_timeout),
-      [this](base::Result<std::unique_ptr<net::Stream>> result) { OnDialed(std::move(result)); });
+  const base::TimePoint deadline = base::DeadlineAfter(context_.worker.now(), options_->connect_timeout);
+  auto on_done = [this](base::Result<std::unique_ptr<net::Stream>> result) { OnDialed(std::move(result)); };
+  dialer_ = options_->tls.enabled
+                ? net::DialTls(context_.dial, context_.worker, endpoint_->address(), deadline, options_->tls_slot, std::move(on_done))
+                : context_.dial(context_.worker, endpoint_->address(), deadline, std::move(on_done));
   UpdateLink();
 }
 
@@ -163,10 +166,15 @@ void EndpointPool::OnTimeout(http2::Connection&, http2::Timeout which, size_t st
 void EndpointPool::OnClosed(http2::Connection& connection, std::string_view why) {
   auto it = std::find_if(connections_.begin(), connections_.end(), [&](const auto& c) { return c.get() == &connection; });
   SLUICE_CHECK(it != connections_.end());
-  // It never said a word, or far too many: as bad as a refused connection, and as fast to come again.
+  // It never said a word, or far too many: as bad as a refused connection, and as fast to come again. A TLS 1.3 server that does
+  // not like our certificate looks like the former: the handshake was done before it knew.
   const http2::Session& session = connection.session();
   if (session.stats().frames_received == 0 || session.abuse() != http2::Abuse::kNone) {
     BackOff();
+    if (session.stats().frames_received == 0 && options_->tls.enabled && !closing_ && !draining_) {
+      SLUICE_LOG_WARN("cluster {} endpoint {}: ended the connection behind the TLS handshake: {}", endpoint_->cluster(),
+                      endpoint_->name(), why);
+    }
   } else {
     failures_in_row_ = 0;
   }

@@ -4,12 +4,18 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "http2/options.h"
 #include "limits/options.h"
 #include "net/address.h"
+#include "net/tls_options.h"
+
+namespace sluice::net {
+class TlsSlot;
+}
 
 namespace sluice::upstream {
 
@@ -31,7 +37,7 @@ struct ClusterOptions {
   uint32_t ring_points = 160;
   std::vector<EndpointOptions> endpoints;  // at most kEndpointsMax
 
-  // A new connection must be ready (TCP and our preface written) in this time. 1ms..10min.
+  // A new connection must be ready (TCP, TLS and our preface written) in this time. 1ms..10min.
   std::chrono::milliseconds connect_timeout{5000};
   // Back-off between failed connections: first, doubled up to max, each with 20% jitter. 1ms..1h.
   std::chrono::milliseconds backoff_base{100};
@@ -53,6 +59,10 @@ struct ClusterOptions {
   // No endpoint takes more than this factor of the mean number of calls under way (each worker counts its own); its keys
   // go on along the ring (Mirrokni, Thorup, Zadimoghaddam 2016). 0: no bound. 1.01..100; 1.25 is a good one.
   double bounded_load = 0;
+  net::ClusterTlsOptions tls;
+  // Not configured: where the context for `tls` stands, put here by whoever reads the files (server/tls_store.h). Options that
+  // are equal have the same one. Null with tls.enabled: no connection can be made.
+  std::shared_ptr<net::TlsSlot> tls_slot;
   bool operator==(const ClusterOptions&) const = default;
 };
 inline constexpr size_t kEndpointsMax = 10000;

@@ -18,7 +18,8 @@ inline constexpr Kind kKinds[] = {Kind::kUnary, Kind::kServerStream, Kind::kClie
 std::string ToString(Kind kind);
 
 // A channel with a connection of its own and no limits or retries of gRPC's.
-std::shared_ptr<grpc::Channel> Connect(const std::string& target);
+std::shared_ptr<grpc::Channel> Connect(const std::string& target,
+                                       std::shared_ptr<grpc::ChannelCredentials> credentials = nullptr);  // null: plain text
 
 struct Reply {
   grpc::Status status;

@@ -235,6 +235,22 @@ TEST_F(AdminServerTest, RefusesImpossibleLimitChangesBeforeTheBackendSeesThem) {
   EXPECT_EQ(backend_.last_limit_change(), std::nullopt);
 }
 
+TEST_F(AdminServerTest, ListsCertificates) {
+  const auto response = Call(&v1::Admin::Stub::ListCertificates, v1::ListCertificatesRequest());
+  ASSERT_EQ(response.certificates_size(), 3);
+  const v1::Certificate& own = response.certificates(0);
+  EXPECT_EQ(own.used_by(), "listener/in");
+  EXPECT_EQ(own.purpose(), v1::Certificate::PURPOSE_OWN);
+  EXPECT_EQ(own.file(), "/tls/a.crt");
+  EXPECT_EQ(own.subject() + " " + own.issuer(), "CN=a CN=ca");
+  EXPECT_EQ(own.names_size(), 2);
+  EXPECT_EQ(own.not_after(), 1'800'000'000);
+  EXPECT_EQ(own.days_left(), 55);
+  EXPECT_EQ(own.error(), "no key");
+  EXPECT_EQ(response.certificates(1).days_left(), -1);
+  EXPECT_EQ(response.certificates(2).purpose(), v1::Certificate::PURPOSE_TRUSTED);
+}
+
 TEST_F(AdminServerTest, DescribesTheCache) {
   const v1::GetCacheResponse response = Call(&v1::Admin::Stub::GetCache, v1::GetCacheRequest());
   EXPECT_TRUE(response.enabled());

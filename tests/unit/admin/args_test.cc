@@ -98,6 +98,7 @@ TEST(Args, SaysWhatIsWrong) {
 
 TEST(Args, ReadsLimits) {
   EXPECT_EQ(Good({"limits"}).command, Command::kLimits);
+  EXPECT_EQ(Good({"certs"}).command, Command::kCerts);
   Args args = Good({"limit", "set", "cluster/users/rate", "--rate", "0.5", "--burst=7", "--queue", "0"});
   EXPECT_EQ(args.command, Command::kLimitSet);
   EXPECT_EQ(args.word, "cluster/users/rate");

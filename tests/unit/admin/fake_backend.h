@@ -99,6 +99,11 @@ class FakeBackend final : public Backend {
     return uint64_t{3};
   }
 
+  std::vector<CertificateView> ListCertificates() override {
+    std::lock_guard lock(mutex_);
+    return certificates_;
+  }
+
   ReloadResult Reload() override {
     std::lock_guard lock(mutex_);
     return reload_;
@@ -149,6 +154,10 @@ class FakeBackend final : public Backend {
     std::lock_guard lock(mutex_);
     return purges_.empty() ? std::nullopt : std::optional(purges_.back());
   }
+  void set_certificates(std::vector<CertificateView> certificates) {
+    std::lock_guard lock(mutex_);
+    certificates_ = std::move(certificates);
+  }
   void set_cache(CacheView cache) {
     std::lock_guard lock(mutex_);
     cache_ = std::move(cache);
@@ -177,6 +186,10 @@ class FakeBackend final : public Backend {
   std::vector<LimitChange> limit_changes_;
   CacheView cache_{true, 64 << 20, 3 << 20, 12, 1, 60, 20, 15, 5, 9, 8, 7, {{"no_store", 4}, {"full", 1}}};
   std::vector<CachePurgeRequest> purges_;
+  std::vector<CertificateView> certificates_ = {
+      {"listener/in", "own", "/tls/a.crt", "CN=a", "CN=ca", {"a.example.com", "spiffe://d/a"}, 0, 1'800'000'000, 55, "no key"},
+      {"listener/in", "trusted", "/tls/ca.crt", "CN=ca", "CN=ca", {}, 0, 1'900'000'000, -1, "no key"},
+      {"cluster/users", "trusted", "system", "", "", {}, 0, 0, 0, ""}};
   base::ErrorKind busy_ = base::ErrorKind::kBusy;
 };
 

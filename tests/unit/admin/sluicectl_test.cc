@@ -107,6 +107,17 @@ TEST_F(Sluicectl, LimitsAreATable) {
   }
 }
 
+TEST_F(Sluicectl, CertificatesAreATableAndWhatIsWrongBelow) {
+  EXPECT_EQ(Ctl({"certs"}).out,
+            "USED-BY        PURPOSE  SUBJECT  NAMES                       NOT-AFTER             DAYS  FILE\n"
+            "listener/in    own      CN=a     a.example.com,spiffe://d/a  2027-01-15T08:00:00Z    55  /tls/a.crt\n"
+            "listener/in    trusted  CN=ca    -                           2030-03-17T17:46:40Z    -1  /tls/ca.crt\n"
+            "cluster/users  trusted  -        -                           -                        -  system\n"
+            "listener/in: new files are not in force: no key\n");
+  backend_.set_certificates({});
+  EXPECT_EQ(Ctl({"certs"}).out, "no listener and no cluster has TLS\n");
+}
+
 TEST_F(Sluicectl, SetsAndResetsALimit) {
   ProgramResult result = Ctl({"limit", "set", "cluster/users/rate", "--rate", "2.5", "--burst", "4", "--queue", "0"});
   EXPECT_EQ(result.code, 0) << result.err;

@@ -50,8 +50,14 @@ TEST(Reference, HasEveryKeyTheParserKnowsAndNoOther) {
 TEST(Reference, ItsValuesAreTheDefaults) {
   const ParseResult reference = Load(Path("reference.yaml"));
   const ParseResult defaults = Parse(R"(
-listeners: [{address: 127.0.0.1:50051}]
-clusters: [{name: users, endpoints: [127.0.0.1:50061]}]
+listeners:
+  - {address: 127.0.0.1:50051}
+  - {address: 127.0.0.1:50443, tls: {certificate: tls/server.crt, key: tls/server.key, client_ca: tls/clients-ca.crt,
+     allowed_names: [spiffe://example.com/app/*]}}
+clusters:
+  - {name: users, endpoints: [127.0.0.1:50061]}
+  - {name: users-tls, endpoints: [users.example.com:50443], tls: {ca: system, server_name: users.example.com,
+     certificate: tls/client.crt, key: tls/client.key, allowed_names: [spiffe://example.com/users]}}
 routes:
   - {cluster: users, name: example, service: pkg.Users, method: Get, authority: "*.example.com", hash_by: {metadata: x-user-id},
      metadata: [{name: x-tenant, exact: gold}, {name: x-version, prefix: v2}, {name: x-debug}],
@@ -60,7 +66,7 @@ routes:
   - {cluster: users, name: by-field, prefix: /pkg.Orders/, hash_by: {field: "3.1"}}
   - cluster: users
 )",
-                                     "defaults");
+                                     Path("defaults"));
   ASSERT_TRUE(reference.ok());
   ASSERT_TRUE(defaults.ok());
   // Part by part first, for a message that says where.

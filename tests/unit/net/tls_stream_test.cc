@@ -7,10 +7,7 @@
 #include <cerrno>
 
 #include "base/random.h"
-#include "net/memory_stream.h"
-#include "net/tls_handshake.h"
-#include "support/manual_worker.h"
-#include "support/tls_certificates.h"
+#include "support/tls_pair.h"
 
 namespace sluice::net {
 namespace {
@@ -25,79 +22,7 @@ struct Waits final : IoEvents {
   int readable = 0, writable = 0;
 };
 
-class TlsTest : public ::testing::Test {
- public:
-  TlsTest() {
-    cluster.ca = "ca.crt";
-    cluster.server_name = "a.example.com";
-  }
-  void Trust() { listener.ca = "ca.crt"; }
-  // Contexts of the options as they are now.
-  void MakeContexts() {
-    TlsContents ours{{"a.crt", own.certificate_pem}, {"a.key", own.key_pem}, {}};
-    if (!listener.ca.empty()) ours.ca = {"ca.crt", ca.certificate_pem};
-    auto made = TlsContext::ForListener(listener, ours, tickets);
-    ASSERT_TRUE(made.ok()) << made.error().detail;
-    server_context = *made;
-    TlsContents theirs{{}, {}, {"ca.crt", trusted_by_client->certificate_pem}};
-    if (client_has_certificate) {
-      theirs.certificate = {"c.crt", client.certificate_pem};
-      theirs.key = {"c.key", client.key_pem};
-    }
-    made = TlsContext::ForCluster(cluster, theirs);
-    ASSERT_TRUE(made.ok()) << made.error().detail;
-    client_context = *made;
-  }
-  void Connect() {
-    if (server_context == nullptr) MakeContexts();
-    auto pair = MemoryStream::Make(time.worker, "client", "server");
-    raw_client = pair.near.get();
-    raw_server = pair.far.get();
-    if (call_bytes_max != 0) {
-      raw_client->SetCallBytesMax(call_bytes_max);
-      raw_server->SetCallBytesMax(call_bytes_max);
-    }
-    const base::TimePoint deadline = time.worker.now() + std::chrono::seconds(5);
-    at_client = TlsOutcome();
-    at_server = TlsOutcome();
-    one = std::make_unique<TlsHandshake>(time.worker, std::move(pair.near), client_context, *Address::Parse("10.0.0.1:1"),
-                                         deadline, [this](TlsOutcome o) { at_client = std::move(o); });
-    two = std::make_unique<TlsHandshake>(time.worker, std::move(pair.far), server_context, deadline,
-                                         [this](TlsOutcome o) { at_server = std::move(o); });
-    time.Run();
-  }
-  void ExpectConnected() {
-    ASSERT_NE(at_client.stream, nullptr) << at_client.detail;
-    ASSERT_NE(at_server.stream, nullptr) << at_server.detail;
-  }
-  static std::string Read(Stream& stream, size_t capacity = 100'000) {
-    std::string out(capacity, '\0');
-    IoResult result = stream.Read(reinterpret_cast<uint8_t*>(out.data()), capacity);
-    if (result.kind == IoResult::Kind::kWouldBlock) return "<nothing yet>";
-    if (result.kind == IoResult::Kind::kEof) return "<end>";
-    if (result.kind == IoResult::Kind::kError) return "<error " + std::to_string(result.error) + ">";
-    return out.substr(0, result.bytes);
-  }
-  static size_t Write(Stream& stream, std::string_view text) {
-    iovec part{const_cast<char*>(text.data()), text.size()};
-    return stream.Write(&part, 1).bytes;
-  }
-
-  test::ManualWorker time;
-  TlsCert ca = MakeCert({.common_name = "ca", .authority = true});
-  TlsCert own = MakeCert({.common_name = "s", .names = "DNS:a.example.com,URI:spiffe://d/s"}, &ca);
-  TlsCert client = MakeCert({.common_name = "c", .names = "URI:spiffe://d/c"}, &ca);
-  const TlsCert* trusted_by_client = &ca;
-  bool client_has_certificate = false;
-  size_t call_bytes_max = 0;
-  std::shared_ptr<TlsTicketKeys> tickets = std::make_shared<TlsTicketKeys>();
-  ListenerTlsOptions listener;
-  ClusterTlsOptions cluster;
-  std::shared_ptr<const TlsContext> server_context, client_context;
-  MemoryStream *raw_client = nullptr, *raw_server = nullptr;
-  TlsOutcome at_client, at_server;
-  std::unique_ptr<TlsHandshake> one, two;
-};
+using TlsTest = test::TlsPair;
 
 TEST_F(TlsTest, BothVersionsCarryBytesBothWaysHoweverTheyAreCut) {
   for (TlsVersion version : {TlsVersion::k12, TlsVersion::k13}) {
@@ -178,7 +103,7 @@ TEST_F(TlsTest, AnEndWithGoodbyeIsTheEndAndOneWithoutIsAnError) {
   raw_server->ShutdownWrite();
   EXPECT_EQ(Read(*at_client.stream), "more");
   EXPECT_EQ(Read(*at_client.stream), "<error " + std::to_string(ECONNRESET) + ">");
-  EXPECT_THAT(at_client.stream->problem(), HasSubstr("close_notify"));
+  EXPECT_THAT(at_client.stream->Problem(), HasSubstr("close_notify"));
 }
 
 TEST_F(TlsTest, SessionsResumeAndNotUnderAnotherTrust) {

@@ -11,6 +11,7 @@ CallRecord Record() {
   CallRecord r;
   r.peer = "192.0.2.1:4000";
   r.authority = "users";
+  r.client = "spiffe://d/a b";
   r.path = "/pkg.Users/Get";
   r.route = "r";
   r.cluster = "c";
@@ -30,13 +31,13 @@ CallRecord Record() {
 TEST(AccessLog, TextIsOneLineOfWords) {
   EXPECT_EQ(
       FormatText(Record(), "T"),
-      "T 192.0.2.1:4000 \"/pkg.Users/Get\" UNAVAILABLE route=r cluster=c endpoint=e attempts=2 in=10 out=20 "
+      "T 192.0.2.1:4000 \"/pkg.Users/Get\" UNAVAILABLE client=\"spiffe://d/a b\" route=r cluster=c endpoint=e attempts=2 in=10 out=20 "
       "upstream_ms=1.500 response_ms=- total_ms=2.500 cache=- waited=- limit=- cause=connect_failed detail=\"refused\"");
 }
 
 TEST(AccessLog, WhatIsMissingIsADash) {
   EXPECT_EQ(FormatText(CallRecord{}, "T"),
-            "T - \"\" OK route=- cluster=- endpoint=- attempts=0 in=0 out=0 upstream_ms=- response_ms=- "
+            "T - \"\" OK client=- route=- cluster=- endpoint=- attempts=0 in=0 out=0 upstream_ms=- response_ms=- "
             "total_ms=0.000 cache=- waited=- limit=- cause=- "
             "detail=\"\"");
 }
@@ -44,7 +45,7 @@ TEST(AccessLog, WhatIsMissingIsADash) {
 TEST(AccessLog, JsonHasAllFieldsAndNullForPhasesNotReached) {
   EXPECT_EQ(
       FormatJson(Record(), "T"),
-      R"({"time":"T","peer":"192.0.2.1:4000","authority":"users","path":"/pkg.Users/Get","status":"UNAVAILABLE",)"
+      R"({"time":"T","peer":"192.0.2.1:4000","client":"spiffe://d/a b","authority":"users","path":"/pkg.Users/Get","status":"UNAVAILABLE",)"
       R"("route":"r","cluster":"c","endpoint":"e","attempts":2,"request_bytes":10,"response_bytes":20,)"
       R"("upstream_ms":1.500,"response_ms":null,"total_ms":2.500,"cache":"","waited":"","limit":"","cause":"connect_failed","detail":"refused"})");
 }

@@ -1,0 +1,48 @@
+#include "net/tls_slot.h"
+
+#include "base/log.h"
+
+namespace sluice::net {
+
+TlsSlot::TlsSlot(metrics::Registry& registry, std::string_view side, std::string_view name)
+    : label_(std::string(side).append(" ").append(name)) {
+  for (size_t i = 0; i < kTlsFailures; ++i) {
+    const auto failure = static_cast<TlsFailure>(i);
+    const std::string_view result = failure == TlsFailure::kNone ? "ok" : ToString(failure);
+    ended_[i] = registry.AddCounter("sluice_tls_handshakes_total", "TLS handshakes ended, by result.",
+                                    {{"side", std::string(side)}, {"name", std::string(name)}, {"result", std::string(result)}});
+  }
+}
+
+std::shared_ptr<const TlsContext> TlsSlot::context() const {
+  std::lock_guard lock(mutex_);
+  return context_;
+}
+
+void TlsSlot::Put(std::shared_ptr<const TlsContext> context) {
+  std::lock_guard lock(mutex_);
+  context_.swap(context);  // the former one is dropped without the lock, where nobody has it any more
+}
+
+void TlsSlot::Ended(size_t worker, base::TimePoint now, TlsFailure failure, std::string_view peer, std::string_view detail) {
+  ended_[static_cast<size_t>(failure)]->Add(worker);
+  if (failure == TlsFailure::kNone) return;
+  uint64_t unsaid = 0;
+  {
+    std::lock_guard lock(mutex_);
+    if (now - second_ >= std::chrono::seconds(1)) {
+      second_ = now;
+      lines_ = 0;
+    }
+    if (lines_ == kLinesPerSecond) {
+      ++unsaid_;
+      return;
+    }
+    ++lines_;
+    std::swap(unsaid, unsaid_);
+  }
+  SLUICE_LOG_WARN("{}: TLS handshake with {} failed: {}: {}", label_, peer, ToString(failure), detail);
+  if (unsaid > 0) SLUICE_LOG_WARN("{}: {} more TLS handshakes failed before that one, not shown", label_, unsaid);
+}
+
+}  // namespace sluice::net

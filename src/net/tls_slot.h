@@ -1,0 +1,47 @@
+// TlsSlot: where the TlsContext in force for one listener or cluster stands. When its files change another one is put in: new
+// handshakes take that, connections keep theirs. Counts how handshakes end, and logs those that fail.
+//
+// Thread safety: all of it. A mutex, held for a copied pointer once a handshake.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "metrics/registry.h"
+#include "net/tls_context.h"
+#include "net/tls_handshake.h"
+
+namespace sluice::net {
+
+class TlsSlot {
+ public:
+  // Lines a second about handshakes that failed; the others are counted in the next line. Any stranger can cause one.
+  static constexpr uint32_t kLinesPerSecond = 10;
+
+  // `side`: "listener" or "cluster", and its name: labels of the metrics.
+  TlsSlot(metrics::Registry& registry, std::string_view side, std::string_view name);
+
+  // Null until the first Put.
+  std::shared_ptr<const TlsContext> context() const;
+  void Put(std::shared_ptr<const TlsContext> context);
+
+  // A handshake with `peer` has ended, on worker `worker`.
+  void Ended(size_t worker, base::TimePoint now, TlsFailure failure, std::string_view peer, std::string_view detail);
+
+ private:
+  const std::string label_;  // "listener NAME"
+  std::array<metrics::Counter*, kTlsFailures> ended_;
+  mutable std::mutex mutex_;
+  // Under mutex_:
+  std::shared_ptr<const TlsContext> context_;
+  base::TimePoint second_{};  // that the lines below were written in
+  uint32_t lines_ = 0;
+  uint64_t unsaid_ = 0;
+};
+
+}  // namespace sluice::net
