@@ -14,7 +14,7 @@ LAYERS = {
     "limits": ["base", "metrics", "concurrent", "runtime", "sync"],
     "upstream": ["base", "metrics", "concurrent", "runtime", "sync", "net", "http2", "limits"],
     "proxy": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream"],
-    "config": ["base", "net/address.h", "runtime/options.h", "http2/options.h", "limits/options.h", "upstream/options.h",
+    "config": ["base", "net/address.h", "net/tls_options.h", "runtime/options.h", "http2/options.h", "limits/options.h", "upstream/options.h",
                "proxy/options.h"],
     "admin": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream", "proxy"],
     "server": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream", "proxy",
