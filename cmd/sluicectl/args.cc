@@ -68,6 +68,9 @@ constexpr CommandSpec kCommands[] = {
 constexpr std::pair<std::string_view, uint32_t> kValueFlags[] = {
     {"--address", 0},          // of every command
     {"--timeout", 0},          // of every command
+    {"--tls-ca", 0},           // of every command, as the other --tls-*
+    {"--tls-cert", 0},         {"--tls-key", 0},
+    {"--tls-server-name", 0},
     {"--weight", kWeight},     {"--if-version", kIfVersion},
     {"--rate", kRate},         {"--burst", kBurst},
     {"--max", kMax},           {"--queue", kQueue},
@@ -181,9 +184,17 @@ class Parser {
   }
 
   base::Status ValueFlag(std::string_view flag, std::string_view value) {
-    if (flag == "--address") {
-      args_.address = value;
-    } else if (flag == "--timeout") {
+    for (auto [name, target] : {std::pair<std::string_view, std::string*>{"--address", &args_.address},
+                                {"--tls-ca", &args_.tls.ca},
+                                {"--tls-cert", &args_.tls.certificate},
+                                {"--tls-key", &args_.tls.key},
+                                {"--tls-server-name", &args_.tls.server_name}}) {
+      if (flag != name) continue;
+      if (value.empty() && target != &args_.address) return Bad(std::string(flag) + " needs a value");
+      *target = value;
+      return base::Ok();
+    }
+    if (flag == "--timeout") {
       base::Result<milliseconds> duration = ParseDuration(value);
       if (!duration.ok()) return Bad("--timeout " + duration.error().detail);
       if (spec_ != nullptr && spec_->command == Command::kDrain) {
@@ -262,6 +273,10 @@ class Parser {
     }
     if (!args_.address.starts_with("unix:/") && (args_.address.find(':') == std::string::npos)) {
       return Bad("address " + Quoted(args_.address) + ": must be unix:/path or host:port");
+    }
+    const TlsArgs& tls = args_.tls;
+    if (!(tls == TlsArgs{}) && (tls.ca.empty() || tls.certificate.empty() || tls.key.empty())) {
+      return Bad("TLS needs --tls-ca, --tls-cert and --tls-key: the daemon asks for a certificate");
     }
     if (base::Status flags = CheckFlags(); !flags.ok()) return flags.error();
     if (args_.command == Command::kLogLevel || args_.command == Command::kCompletion ||

@@ -60,11 +60,19 @@ struct PurgeArgs {
   bool operator==(const PurgeArgs&) const = default;
 };
 
+// PEM files and whom the daemon's certificate must be for (empty: the host of the address).
+struct TlsArgs {
+  std::string ca, certificate, key, server_name;
+  bool any() const { return !ca.empty(); }
+  bool operator==(const TlsArgs&) const = default;
+};
+
 inline constexpr std::string_view kDefaultAddress = "unix:/tmp/sluice-admin.sock";
 
 struct Args {
   Command command = Command::kHelp;
   std::string address;
+  TlsArgs tls;
   std::chrono::milliseconds timeout{10'000};  // of the RPC
   bool json = false;
   std::string cluster;                 // clusters: may be empty

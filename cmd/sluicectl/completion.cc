@@ -9,13 +9,13 @@ _sluicectl() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
     local commands="status clusters endpoints add remove reweight replace drain-endpoint undrain-endpoint
         limits limit cache certs reload metrics log-level drain stop completion"
-    local flags="--address --timeout --json --help --version --weight --if-version --preview
+    local flags="--address --tls-ca --tls-cert --tls-key --tls-server-name --timeout --json --help --version --weight --if-version --preview
         --rate --burst --max --queue --service --method --key --key-hex --key-file"
-    local values=" --address --timeout --weight --if-version --rate --burst --max --queue --service --method
+    local values=" --address --tls-ca --tls-cert --tls-key --tls-server-name --timeout --weight --if-version --rate --burst --max --queue --service --method
         --key --key-hex --key-file "
     case $previous in
-    --key-file) COMPREPLY=($(compgen -f -- "$current")); return ;;
-    --address | --timeout | --weight | --if-version) return ;;
+    --key-file | --tls-ca | --tls-cert | --tls-key) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    --address | --tls-server-name | --timeout | --weight | --if-version) return ;;
     --rate | --burst | --max | --queue | --service | --method | --key | --key-hex) return ;;
     limit) COMPREPLY=($(compgen -W "set reset" -- "$current")); return ;;
     cache) COMPREPLY=($(compgen -W "stats purge" -- "$current")); return ;;
@@ -73,7 +73,9 @@ _sluicectl() {
         'completion:a completion script'
     )
     _arguments \
-        '--address[admin address]:address:' '--timeout[for the answer]:duration:' '--json[print JSON]' \
+        '--address[admin address]:address:' '--tls-ca[authority of the daemon]:file:_files' \
+        '--tls-cert[our certificate]:file:_files' '--tls-key[its key]:file:_files' \
+        '--tls-server-name[name of the daemon]:name:' '--timeout[for the answer]:duration:' '--json[print JSON]' \
         '--weight[weight of endpoints]:weight:' '--if-version[only at this version]:version:' \
         '--preview[change nothing]' '--rate[calls a second]:rate:' '--burst[calls at once after a pause]:calls:' \
         '--max[calls under way]:calls:' '--queue[calls that may wait]:calls:' '--service[of cached calls]:service:' \

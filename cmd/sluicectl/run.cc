@@ -3,8 +3,8 @@
 #include <grpcpp/grpcpp.h>
 
 #include <cstdio>
-#include <fstream>
 
+#include "channel.h"
 #include "print.h"
 #include "sluice/admin/v1/admin.grpc.pb.h"
 
@@ -14,16 +14,7 @@ namespace {
 namespace v1 = admin::v1;
 using Kind = v1::ChangeEndpointsRequest;
 
-constexpr int kAnswerBytesMax = 64 << 20;  // metrics of a large daemon
 constexpr size_t kKeyBytesMax = 1 << 20;   // above it the daemon takes no request (and caches none)
-
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kAnswerBytesMax);
-  // A daemon on this host is not behind the http_proxy of the environment.
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
-}
 
 v1::ChangeLimitRequest MakeLimitChange(const Args& args) {
   v1::ChangeLimitRequest request;
@@ -34,21 +25,6 @@ v1::ChangeLimitRequest MakeLimitChange(const Args& args) {
   if (args.limit.max) request.set_max(*args.limit.max);
   if (args.limit.queue) request.set_queue_max(*args.limit.queue);
   return request;
-}
-
-// All of the file, which is not larger than a key may be.
-base::Result<std::string> ReadKey(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::string bytes(kKeyBytesMax + 1, '\0');
-  stream.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  if (!stream.is_open() || stream.bad()) {
-    return base::MakeError(base::ErrorKind::kIo, "--key-file: cannot read " + path);
-  }
-  bytes.resize(static_cast<size_t>(stream.gcount()));
-  if (bytes.size() > kKeyBytesMax) {
-    return base::MakeError(base::ErrorKind::kTooLarge, "--key-file: " + path + " is larger than 1 MiB");
-  }
-  return bytes;
 }
 
 v1::ChangeEndpointsRequest MakeChange(const Args& args) {
@@ -87,8 +63,8 @@ v1::ChangeEndpointsRequest MakeChange(const Args& args) {
 
 class Session {
  public:
-  explicit Session(const Args& args)
-      : args_(args), channel_(MakeChannel(args.address)), stub_(v1::Admin::NewStub(channel_)) {}
+  Session(const Args& args, std::shared_ptr<grpc::Channel> channel)
+      : args_(args), channel_(std::move(channel)), stub_(v1::Admin::NewStub(channel_)) {}
 
   int Run() {
     switch (args_.command) {
@@ -186,7 +162,7 @@ class Session {
     request.set_method(args_.purge.method);
     if (args_.purge.key) request.set_key(*args_.purge.key);
     if (!args_.purge.key_file.empty()) {
-      base::Result<std::string> key = ReadKey(args_.purge.key_file);
+      base::Result<std::string> key = ReadFile("--key-file", args_.purge.key_file, kKeyBytesMax);
       if (!key.ok()) {
         std::fprintf(stderr, "sluicectl: %s\n", key.error().detail.c_str());
         return kUsage;
@@ -215,8 +191,8 @@ class Session {
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE || (reason.empty() && late && !connected)) {
       std::fprintf(stderr,
                    "sluicectl: no daemon answers at %s: %s\n"
-                   "  is it running, and is this its admin address (--address or SLUICE_ADMIN)?\n",
-                   args_.address.c_str(), status.error_message().c_str());
+                   "  is it running, and is this its admin address (--address or SLUICE_ADMIN)?%s\n",
+                   args_.address.c_str(), status.error_message().c_str(), TlsHint());
       return kUnreachable;
     }
     std::fprintf(
@@ -225,6 +201,15 @@ class Session {
     if (const std::string hint = Hint(status.error_code(), reason); !hint.empty())
       std::fprintf(stderr, "  %s\n", hint.c_str());
     return kRefused;
+  }
+
+  // A handshake that fails looks like nobody.
+  const char* TlsHint() const {
+    if (args_.tls.any()) {
+      return "\n  with TLS: does its client_ca know --tls-cert, and --tls-ca its certificate, and is that for this name "
+             "(--tls-server-name)?";
+    }
+    return args_.address.starts_with("unix:") ? "" : "\n  if it has admin.tls: --tls-ca, --tls-cert and --tls-key are needed";
   }
 
   std::string Hint(grpc::StatusCode code, const std::string& reason) const {
@@ -257,6 +242,13 @@ class Session {
 
 }  // namespace
 
-int Run(const Args& args) { return Session(args).Run(); }
+int Run(const Args& args) {
+  base::Result<std::shared_ptr<grpc::Channel>> channel = MakeChannel(args);
+  if (!channel.ok()) {
+    std::fprintf(stderr, "sluicectl: %s\n", channel.error().detail.c_str());
+    return kUsage;
+  }
+  return Session(args, std::move(*channel)).Run();
+}
 
 }  // namespace sluice::ctl

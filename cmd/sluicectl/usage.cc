@@ -57,6 +57,10 @@ Other
 Flags
   --address ADDRESS            unix:/path or host:port of the daemon's admin RPC
                                (default: $SLUICE_ADMIN, else unix:/tmp/sluice-admin.sock)
+  --tls-ca FILE                TLS: who signs the daemon's certificate (PEM, as the next two)
+  --tls-cert FILE              ... our certificate; the daemon looks up in it what we may do
+  --tls-key FILE               ... its key
+  --tls-server-name NAME       ... whom the daemon's certificate is for, if not for the host in --address
   --timeout DURATION           for the daemon's answer (default 10s); after `drain` it is the drain's
   --json                       print the answer as JSON; 64-bit numbers are strings there
   -h, --help                   this text

@@ -3,13 +3,13 @@ _sluicectl() {
     local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
     local commands="status clusters endpoints add remove reweight replace drain-endpoint undrain-endpoint
         limits limit cache certs reload metrics log-level drain stop completion"
-    local flags="--address --timeout --json --help --version --weight --if-version --preview
+    local flags="--address --tls-ca --tls-cert --tls-key --tls-server-name --timeout --json --help --version --weight --if-version --preview
         --rate --burst --max --queue --service --method --key --key-hex --key-file"
-    local values=" --address --timeout --weight --if-version --rate --burst --max --queue --service --method
+    local values=" --address --tls-ca --tls-cert --tls-key --tls-server-name --timeout --weight --if-version --rate --burst --max --queue --service --method
         --key --key-hex --key-file "
     case $previous in
-    --key-file) COMPREPLY=($(compgen -f -- "$current")); return ;;
-    --address | --timeout | --weight | --if-version) return ;;
+    --key-file | --tls-ca | --tls-cert | --tls-key) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    --address | --tls-server-name | --timeout | --weight | --if-version) return ;;
     --rate | --burst | --max | --queue | --service | --method | --key | --key-hex) return ;;
     limit) COMPREPLY=($(compgen -W "set reset" -- "$current")); return ;;
     cache) COMPREPLY=($(compgen -W "stats purge" -- "$current")); return ;;

@@ -1,5 +1,5 @@
-// Start: 1. parse the address; 2. claim a Unix path; 3. build and bind; 4. set the file's mode; 5. report
-// health. Shutdown: 1. health says NOT_SERVING to its watchers; 2. gRPC stops accepting and waits for
+// Start: 1. parse the address, read the certificates; 2. claim a Unix path; 3. build and bind; 4. set the file's mode;
+// 5. report health. Shutdown: 1. health says NOT_SERVING to its watchers; 2. gRPC stops accepting and waits for
 // handlers; 3. the socket's file is removed (by gRPC, with its listener).
 #include "admin/admin_server.h"
 
@@ -49,8 +49,11 @@ void SetLimits(grpc::ServerBuilder& builder) {
 }  // namespace
 
 struct AdminServer::Impl {
+  Impl(bool certificates, Roles roles) : access(certificates, std::move(roles)) {}
   // Calls are made in the order of the fields' life: the service outlives the server, the server the
   // reporter.
+  Access access;
+  std::unique_ptr<TlsFiles> tls;  // null: none
   std::unique_ptr<grpc::Service> service;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<HealthReporter> reporter;
@@ -62,9 +65,26 @@ AdminServer::AdminServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 AdminServer::~AdminServer() { Shutdown(base::Nanos::zero()); }
 std::string AdminServer::address() const { return impl_->address; }
 
-base::Result<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string& text, Backend& backend) {
+base::Status AdminServer::Check(const TlsPaths& tls) {
+  const auto files = TlsFiles::Open(tls);
+  return files.ok() ? base::Ok() : base::Status(files.error());
+}
+
+base::Result<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string& text, Backend& backend,
+                                                              AdminSecurity security) {
   base::Result<ListenAddress> address = ParseListenAddress(text);
   if (!address.ok()) return address.error();
+  if (!security.tls && !address->is_local()) {
+    return base::MakeError(base::ErrorKind::kInvalidArgument,
+                           "admin address " + text + ": everybody who reaches it could change everything; allowed without "
+                           "TLS: unix:/path, 127.0.0.1:port, [::1]:port");
+  }
+  auto impl = std::make_unique<Impl>(security.tls.has_value(), std::move(security.roles));
+  if (security.tls) {
+    base::Result<std::unique_ptr<TlsFiles>> files = TlsFiles::Open(*security.tls);
+    if (!files.ok()) return files.error();
+    impl->tls = std::move(*files);
+  }
   std::optional<UnixSocketClaim> claim;  // until bound
   if (address->is_unix()) {
     base::Result<UnixSocketClaim> claimed = UnixSocketClaim::Claim(address->path);
@@ -73,12 +93,12 @@ base::Result<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string&
   }
 
   EnablePluginsOnce();
-  auto impl = std::make_unique<Impl>();
-  impl->service = MakeAdminService(backend);
+  impl->service = MakeAdminService(backend, impl->access);
   grpc::ServerBuilder builder;
   SetLimits(builder);
   int port = 0;
-  builder.AddListeningPort(address->ToString(), grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(address->ToString(),
+                           impl->tls != nullptr ? impl->tls->Credentials() : grpc::InsecureServerCredentials(), &port);
   builder.RegisterService(impl->service.get());
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr || port == 0) {
@@ -95,13 +115,19 @@ base::Result<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string&
   grpc::HealthCheckServiceInterface* health = impl->server->GetHealthCheckService();
   SLUICE_CHECK(health != nullptr);
   impl->reporter = std::make_unique<HealthReporter>(
-      kHealthPeriod, [&backend] { return backend.Ready(); },
+      kHealthPeriod,
+      [&backend, tls = impl->tls.get(), turn = 0]() mutable {
+        if (tls != nullptr && ++turn % (TlsFiles::kPeriod / kHealthPeriod) == 0) tls->Refresh();
+        return backend.Ready();
+      },
       [health](bool ready) {
         health->SetServingStatus("", ready);
         health->SetServingStatus(kServiceName, ready);
       });
   return std::unique_ptr<AdminServer>(new AdminServer(std::move(impl)));
 }
+
+void AdminServer::SetRoles(Roles roles) { impl_->access.SetRoles(std::move(roles)); }
 
 void AdminServer::Shutdown(base::Nanos grace) {
   std::call_once(impl_->shut_down, [&] {

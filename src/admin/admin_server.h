@@ -8,12 +8,21 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "admin/access.h"
 #include "admin/backend.h"
+#include "admin/tls_files.h"
 #include "base/clock.h"
 
 namespace sluice::admin {
+
+// Who may connect and call. Without `tls`: whoever reaches the socket, which must be a Unix one or on loopback.
+struct AdminSecurity {
+  std::optional<TlsPaths> tls;
+  Roles roles;  // with tls; who has none may only ask for health and reflection
+};
 
 class AdminServer {
  public:
@@ -26,14 +35,20 @@ class AdminServer {
       100};  // how long grpc.health may lag behind Backend::Ready()
 
   // `address`: "unix:/path" (mode 0600; a socket file that a dead process left is replaced, one in use is
-  // kConflict) or "host:port" (port 0: any). kInvalidArgument, kConflict, kIo.
-  static base::Result<std::unique_ptr<AdminServer>> Start(const std::string& address, Backend& backend);
+  // kConflict) or "host:port" (port 0: any). kInvalidArgument (also: neither TLS nor loopback), kConflict, kIo.
+  static base::Result<std::unique_ptr<AdminServer>> Start(const std::string& address, Backend& backend,
+                                                          AdminSecurity security = {});
+  // What Start would find wrong with the files of `tls`.
+  static base::Status Check(const TlsPaths& tls);
 
   // As Shutdown without grace.
   ~AdminServer();
 
   // What clients dial: "unix:/path" or "host:port" with the real port.
   std::string address() const;
+
+  // For later RPCs, also on connections that are up. Of no consequence without TLS.
+  void SetRoles(Roles roles);
 
   // New RPCs are refused, those running have `grace` to finish and are then cancelled; returns when all
   // handlers are done and a Unix socket's file is gone. Idempotent; must not be called from a handler (a

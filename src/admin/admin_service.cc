@@ -1,7 +1,9 @@
 #include "admin/admin_service.h"
 
-#include <limits>
+#include <chrono>
 
+#include "admin/audit.h"
+#include "admin/caller.h"
 #include "admin/convert.h"
 #include "admin/status_code.h"
 #include "sluice/admin/v1/admin.grpc.pb.h"
@@ -20,119 +22,194 @@ grpc::Status ToStatus(Context& context, const base::Error& error) {
   return grpc::Status(static_cast<grpc::StatusCode>(StatusCode(error.kind)), error.detail);
 }
 
+int64_t UnixSeconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
+
+// How an RPC ended, for the audit: `note` where the status does not tell.
+struct Outcome {
+  Outcome(grpc::Status status, std::string note = {}) : status(std::move(status)), note(std::move(note)) {}
+  std::string Text() const {
+    if (!status.ok()) return status.error_message().empty() ? "failed" : status.error_message();
+    return note.empty() ? "ok" : note;
+  }
+  grpc::Status status;
+  std::string note;
+};
+
+// Every RPC goes through Read or Write, which look whether the caller may.
 class AdminService final : public v1::Admin::Service {
  public:
-  explicit AdminService(Backend& backend) : backend_(backend) {}
+  AdminService(Backend& backend, const Access& access) : backend_(backend), access_(access) {}
 
-  grpc::Status GetServer(Context*, const v1::GetServerRequest*, v1::GetServerResponse* response) override {
-    ToMessage(backend_.DescribeServer(), *response);
-    return grpc::Status::OK;
+  grpc::Status GetServer(Context* context, const v1::GetServerRequest*, v1::GetServerResponse* response) override {
+    return Read(*context, "GetServer", [&] {
+      ToMessage(backend_.DescribeServer(), *response);
+      return grpc::Status::OK;
+    });
   }
 
   grpc::Status ListClusters(Context* context, const v1::ListClustersRequest* request,
                             v1::ListClustersResponse* response) override {
-    base::Result<std::vector<ClusterView>> clusters = backend_.ListClusters(request->name());
-    if (!clusters.ok()) return ToStatus(*context, clusters.error());
-    for (const ClusterView& cluster : *clusters) ToMessage(cluster, *response->add_clusters());
-    return grpc::Status::OK;
+    return Read(*context, "ListClusters", [&] {
+      base::Result<std::vector<ClusterView>> clusters = backend_.ListClusters(request->name());
+      if (!clusters.ok()) return ToStatus(*context, clusters.error());
+      for (const ClusterView& cluster : *clusters) ToMessage(cluster, *response->add_clusters());
+      return grpc::Status::OK;
+    });
   }
 
   grpc::Status ChangeEndpoints(Context* context, const v1::ChangeEndpointsRequest* request,
                                v1::ChangeEndpointsResponse* response) override {
-    base::Result<EndpointChange> change = ToChange(*request);
-    if (!change.ok()) return ToStatus(*context, change.error());
-    base::Result<ChangeResult> result = backend_.ChangeEndpoints(*change);
-    if (!result.ok()) return ToStatus(*context, result.error());
-    ToMessage(*result, *response);
-    return grpc::Status::OK;
+    return Write(*context, "ChangeEndpoints", Summary(*request), [&]() -> Outcome {
+      base::Result<EndpointChange> change = ToChange(*request);
+      if (!change.ok()) return ToStatus(*context, change.error());
+      base::Result<ChangeResult> result = backend_.ChangeEndpoints(*change);
+      if (!result.ok()) return ToStatus(*context, result.error());
+      ToMessage(*result, *response);
+      return {grpc::Status::OK, "version " + std::to_string(result->version)};
+    });
   }
 
-  grpc::Status ListLimits(Context*, const v1::ListLimitsRequest*, v1::ListLimitsResponse* response) override {
-    for (const LimitView& limit : backend_.ListLimits()) ToMessage(limit, *response->add_limits());
-    return grpc::Status::OK;
+  grpc::Status ListLimits(Context* context, const v1::ListLimitsRequest*, v1::ListLimitsResponse* response) override {
+    return Read(*context, "ListLimits", [&] {
+      for (const LimitView& limit : backend_.ListLimits()) ToMessage(limit, *response->add_limits());
+      return grpc::Status::OK;
+    });
   }
 
   grpc::Status ChangeLimit(Context* context, const v1::ChangeLimitRequest* request,
                            v1::ChangeLimitResponse* response) override {
-    base::Result<LimitChange> change = ToChange(*request);
-    if (!change.ok()) return ToStatus(*context, change.error());
-    base::Result<LimitView> limit = backend_.ChangeLimit(*change);
-    if (!limit.ok()) return ToStatus(*context, limit.error());
-    ToMessage(*limit, *response->mutable_limit());
-    return grpc::Status::OK;
+    return Write(*context, "ChangeLimit", Summary(*request), [&]() -> Outcome {
+      base::Result<LimitChange> change = ToChange(*request);
+      if (!change.ok()) return ToStatus(*context, change.error());
+      base::Result<LimitView> limit = backend_.ChangeLimit(*change);
+      if (!limit.ok()) return ToStatus(*context, limit.error());
+      ToMessage(*limit, *response->mutable_limit());
+      return grpc::Status::OK;
+    });
   }
 
-  grpc::Status GetCache(Context*, const v1::GetCacheRequest*, v1::GetCacheResponse* response) override {
-    ToMessage(backend_.DescribeCache(), *response);
-    return grpc::Status::OK;
+  grpc::Status GetCache(Context* context, const v1::GetCacheRequest*, v1::GetCacheResponse* response) override {
+    return Read(*context, "GetCache", [&] {
+      ToMessage(backend_.DescribeCache(), *response);
+      return grpc::Status::OK;
+    });
   }
 
   grpc::Status PurgeCache(Context* context, const v1::PurgeCacheRequest* request,
                           v1::PurgeCacheResponse* response) override {
-    base::Result<CachePurgeRequest> purge = ToPurge(*request);
-    if (!purge.ok()) return ToStatus(*context, purge.error());
-    base::Result<uint64_t> dropped = backend_.PurgeCache(*purge);
-    if (!dropped.ok()) return ToStatus(*context, dropped.error());
-    response->set_dropped(*dropped);
-    return grpc::Status::OK;
+    return Write(*context, "PurgeCache", Summary(*request), [&]() -> Outcome {
+      base::Result<CachePurgeRequest> purge = ToPurge(*request);
+      if (!purge.ok()) return ToStatus(*context, purge.error());
+      base::Result<uint64_t> dropped = backend_.PurgeCache(*purge);
+      if (!dropped.ok()) return ToStatus(*context, dropped.error());
+      response->set_dropped(*dropped);
+      return {grpc::Status::OK, std::to_string(*dropped) + " dropped"};
+    });
   }
 
-  grpc::Status ListCertificates(Context*, const v1::ListCertificatesRequest*,
+  grpc::Status ListCertificates(Context* context, const v1::ListCertificatesRequest*,
                                 v1::ListCertificatesResponse* response) override {
-    for (const CertificateView& view : backend_.ListCertificates()) ToMessage(view, *response->add_certificates());
-    return grpc::Status::OK;
+    return Read(*context, "ListCertificates", [&] {
+      for (const CertificateView& view : backend_.ListCertificates()) ToMessage(view, *response->add_certificates());
+      return grpc::Status::OK;
+    });
   }
 
-  grpc::Status Reload(Context*, const v1::ReloadRequest*, v1::ReloadResponse* response) override {
-    ToMessage(backend_.Reload(), *response);
-    return grpc::Status::OK;
+  grpc::Status Reload(Context* context, const v1::ReloadRequest*, v1::ReloadResponse* response) override {
+    return Write(*context, "Reload", "", [&]() -> Outcome {
+      const ReloadResult result = backend_.Reload();
+      ToMessage(result, *response);
+      if (result.errors.empty()) return grpc::Status::OK;
+      return {grpc::Status::OK, std::to_string(result.errors.size()) + " errors, nothing changed"};
+    });
   }
 
-  grpc::Status GetMetrics(Context*, const v1::GetMetricsRequest*, v1::GetMetricsResponse* response) override {
-    response->set_text(backend_.RenderMetrics());
-    return grpc::Status::OK;
+  grpc::Status GetMetrics(Context* context, const v1::GetMetricsRequest*, v1::GetMetricsResponse* response) override {
+    return Read(*context, "GetMetrics", [&] {
+      response->set_text(backend_.RenderMetrics());
+      return grpc::Status::OK;
+    });
   }
 
   grpc::Status SetLogLevel(Context* context, const v1::SetLogLevelRequest* request,
                            v1::SetLogLevelResponse*) override {
-    base::Status status = backend_.SetLogLevel(request->level());
-    return status.ok() ? grpc::Status::OK : ToStatus(*context, status.error());
+    return Write(*context, "SetLogLevel", request->level(), [&]() -> Outcome {
+      // The new level may be one that hides the line at the end.
+      LogAudit(Identify(*context), "SetLogLevel", request->level(), "asked", false);
+      base::Status status = backend_.SetLogLevel(request->level());
+      return status.ok() ? grpc::Status::OK : ToStatus(*context, status.error());
+    });
   }
 
-  grpc::Status GetLogLevel(Context*, const v1::GetLogLevelRequest*,
+  grpc::Status GetLogLevel(Context* context, const v1::GetLogLevelRequest*,
                            v1::GetLogLevelResponse* response) override {
-    response->set_level(backend_.LogLevel());
-    return grpc::Status::OK;
+    return Read(*context, "GetLogLevel", [&] {
+      response->set_level(backend_.LogLevel());
+      return grpc::Status::OK;
+    });
   }
 
   grpc::Status Drain(Context* context, const v1::DrainRequest* request, v1::DrainResponse*) override {
-    std::optional<std::chrono::milliseconds> timeout;
-    if (request->has_timeout_ms()) {
-      // A day is longer than any drain; more would only overflow somewhere.
-      constexpr uint64_t kTimeoutMsMax = 24ull * 3600 * 1000;
-      if (request->timeout_ms() > kTimeoutMsMax) {
-        return ToStatus(*context, base::MakeError(base::ErrorKind::kInvalidArgument,
-                                                  "timeout_ms: must be at most a day (86400000)"));
+    return Write(*context, "Drain", Summary(*request), [&]() -> Outcome {
+      std::optional<std::chrono::milliseconds> timeout;
+      if (request->has_timeout_ms()) {
+        // A day is longer than any drain; more would only overflow somewhere.
+        constexpr uint64_t kTimeoutMsMax = 24ull * 3600 * 1000;
+        if (request->timeout_ms() > kTimeoutMsMax) {
+          return ToStatus(*context, base::MakeError(base::ErrorKind::kInvalidArgument,
+                                                    "timeout_ms: must be at most a day (86400000)"));
+        }
+        timeout = std::chrono::milliseconds(request->timeout_ms());
       }
-      timeout = std::chrono::milliseconds(request->timeout_ms());
-    }
-    backend_.Drain(timeout);
-    return grpc::Status::OK;
+      backend_.Drain(timeout);
+      return grpc::Status::OK;
+    });
   }
 
-  grpc::Status Stop(Context*, const v1::StopRequest*, v1::StopResponse*) override {
-    backend_.Stop();
-    return grpc::Status::OK;
+  grpc::Status Stop(Context* context, const v1::StopRequest*, v1::StopResponse*) override {
+    return Write(*context, "Stop", "", [&]() -> Outcome {
+      backend_.Stop();
+      return grpc::Status::OK;
+    });
   }
 
  private:
+  // The status of a refusal, after its line in the audit; nullopt: go on.
+  std::optional<grpc::Status> Refuse(Context& context, const Caller& caller, std::string_view method, std::string_view what) {
+    const std::optional<std::string> refusal = access_.Refusal(caller, method, UnixSeconds());
+    if (!refusal) return std::nullopt;
+    LogAudit(caller, method, what, "refused: " + *refusal, true);
+    context.AddTrailingMetadata(kReasonMetadata, "permission_denied");
+    return grpc::Status(grpc::StatusCode::PERMISSION_DENIED, AuditText(*refusal));
+  }
+
+  template <typename Fn>
+  grpc::Status Read(Context& context, std::string_view method, Fn&& fn) {
+    if (auto refused = Refuse(context, Identify(context), method, "")) return *refused;
+    return fn();
+  }
+
+  // `what`: the request in a few words.
+  template <typename Fn>
+  grpc::Status Write(Context& context, std::string_view method, const std::string& what, Fn&& fn) {
+    const Caller caller = Identify(context);
+    if (auto refused = Refuse(context, caller, method, what)) return *refused;
+    const Outcome outcome = fn();
+    LogAudit(caller, method, what, outcome.Text(), false);
+    return outcome.status;
+  }
+
   Backend& backend_;
+  const Access& access_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeAdminService(Backend& backend) {
-  return std::make_unique<AdminService>(backend);
+std::unique_ptr<grpc::Service> MakeAdminService(Backend& backend, const Access& access) {
+  return std::make_unique<AdminService>(backend, access);
 }
 
 }  // namespace sluice::admin

@@ -1,8 +1,9 @@
-// MakeAdminService: the RPCs of sluice.admin.v1.Admin, each one a call of the Backend.
+// MakeAdminService: the RPCs of sluice.admin.v1.Admin, each one a call of the Backend for who may make it.
 #pragma once
 
 #include <memory>
 
+#include "admin/access.h"
 #include "admin/backend.h"
 
 namespace grpc {
@@ -11,7 +12,7 @@ class Service;
 
 namespace sluice::admin {
 
-// A synchronous service: a handler may block for as long as the Backend does. `backend` must outlive it.
-std::unique_ptr<grpc::Service> MakeAdminService(Backend& backend);
+// A synchronous service: a handler may block for as long as the Backend does. Both must outlive it.
+std::unique_ptr<grpc::Service> MakeAdminService(Backend& backend, const Access& access);
 
 }  // namespace sluice::admin

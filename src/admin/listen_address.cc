@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "net/address.h"
+
 namespace sluice::admin {
 namespace {
 
@@ -13,6 +15,12 @@ base::Error Bad(std::string_view text, std::string_view why) {
 }
 
 }  // namespace
+
+bool ListenAddress::is_local() const {
+  if (is_unix() || host == "localhost") return true;
+  const base::Result<net::Address> parsed = net::Address::Parse(ToString());
+  return parsed.ok() && parsed->is_loopback();
+}
 
 std::string ListenAddress::ToString() const {
   if (is_unix()) return "unix:" + path;

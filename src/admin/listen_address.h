@@ -15,6 +15,8 @@ struct ListenAddress {
   uint16_t port = 0;
 
   bool is_unix() const { return !path.empty(); }
+  // Only processes of this host reach it: a Unix socket, a loopback address, "localhost".
+  bool is_local() const;
   std::string ToString() const;
 };
 

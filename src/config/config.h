@@ -23,9 +23,24 @@ struct LogOptions {
   bool operator==(const LogOptions&) const = default;
 };
 
+// PEM files; all three or none. In the configuration relative to its directory; here, as they are opened.
+struct AdminTlsOptions {
+  std::string certificate, key, client_ca;
+  bool enabled() const { return !certificate.empty(); }
+  bool operator==(const AdminTlsOptions&) const = default;
+};
+
+// Names of client certificates (net::CheckAllowedName) that may look, and those that may do everything.
+struct AdminRoleOptions {
+  std::vector<std::string> read, write;
+  bool operator==(const AdminRoleOptions&) const = default;
+};
+
 struct AdminOptions {
-  // Admin gRPC: "unix:/path" (made with mode 0600) or a TCP address. Empty: no admin RPC.
+  // Admin gRPC: "unix:/path" (made with mode 0600) or a TCP address; one that is not loopback needs tls. Empty: no admin RPC.
   std::string grpc = "unix:/tmp/sluice-admin.sock";
+  AdminTlsOptions tls;     // of grpc
+  AdminRoleOptions roles;  // with tls, at least one name
   // HTTP/1.1 port for /metrics, /healthz, /readyz. Empty: none.
   std::string http;
   bool operator==(const AdminOptions&) const = default;

@@ -1,4 +1,4 @@
-// What concerns the process as a whole: workers, admin, logs, forwarding, state, drain and the hash seed.
+// What concerns the process as a whole: workers, logs, forwarding, state, drain and the hash seed.
 #include <array>
 
 #include "config/parsers.h"
@@ -25,38 +25,6 @@ constexpr std::array<std::pair<std::string_view, AccessLogOptions::Format>, 3> k
     {"json", AccessLogOptions::Format::kJson},
 }};
 
-// Stores the canonical text; empty means none. Reports an address that a listener or the other port has.
-void ParseAdminAddress(Section& section, std::string_view key, const Config& config, std::string_view other,
-                       std::string* out) {
-  std::string text;
-  if (!section.Text(key, &text)) return;
-  if (text.empty()) {
-    out->clear();
-    return;
-  }
-  net::Address address;
-  if (!ParseListenAddress(section, key, text, &address)) return;
-  *out = address.ToString();
-  if (address.kind() != net::Address::Kind::kUnix && address.port() == 0)
-    return;  // the system picks free ones
-  if (*out == other) section.Fail(key, Cat("address ", *out, " is also that of admin.grpc"));
-  for (const auto& listener : config.listeners) {
-    if (listener.address == address) {
-      section.Fail(key, Cat("address ", *out, " is also that of a listener"));
-      return;
-    }
-  }
-}
-
-void ParseAdmin(Reader& reader, const Node& node, Config* config) {
-  Section section(reader, node, "admin");
-  ParseAdminAddress(section, "grpc", *config, "", &config->admin.grpc);
-  ParseAdminAddress(section, "http", *config, config->admin.grpc, &config->admin.http);
-  if (config->admin.http.starts_with("unix:")) {
-    section.Fail("http", "a Unix socket; only an IP address and a port are allowed");
-  }
-}
-
 void ParseLog(Reader& reader, const Node& node, LogOptions* out) {
   Section section(reader, node, "log");
   section.Choice<LogLevel>("level", kLevels, &out->level);
@@ -77,12 +45,12 @@ void ParseForwarding(Reader& reader, const Node& node, proxy::ForwardingOptions*
 
 }  // namespace
 
-void ParseProcess(Section& root, Config* config) {
+void ParseProcess(Section& root, std::string_view file, Config* config) {
   Reader& reader = root.reader();
   root.Number("workers", {0, 256}, &config->runtime.workers);
   root.Duration("blocking_threshold", {0ms, 1h}, &config->runtime.blocking_threshold);
   root.Number("blocking_threads", {1, 64}, &config->runtime.blocking_threads);
-  if (const Node* admin = root.Find("admin")) ParseAdmin(reader, *admin, config);
+  if (const Node* admin = root.Find("admin")) ParseAdmin(reader, *admin, file, config);
   if (const Node* log = root.Find("log")) ParseLog(reader, *log, &config->log);
   if (const Node* log = root.Find("access_log")) ParseAccessLog(reader, *log, &config->access_log);
   if (const Node* node = root.Find("forwarding")) ParseForwarding(reader, *node, &config->forwarding);

@@ -57,7 +57,9 @@ void ParseHashBy(Reader& reader, const Node& node, const std::string& path, cons
 void ParseCacheRule(Reader& reader, const Node& node, std::string path, const Descriptors& descriptors,
                     const proxy::RouteOptions& route, proxy::CacheRule* out);
 // Everything else at the top level. After the listeners, whose addresses the admin ports must not take.
-void ParseProcess(Section& root, Config* config);
+// `file` is the configuration's.
+void ParseProcess(Section& root, std::string_view file, Config* config);
+void ParseAdmin(Reader& reader, const Node& node, std::string_view file, Config* config);
 
 // A condition of a route, or a part of one.
 bool IsPathSegment(std::string_view text);  // visible ASCII without /; also the empty one

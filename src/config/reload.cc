@@ -17,6 +17,9 @@ std::vector<std::string> RestartOnlyChanges(const Config& running, const Config&
   compare("blocking_threads", std::to_string(a.blocking_threads), std::to_string(b.blocking_threads));
   // Sockets and files opened once, at the start.
   compare("admin.grpc", Shown(running.admin.grpc), Shown(wanted.admin.grpc));
+  compare("admin.tls.certificate", Shown(running.admin.tls.certificate), Shown(wanted.admin.tls.certificate));
+  compare("admin.tls.key", Shown(running.admin.tls.key), Shown(wanted.admin.tls.key));
+  compare("admin.tls.client_ca", Shown(running.admin.tls.client_ca), Shown(wanted.admin.tls.client_ca));
   compare("admin.http", Shown(running.admin.http), Shown(wanted.admin.http));
   compare("log.path", Shown(running.log.path), Shown(wanted.log.path));
   compare("state_file", Shown(running.state_file), Shown(wanted.state_file));

@@ -142,6 +142,15 @@ Result<Address> Address::Parse(std::string_view text) {
   return out;
 }
 
+bool Address::is_loopback() const {
+  if (kind_ != Kind::kIp) return false;
+  if (host_ == "::1") return true;
+  std::string_view v4 = host_;
+  constexpr std::string_view kMapped = "::ffff:";
+  if (v4.starts_with(kMapped)) v4.remove_prefix(kMapped.size());
+  return v4.starts_with("127.") && v4.find(':') == v4.npos;
+}
+
 std::string Address::ToString() const {
   if (kind_ == Kind::kUnix) return "unix:" + host_;
   const bool ipv6 = host_.find(':') != host_.npos;

@@ -21,6 +21,8 @@ class Address {
   Kind kind() const { return kind_; }
   const std::string& host() const { return host_; }  // IP literal without brackets, or name; for kUnix the path
   uint16_t port() const { return port_; }
+  // An IP address that only this host reaches: 127.0.0.0/8 (also as ::ffff:127.x.y.z), ::1. RFC 1122 3.2.1.3, RFC 4291 2.5.3.
+  bool is_loopback() const;
   std::string ToString() const;
   bool operator==(const Address&) const = default;
 

@@ -27,6 +27,17 @@ constexpr milliseconds kTlsPoll{1000};
 // Calls in flight at a stop have this long to answer; they need a turn of their worker's loop.
 constexpr milliseconds kEndCallsMax{2000};
 
+namespace {
+
+admin::TlsPaths TlsPathsOf(const config::Config& config) {
+  const config::AdminTlsOptions& tls = config.admin.tls;
+  return {tls.certificate, tls.key, tls.client_ca};
+}
+
+admin::Roles RolesOf(const config::Config& config) { return {config.admin.roles.read, config.admin.roles.write}; }
+
+}  // namespace
+
 base::Result<std::unique_ptr<Server>> Server::Start(config::Config config, ServerOptions options) {
   std::unique_ptr<Server> server(new Server(std::move(config), std::move(options)));
   base::Status status = server->Init();
@@ -41,6 +52,9 @@ base::Result<std::unique_ptr<Server>> Server::Start(config::Config config, Serve
 }
 
 base::Status Server::Check(const config::Config& config) {
+  if (config.admin.tls.enabled()) {
+    if (auto status = admin::AdminServer::Check(TlsPathsOf(config)); !status) return status;
+  }
   metrics::Registry registry(1);
   Clusters clusters(registry, 1);
   if (auto status = clusters.Init(config); !status) return status.error();
@@ -91,7 +105,9 @@ base::Status Server::Init() {
   for (size_t i = 0; i < sockets.size(); ++i) AddListener(config_.listeners[i], std::move(sockets[i]));
 
   if (!config_.admin.grpc.empty()) {
-    auto admin = admin::AdminServer::Start(config_.admin.grpc, *this);
+    admin::AdminSecurity security{{}, RolesOf(config_)};
+    if (config_.admin.tls.enabled()) security.tls = TlsPathsOf(config_);
+    auto admin = admin::AdminServer::Start(config_.admin.grpc, *this, std::move(security));
     if (!admin) return admin.error();
     admin_ = std::move(*admin);
   }
@@ -99,6 +115,10 @@ base::Status Server::Init() {
     auto http = admin::HttpServer::Start(config_.admin.http, *this);
     if (!http) return http.error();
     http_ = std::move(*http);
+    if (const auto address = net::Address::Parse(config_.admin.http); address.ok() && !address->is_loopback()) {
+      SLUICE_LOG_WARN("admin.http on {}: everybody who reaches it can read metrics, names of clusters and addresses of endpoints",
+                      config_.admin.http);
+    }
   }
   return base::Ok();
 }
@@ -235,11 +255,11 @@ void Server::EndCalls() {
 // See the head of server.h for the order.
 void Server::TearDown() {
   if (admin_ != nullptr) admin_->Shutdown(milliseconds(1000));
-  admin_.reset();
   http_.reset();
   {
     std::lock_guard lock(reload_mutex_);
     leaving_ = true;
+    admin_.reset();  // a reload would tell it the roles
     for (auto& listener : listeners_) listener->Stop();
   }
   if (control_.joinable()) {
@@ -312,7 +332,11 @@ admin::ReloadResult Server::Reload() {
   if (wanted.log.level != config_.log.level) server::SetLogLevel(wanted.log.level);
   // What needs a restart stays as it runs, so that the next reload says so again.
   wanted.runtime = config_.runtime;
+  // Without tls in the file (for the next start) there are no names in it either: those in force stay.
+  config::AdminRoleOptions roles = wanted.admin.tls.enabled() ? wanted.admin.roles : config_.admin.roles;
   wanted.admin = config_.admin;
+  wanted.admin.roles = std::move(roles);
+  if (admin_ != nullptr) admin_->SetRoles(RolesOf(wanted));
   wanted.state_file = config_.state_file;
   wanted.log.path = config_.log.path;
   config_ = std::move(wanted);

@@ -93,6 +93,9 @@ TEST(Args, SaysWhatIsWrong) {
   EXPECT_EQ(Error({"status", "--if-version", "3"}), "status takes no --if-version");
   EXPECT_THAT(Error({"remove", "u", "c", "--if-version", "-1"}), HasSubstr("must be a version"));
   EXPECT_EQ(Error({"--timeout", "0s", "status"}), "--timeout must be more than 0");
+  EXPECT_EQ(Error({"--tls-ca=f", "status"}), "TLS needs --tls-ca, --tls-cert and --tls-key: the daemon asks for a certificate");
+  EXPECT_EQ(Error({"--tls-server-name=n", "status"}), "TLS needs --tls-ca, --tls-cert and --tls-key: the daemon asks for a certificate");
+  EXPECT_EQ(Error({"--tls-key", "", "status"}), "--tls-key needs a value");
   EXPECT_EQ(Error({"completion", "fish"}), "completion takes bash or zsh");
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <mutex>
 
 #include "admin/backend.h"
@@ -201,8 +202,8 @@ class TempDir {
     path_ = mkdtemp(name);
   }
   ~TempDir() {
-    for (const char* file : {"/s", "/file", "/out", "/err"}) unlink((path_ + file).c_str());
-    rmdir(path_.c_str());
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
   }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
 

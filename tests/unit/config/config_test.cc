@@ -127,7 +127,7 @@ hash_seed: 12345
                           Match{"z", Match::Kind::kPresent, ""}));
   EXPECT_EQ(c.routes.at(1).prefix, "/p");
   EXPECT_EQ(c.routes.at(1).hash_by.kind, proxy::HashBy::Kind::kMethod);
-  EXPECT_EQ(c.admin, (AdminOptions{"", "[::1]:9901"}));
+  EXPECT_EQ(c.admin, (AdminOptions{.grpc = "", .http = "[::1]:9901"}));
   EXPECT_EQ(c.log, (LogOptions{LogLevel::kOff, "/l"}));
   EXPECT_EQ(c.access_log, (proxy::AccessLogOptions{proxy::AccessLogOptions::Format::kJson, "/a"}));
   EXPECT_TRUE(c.forwarding.x_forwarded && c.forwarding.via);

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 TEST(RestartOnlyChanges, NamesEachChangeWithBothValues) {
   Config wanted;
   wanted.runtime = {4, 20ms, 8};
-  wanted.admin = {"", "127.0.0.1:9901"};
+  wanted.admin = {.grpc = "", .http = "127.0.0.1:9901"};
   wanted.log.path = "/l";
   wanted.state_file = "/s";
   wanted.cache.entry_bytes_expected = 512;

@@ -1,0 +1,72 @@
+#include "admin/audit.h"
+
+#include <absl/strings/str_cat.h>
+
+#include "base/log.h"
+#include "sluice/admin/v1/admin.pb.h"
+
+namespace sluice::admin {
+namespace {
+
+std::string Decimal(double value) { return absl::StrCat(value); }
+
+}  // namespace
+
+std::string AuditText(std::string_view text) {
+  std::string out(text.substr(0, kAuditTextBytesMax));
+  for (char& c : out) {
+    if (c < ' ' || c > '~' || c == '"') c = '?';
+  }
+  if (text.size() > kAuditTextBytesMax) out += "...";
+  return out;
+}
+
+std::string Summary(const v1::ChangeEndpointsRequest& request) {
+  std::string kind = v1::ChangeEndpointsRequest::Kind_Name(request.kind());
+  if (kind.empty()) kind = std::to_string(request.kind());
+  std::string out = request.cluster() + " " + kind + (request.preview() ? " (preview)" : "");
+  for (const v1::EndpointSpec& endpoint : request.endpoints()) {
+    if (out.size() > kAuditTextBytesMax) break;
+    out += " " + endpoint.name();
+    if (!endpoint.address().empty()) out += "=" + endpoint.address();
+    if (endpoint.has_weight()) out += "@" + Decimal(endpoint.weight());
+  }
+  return out;
+}
+
+std::string Summary(const v1::ChangeLimitRequest& request) {
+  std::string out = request.name();
+  if (request.reset()) out += " reset";
+  if (request.has_rate()) out += " rate=" + Decimal(request.rate());
+  if (request.has_burst()) out += " burst=" + std::to_string(request.burst());
+  if (request.has_max()) out += " max=" + std::to_string(request.max());
+  if (request.has_queue_max()) out += " queue=" + std::to_string(request.queue_max());
+  return out;
+}
+
+std::string Summary(const v1::PurgeCacheRequest& request) {
+  if (request.service().empty()) return "all";
+  return request.service() + (request.method().empty() ? "" : "/" + request.method()) +
+         (request.has_key() ? " one key" : "");
+}
+
+std::string Summary(const v1::DrainRequest& request) {
+  return request.has_timeout_ms() ? std::to_string(request.timeout_ms()) + "ms" : "";
+}
+
+std::string AuditLine(const Caller& caller, std::string_view method, std::string_view what, std::string_view result) {
+  std::string line = "audit: who=\"" + AuditText(caller.ToString()) + "\" peer=\"" + AuditText(caller.peer) + "\" method=";
+  line.append(method).append(" what=\"").append(AuditText(what)).append("\" result=\"").append(AuditText(result)).append("\"");
+  return line;
+}
+
+void LogAudit(const Caller& caller, std::string_view method, std::string_view what, std::string_view result, bool refused) {
+  const std::string line = AuditLine(caller, method, what, result);
+  if (refused) {
+    SLUICE_LOG_WARN("{}", line);
+  } else {
+    SLUICE_LOG_INFO("{}", line);
+  }
+}
+
+}  // namespace sluice::admin

@@ -1,0 +1,66 @@
+// Audit: what a caller writes stays inside its field of its line.
+#include "admin/audit.h"
+
+#include <gtest/gtest.h>
+
+#include "sluice/admin/v1/admin.pb.h"
+
+namespace sluice::admin {
+namespace {
+
+TEST(Audit, TextOfACallerCannotLeaveItsField) {
+  EXPECT_EQ(AuditText("plain text, =@/:"), "plain text, =@/:");
+  EXPECT_EQ(AuditText("a\nb\rc\x1b[1m\x7f\"d\xc3\xa4"), "a?b?c?[1m??d??");
+  EXPECT_EQ(AuditText(std::string(kAuditTextBytesMax, 'x')), std::string(kAuditTextBytesMax, 'x'));
+  EXPECT_EQ(AuditText(std::string(kAuditTextBytesMax + 1, 'x')), std::string(kAuditTextBytesMax, 'x') + "...");
+}
+
+TEST(Audit, ALineSaysWhoWhatAndHowItEnded) {
+  Caller caller;
+  caller.has_certificate = true;
+  caller.names.uris = {"spiffe://corp/ops"};
+  caller.peer = "ipv4:10.0.0.1:4711";
+  EXPECT_EQ(AuditLine(caller, "Drain", "5000ms", "ok"),
+            "audit: who=\"spiffe://corp/ops\" peer=\"ipv4:10.0.0.1:4711\" method=Drain what=\"5000ms\" result=\"ok\"");
+  Caller local;
+  local.peer = "unix:";
+  EXPECT_EQ(AuditLine(local, "Stop", "x\ny", "a\"b"),
+            "audit: who=\"unix:\" peer=\"unix:\" method=Stop what=\"x?y\" result=\"a?b\"");
+}
+
+TEST(Audit, ARequestInAFewWords) {
+  v1::ChangeEndpointsRequest change;
+  change.set_cluster("users");
+  change.set_kind(v1::ChangeEndpointsRequest::KIND_ADD);
+  v1::EndpointSpec& spec = *change.add_endpoints();
+  spec.set_name("c");
+  spec.set_address("10.0.0.7:1");
+  spec.set_weight(2.5);
+  change.add_endpoints()->set_name("d");
+  EXPECT_EQ(Summary(change), "users KIND_ADD c=10.0.0.7:1@2.5 d");
+  change.set_preview(true);
+  for (int i = 0; i < 4096; ++i) change.add_endpoints()->set_name(std::string(100, 'n'));
+  EXPECT_LT(Summary(change).size(), kAuditTextBytesMax + 200);
+  v1::ChangeLimitRequest limit;
+  limit.set_name("process/concurrency");
+  limit.set_max(7);
+  limit.set_queue_max(0);
+  EXPECT_EQ(Summary(limit), "process/concurrency max=7 queue=0");
+  limit = {};
+  limit.set_name("n");
+  limit.set_reset(true);
+  EXPECT_EQ(Summary(limit), "n reset");
+  v1::PurgeCacheRequest purge;
+  EXPECT_EQ(Summary(purge), "all");
+  purge.set_service("p.S");
+  purge.set_method("M");
+  purge.set_key("secret");
+  EXPECT_EQ(Summary(purge), "p.S/M one key");
+  v1::DrainRequest drain;
+  EXPECT_EQ(Summary(drain), "");
+  drain.set_timeout_ms(5);
+  EXPECT_EQ(Summary(drain), "5ms");
+}
+
+}  // namespace
+}  // namespace sluice::admin
