@@ -20,6 +20,13 @@ if(SLUICE_SANITIZE)
   add_compile_definitions(SLUICE_SANITIZED=1)
 endif()
 
+if(SLUICE_FUZZ)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "SLUICE_FUZZ needs clang: its libFuzzer. Take the preset `fuzz`.")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)  # counts edges; the targets' main is linked in tests/fuzz
+endif()
+
 # Link-time optimisation of the data path: its libraries carry the compiler's own form beside the machine code, so that
 # only the programs that ask for it (sluice_optimize_whole) pay for it when they are linked, not each test.
 include(CMakeDependentOption)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building and testing Sluice needs from Debian 12. Does nothing, and needs no root, when all is there.
-# With the argument "bench": also the libraries that tests/bench compares with.
+# With the argument "bench": also the libraries that tests/bench compares with. With "fuzz": also clang with libFuzzer.
 set -euo pipefail
 
 packages=(
@@ -15,6 +15,8 @@ packages=(
 
 if [ "${1:-}" = bench ]; then
   packages+=(librocksdb-dev liburcu-dev)
+elif [ "${1:-}" = fuzz ]; then
+  packages+=(clang-14 libclang-rt-14-dev)
 fi
 
 fail() {

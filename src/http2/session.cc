@@ -123,17 +123,17 @@ Stream& Session::NewStream(uint32_t id, StreamEvents* events) {
 void Session::CloseStream(Stream& stream) {
   table_.Erase(stream.id_);
   stream.closed_ = stream.send_done_ = true;
+  stream.unconsumed_ = 0;  // nothing more can come that would need the window, also when the session has gone
   if (data_stream_ == &stream) data_stream_ = nullptr;
   signals_ |= kSignalCapacity;
   if (stream.released_) PutAside(stream);  // its consumer left before its response was sent
 }
 
-// Closes a stream that has not ended both ways: nothing more is sent, what its consumer held is credited.
+// Closes a stream that has not ended both ways: nothing more is sent.
 void Session::ResetStream(Stream& stream) {
   CloseStream(stream);
   queued_bytes_ -= stream.queued_bytes();
   stream.DropBacklog();
-  stream.unconsumed_ = 0;
 }
 
 // RFC 9113 5.4.2: the peer broke a rule on this stream.

@@ -94,6 +94,7 @@ void Stream::Consume(size_t bytes) {
 }
 
 void Stream::Reset(ErrorCode code) {
+  events_ = nullptr;  // also of one that the connection's end has closed and that has not been told yet
   if (!closed_) session_->ResetByConsumer(*this, code);
 }
 

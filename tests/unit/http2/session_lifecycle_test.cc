@@ -204,6 +204,19 @@ TEST(End, StreamMayOutliveItsSession) {
   client.Release(1);
 }
 
+// One that has ended both ways while its consumer held bytes of it.
+TEST(End, AnEndedStreamMayBeConsumedAfterItsSession) {
+  SessionHarness server(Role::kServer);
+  server.Handshake();
+  Stream& stream = server.Request(1);
+  server.Feed(h2::Data(1, "held", h2::kEndStream));
+  stream.SendHeaders(h2::List(server.interns, {{":status", "200"}}), true);
+  EXPECT_EQ(stream.state(), StreamState::kClosed);
+  server.session.reset();
+  stream.Consume(4);
+  server.Release(1);
+}
+
 TEST(Capacity, HundredStreamsBeforeSettingsThenWhatTheySay) {
   SessionHarness client(Role::kClient);
   client.session->Start();

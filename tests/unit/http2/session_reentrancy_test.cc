@@ -117,6 +117,18 @@ TEST(Reentrancy, HandlersReleaseEachOthersStreamsWhenAllAreLost) {
 
 // A call spliced through two sessions: what arrives at the server goes out of the client, and credits come
 // back.
+// The second is closed already, but has not been told: after its Reset there is nothing to tell.
+TEST(Reentrancy, ResetOfAStreamThatWasLostAndNotToldYetEndsItsEvents) {
+  SessionHarness client(Role::kClient);
+  client.Handshake();
+  client.Open();
+  Stream& second = client.Open();
+  client.Heard(1).on_reset = [&] { second.Reset(ErrorCode::kCancel); };
+  client.session->TransportClosed("gone");
+  EXPECT_TRUE(client.Heard(1).reset);
+  EXPECT_FALSE(client.Heard(3).reset);
+}
+
 TEST(Reentrancy, SplicedSessionsCreditEachOther) {
   SessionHarness down(Role::kServer), up(Role::kClient);
   down.Handshake();

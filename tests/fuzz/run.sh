@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# run.sh [SECONDS] [TARGET...]: builds the fuzz targets and runs each for SECONDS (60), starting from its corpus. Fails if one
+# finds something, keeps the input, and says how to replay it. What was found interesting is in build/fuzz/corpus/TARGET and
+# is where the next run goes on; `tests/fuzz/merge.sh` takes the best of it into tests/fuzz/corpus.
+#   JOBS: targets at a time (default: the number of cores).
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+seconds=${1:-60}
+shift || true
+targets=("$@")
+if [ ${#targets[@]} -eq 0 ]; then
+  for source in tests/fuzz/*_fuzz.cc; do targets+=("$(basename "$source" _fuzz.cc)"); done
+fi
+
+deploy/install-deps.sh fuzz
+build=build/fuzz
+cmake --preset fuzz >/dev/null
+cmake --build "$build" --target "${targets[@]/%/_fuzz}"
+
+dictionaries=$build/dict
+mkdir -p "$dictionaries" "$build/found" "$build/log"
+# The keys of the reference, so that the dictionary knows each new one.
+grep -ohE '[a-z][a-z0-9_]*:' config/reference.yaml | sort -u | sed 's/.*/"&"/' >"$dictionaries/config.dict"
+cp tests/fuzz/dict/*.dict "$dictionaries/"
+
+export ASAN_OPTIONS=detect_stack_use_after_return=0:strict_string_checks=1
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+
+run_one() {
+  local target=$1 grown=$build/corpus/$1 log=$build/log/$1.log options=()
+  mkdir -p "$grown"
+  [ -e "$dictionaries/$target.dict" ] && options+=("-dict=$dictionaries/$target.dict")
+  # Forked children, one at a time: one that dies ends the run, one that grows is replaced.
+  if ! "$build/bin/${target}_fuzz" -fork=1 -ignore_crashes=0 -ignore_ooms=0 -ignore_timeouts=0 -max_total_time="$seconds" \
+      -timeout=10 -rss_limit_mb=2048 -max_len=4096 -artifact_prefix="$build/found/$target-" "${options[@]}" \
+      "$grown" "tests/fuzz/corpus/$target" >"$log" 2>&1; then
+    echo "$target: FAILED; the end of $log:"
+    tail -n 60 "$log"
+    echo "$target: replay with: $build/bin/${target}_fuzz FILE, where FILE is one of:"
+    find "$build/found" -name "$target-*" -newer "$dictionaries/config.dict"
+    return 1
+  fi
+  echo "$target: $(grep -oE '^#[0-9]+: cov: [0-9]+ ft: [0-9]+ corp: [0-9]+' "$log" | tail -n 1)"
+}
+
+failed=0
+for target in "${targets[@]}"; do
+  while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-$(nproc)}" ]; do wait -n || failed=1; done
+  run_one "$target" &
+done
+while [ -n "$(jobs -rp)" ]; do wait -n || failed=1; done
+exit "$failed"
