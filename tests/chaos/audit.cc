@@ -1,0 +1,76 @@
+// What must hold after a run, whatever has happened in it.
+#include <algorithm>
+#include <array>
+
+#include "chaos/run.h"
+#include "proxy/grpc_status.h"
+
+namespace sluice::chaos {
+
+bool Run::CallsEnded() const {
+  for (const Call& call : calls_) {
+    const Client& client = *client_of_[call.number];
+    if (client.gone() || client.spoiled()) continue;
+    if (call.stream == 0 ? !client.told_to_go() : !call.ended && !call.cancelled) return false;
+  }
+  return true;
+}
+
+void Run::CheckCalls() {
+  for (const Call& call : calls_) CheckCall(call, *client_of_[call.number]);
+}
+
+void Run::CheckCall(const Call& call, const Client& client) {
+  const std::string name = "call " + std::to_string(call.number) + " (" + kPaths[static_cast<size_t>(call.method)] + " of " +
+                           client.name() + ", stream " + std::to_string(call.stream) + ")";
+  const bool owed = !client.gone() && !client.spoiled();
+  if (call.stream == 0) {
+    if (owed && !client.told_to_go()) record_.Fault(name + " was never sent: its connection has no room");
+    return;
+  }
+  if (owed && !call.ended && !call.cancelled) record_.Fault(name + " has no end");
+  if (call.whole && call.grpc() && !call.status && call.http_status == "200" && !call.broken) record_.Fault(name + " has no status");
+  if (call.ok() && !call.cancelled && !call.broken) {
+    const std::string want = Answer(call.method, call.body, plan_.body_max);
+    if (call.response != want) {
+      record_.Fault(name + " is OK, but its body is not what was answered: " + std::to_string(call.response.size()) + " bytes, not " +
+                    std::to_string(want.size()));
+    }
+  }
+  if (plan_.CallsMustSucceed() && !client.bad() && !call.excused && !call.ok()) {
+    record_.Fault(name + " could have succeeded: status " + (call.status ? std::to_string(*call.status) : "none") + ", :status " +
+                  call.http_status + ", reset " + std::to_string(call.reset));
+  }
+}
+
+// What clients have seen is what is counted.
+void Run::CheckCounters() {
+  std::array<uint64_t, proxy::kGrpcCodes> seen{};
+  uint64_t sent = 0, counted = 0;
+  bool exact = !plan_.bad_clients && plan_.stop == Plan::Stop::kAtEnd;
+  for (const Call& call : calls_) {
+    sent += call.stream != 0;
+    if (call.stream != 0 && !call.whole) exact = false;
+    if (!call.whole || call.broken) continue;
+    const int code = call.status.value_or(call.http_status == "200" ? 0 : 2);
+    if (code >= 0 && code < static_cast<int>(proxy::kGrpcCodes)) ++seen[static_cast<size_t>(code)];
+  }
+  for (size_t code = 0; code < proxy::kGrpcCodes; ++code) {
+    const uint64_t ended = proxy_->CallsEnded(code);
+    counted += ended;
+    if (seen[code] > ended || (exact && seen[code] != ended)) {
+      record_.Fault("calls that ended with " + std::string(ToString(static_cast<proxy::GrpcCode>(code))) + ": " + std::to_string(ended) +
+                    " are counted, " + std::to_string(seen[code]) + " were seen");
+    }
+  }
+  if (counted > sent || (exact && counted != sent)) {
+    record_.Fault(std::to_string(counted) + " calls are counted, " + std::to_string(sent) + " were sent");
+  }
+}
+
+void Run::CheckIdle(const char* when) {
+  const std::string busy = proxy_->Busy();
+  if (!busy.empty()) record_.Fault(std::string(when) + ": " + busy);
+}
+
+}  // namespace sluice::chaos

@@ -1,0 +1,217 @@
+#include "chaos/backend.h"
+
+#include <algorithm>
+
+namespace sluice::chaos {
+namespace {
+
+// What a bad backend does to a call. The first are done when its headers come, the others when it would answer.
+enum Mood { kFine, kResetAtOnce, kHeld, kErrorAtOnce, kNoTrailers, kCutShort, kResetLate, kBadHeaders, kInformational, kHttpError,
+            kTooMuch, kMoods };
+
+const h2::Fields kHeaders = {{":status", "200"}, {"content-type", "application/grpc"}};
+
+}  // namespace
+
+BackendConnection::BackendConnection(Stage& stage, std::string name, std::unique_ptr<net::MemoryStream> wire, const Manners& manners,
+                                     Dice dice, const Plan& plan)
+    : Peer(stage, Role::kServer, std::move(name), std::move(wire), manners, dice), plan_(plan), bad_(plan.bad_backends) {}
+
+void BackendConnection::OnHeaders(uint32_t id, const h2::Fields& fields, bool end) {
+  if (last_ && id > *last_) return;  // refused already
+  const auto [it, fresh] = requests_.try_emplace(id);
+  Request& request = it->second;
+  if (fresh) {
+    ++begun_;
+    for (const auto& [name, value] : fields) {
+      if (name != ":path") continue;
+      for (size_t i = 0; i < std::size(kPaths); ++i) {
+        if (value == kPaths[i]) request.method = static_cast<Method>(i);
+      }
+    }
+    if (bad_ && !stage_.over && dice_.OneIn(3)) request.mood = static_cast<int>(dice_.Below(kMoods));
+    if (!bad_ && dice_.OneIn(8)) request.mood = kInformational;
+    if (Misbehave(id, request)) return;
+    if (request.method == Method::kStream && dice_.OneIn(2)) BeginResponse(id, request);
+  } else if (!end) {
+    Fault("request trailers that do not end stream " + std::to_string(id));
+  }
+  if (end) OnRequestEnd(id, request);
+}
+
+bool BackendConnection::Misbehave(uint32_t id, Request& request) {
+  switch (request.mood) {
+    case kResetAtOnce:
+      SendReset(id, dice_.Of<uint32_t>({0, 1, 2, 5, 7, 7, 7, 8, 11, 13, 99}));
+      Done(request);
+      return true;
+    case kErrorAtOnce:
+      SendHeaders(id, h2::With(kHeaders, {{"grpc-status", std::to_string(dice_.In(1, 16))}, {"grpc-message", "no"}}), true);
+      if (dice_.OneIn(2)) SendReset(id, 0);
+      Done(request);
+      return true;
+    default: return false;
+  }
+}
+
+void BackendConnection::OnData(uint32_t id, std::string_view bytes, bool end) {
+  const auto it = requests_.find(id);
+  if (it == requests_.end() || it->second.answered) return;
+  Request& request = it->second;
+  request.body += bytes;
+  if (request.method == Method::kStream && request.begun) Echo(id, request);
+  if (end) OnRequestEnd(id, request);
+}
+
+void BackendConnection::OnRequestEnd(uint32_t id, Request& request) {
+  if (request.answered) return;
+  request.ended = true;
+  if (request.mood == kHeld && !stage_.over) {
+    request.held = true;
+    return;
+  }
+  const Micros delay = plan_.hasty || dice_.OneIn(2) ? Micros(0) : dice_.Time(Micros(300'000));
+  if (delay.count() == 0) return Respond(id);
+  stage_.timeline.After(delay, [this, id] { Respond(id); });
+}
+
+void BackendConnection::BeginResponse(uint32_t id, Request& request) {
+  if (request.begun) return;
+  request.begun = true;
+  if (request.mood == kInformational) SendHeaders(id, {{":status", "103"}, {"link", "<x>"}}, false);
+  if (request.method == Method::kPlain) return SendHeaders(id, {{":status", "200"}, {"content-type", "text/plain"}}, false);
+  SendHeaders(id, dice_.OneIn(3) ? h2::With(kHeaders, {{"x-backend", name()}}) : kHeaders, false);
+}
+
+void BackendConnection::Echo(uint32_t id, Request& request) {
+  const std::string part = Answer(Method::kStream, std::string_view(request.body).substr(request.echoed), 0);
+  request.echoed = request.body.size();
+  if (!part.empty()) SendData(id, part, false);
+}
+
+void BackendConnection::Respond(uint32_t id) {
+  Request& request = requests_.at(id);
+  if (request.answered || gone()) return;
+  if (request.mood >= kNoTrailers && request.mood != kInformational) return AnswerBadly(id, request);
+  BeginResponse(id, request);
+  if (request.method == Method::kStream) Echo(id, request);
+  else SendData(id, Answer(request.method, request.body, plan_.body_max), request.method == Method::kPlain);
+  if (request.method != Method::kPlain) SendHeaders(id, {{"grpc-status", "0"}}, true);
+  Done(request);
+}
+
+// Never with status 0, and never a whole plain response: what is not the answer must not look like it.
+void BackendConnection::AnswerBadly(uint32_t id, Request& request) {
+  const std::string answer = Answer(request.method, request.body, plan_.body_max);
+  const std::string some = answer.substr(0, dice_.Below(answer.size() + 1));
+  const h2::Fields refused = {{"grpc-status", std::to_string(dice_.In(1, 16))}};
+  switch (request.mood) {
+    case kNoTrailers:
+      if (request.method == Method::kPlain) {
+        SendReset(id, 2);
+        break;
+      }
+      BeginResponse(id, request);
+      SendData(id, some, true);
+      break;
+    case kCutShort:
+      BeginResponse(id, request);
+      SendData(id, some, false);
+      SendHeaders(id, refused, true);
+      break;
+    case kResetLate:
+      BeginResponse(id, request);
+      SendData(id, some, false);
+      SendReset(id, dice_.Of<uint32_t>({0, 1, 2, 5, 7, 8, 11, 99}));
+      break;
+    case kHttpError: SendHeaders(id, {{":status", dice_.OneIn(2) ? "503" : "404"}}, true); break;
+    case kTooMuch:
+      BeginResponse(id, request);
+      SendHeaders(id, h2::With(refused, {{"x-large", std::string(dice_.Size(200'000), 'x')}}), true);
+      break;
+    default:
+      switch (request.begun ? 7 + dice_.Below(3) : dice_.Below(10)) {
+        case 0: SendHeaders(id, {{"content-type", "application/grpc"}}, false); break;
+        case 1: SendHeaders(id, h2::With(kHeaders, {{"Upper", "x"}}), false); break;
+        case 2: SendHeaders(id, h2::With(kHeaders, {{"connection", "close"}}), false); break;
+        case 3: SendHeaders(id, {{":status", "abc"}}, false); break;
+        case 4: SendHeaders(id, h2::With(kHeaders, {{"content-length", "1"}}), false); SendData(id, "123", true); break;
+        case 5: SendData(id, "data before headers", false); break;
+        case 6: SendHeaders(id, h2::With(kHeaders, {{":path", "/"}}), false); break;
+        case 7: SendHeaders(id, {{":status", "500"}}, true); break;
+        case 8: SendHeaders(id, {{"x", "trailers that do not end"}}, false); break;
+        default: SendHeaders(id, {{"x", std::string("\0\n", 2)}}, true); break;
+      }
+      SendReset(id, 8);
+      break;
+  }
+  Done(request);
+}
+
+void BackendConnection::Done(Request& request) {
+  request.answered = true;
+  request.body.clear();
+  CloseWhenDone();
+}
+
+void BackendConnection::OnReset(uint32_t id, uint32_t) {
+  const auto it = requests_.find(id);
+  if (it != requests_.end() && !it->second.answered) Done(it->second);
+}
+
+void BackendConnection::Finish() {
+  // After garbage the proxy may wait for the rest of a frame.
+  if (spoiled()) return Close();
+  GoOn();
+  for (auto& [id, request] : requests_) {
+    if (request.held && !request.answered) stage_.timeline.After(Micros(1), [this, id = id] { Respond(id); });
+  }
+}
+
+void BackendConnection::Leave() {
+  if (leaving_ || gone() || spoiled()) return;
+  leaving_ = true;
+  Queue(h2::Goaway(0x7fffffff, 0));
+  stage_.timeline.After(Micros(100) + dice_.Time(Micros(500'000)), [this] {
+    if (gone() || spoiled()) return;
+    last_ = highest_heard();
+    Queue(h2::Goaway(*last_, 0));
+    CloseWhenDone();
+  });
+}
+
+void BackendConnection::LeaveBadly() {
+  if (last_ || gone() || spoiled()) return;
+  leaving_ = true;
+  last_ = dice_.OneIn(2) ? 0 : static_cast<uint32_t>(dice_.Below(highest_heard() + 1)) | 1;
+  for (auto& [id, request] : requests_) {
+    if (id > *last_) request.answered = true;
+  }
+  Queue(h2::Goaway(*last_, dice_.Of<uint32_t>({0, 0, 2, 11}), dice_.OneIn(2) ? "" : "too_many_pings"));
+  CloseWhenDone();
+}
+
+// Looks again until all has gone out.
+void BackendConnection::CloseWhenDone() {
+  if (!last_ || gone() || close_planned_) return;
+  const bool all = std::all_of(requests_.begin(), requests_.end(), [](const auto& entry) { return entry.second.answered; });
+  if (!all) return;
+  close_planned_ = true;
+  stage_.timeline.After(Micros(20'000), [this] {
+    close_planned_ = false;
+    if (gone()) return;
+    if (Unsent() || !OutputEmpty()) return CloseWhenDone();
+    Close();
+  });
+}
+
+std::string BackendConnection::RoleWrongFrame() {
+  switch (dice_.Below(4)) {
+    case 0: return h2::Headers(2, h2::Block(kHeaders));
+    case 1: return h2::Headers(highest_heard() + 2, h2::Block(kHeaders));
+    case 2: return h2::Settings({{2, 1}});
+    default: return "HTTP/1.1 400 Bad Request\r\n\r\n";
+  }
+}
+
+}  // namespace sluice::chaos

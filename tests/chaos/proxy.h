@@ -1,0 +1,65 @@
+// Proxy: a whole proxy of one worker, as the server puts it together, but without sockets, threads and time of its own.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "chaos/dice.h"
+#include "config/config.h"
+#include "metrics/registry.h"
+#include "proxy/listener.h"
+#include "proxy/response_cache.h"
+#include "proxy/worker_context.h"
+#include "runtime/runtime.h"
+#include "server/clusters.h"
+#include "server/limit_set.h"
+
+namespace sluice::chaos {
+
+class Proxy {
+ public:
+  // `seed`: of the worker's own chance (jitter, balancers).
+  Proxy(base::ManualClock& clock, const config::Config& config, uint64_t seed, net::DialFunction dial);
+  ~Proxy();
+
+  runtime::Worker& worker() { return runtime_.worker(0); }
+  proxy::WorkerContext& context() { return *context_; }
+  metrics::Registry& registry() { return registry_; }
+  proxy::ProxyMetrics& metrics() { return metrics_; }
+  server::Clusters& clusters() { return clusters_; }
+  server::LimitSet& limits() { return limits_; }
+  proxy::ResponseCache* cache() { return cache_.get(); }
+  const config::Config& config() const { return config_; }
+
+  // Turns the worker until it has nothing to do.
+  void Turn() { worker().RunUntilIdleForTest(); }
+  // As Server::Reload.
+  base::Status Reload(const config::Config& config);
+  void Accept(std::unique_ptr<net::Stream> stream);
+  // As Server::TearDown does: calls answer, then the connections go. False: calls are left.
+  bool Stop();
+
+  // Of all routes and clusters, by gRPC code.
+  uint64_t CallsEnded(size_t code);
+  // Empty, or what is not as it is in a proxy without calls.
+  std::string Busy();
+  int64_t open_connections() const { return *open_; }
+  int64_t UpstreamConnections();
+
+ private:
+  std::shared_ptr<proxy::ResponseCache> CacheFor(const config::Config& config);
+
+  base::ManualClock& clock_;
+  config::Config config_;
+  runtime::Runtime runtime_;
+  metrics::Registry registry_{1};
+  proxy::ProxyMetrics metrics_{registry_};
+  server::LimitSet limits_;
+  server::Clusters clusters_;
+  std::shared_ptr<proxy::ResponseCache> cache_;
+  std::unique_ptr<proxy::WorkerContext> context_;
+  std::shared_ptr<std::atomic<int64_t>> open_ = std::make_shared<std::atomic<int64_t>>(0);
+};
+
+}  // namespace sluice::chaos

@@ -1,0 +1,98 @@
+#include "chaos/run.h"
+
+#include <algorithm>
+
+#include "base/slice.h"
+
+namespace sluice::chaos {
+
+using std::chrono::seconds;
+
+Run::Run(uint64_t seed, bool trace) : record_(clock_, trace), dice_(seed), plan_(DrawPlan(dice_)) {
+  proxy_ = std::make_unique<Proxy>(
+      clock_, plan_.config, dice_.Bits(),
+      [this](runtime::Worker&, const net::Address& address, base::TimePoint deadline, net::Dialer::OnDone done) {
+        return Dial(address, deadline, std::move(done));
+      });
+}
+
+Run::~Run() = default;
+
+// To the next thing that happens, outside or by a timer of the proxy's; not past `end`.
+void Run::Step(base::TimePoint end) {
+  if (timeline_.RunOne()) return proxy_->Turn();
+  const base::TimePoint timer = proxy_->worker().timers().NextExpiry();
+  base::TimePoint next = std::min({timeline_.Next(), std::max(timer, clock_.Now() + std::chrono::microseconds(1)), end});
+  if (next > clock_.Now()) clock_.Advance(next - clock_.Now());
+  if (timeline_.Next() > clock_.Now()) proxy_->Turn();
+}
+
+void Run::Advance(base::Nanos time) {
+  const base::TimePoint end = clock_.Now() + time;
+  proxy_->Turn();
+  while (clock_.Now() < end || timeline_.Next() <= end) Step(end);
+}
+
+// Until all calls have ended and nobody has anything to say.
+bool Run::Settle(base::Nanos most) {
+  const base::TimePoint end = clock_.Now() + most;
+  while (clock_.Now() < end && !(CallsEnded() && timeline_.Next() == base::kNever && proxy_->context().calls.empty())) Step(end);
+  return CallsEnded();
+}
+
+Outcome Run::Go() {
+  proxy_->Turn();
+  PlanClients();
+  for (uint32_t i = 0; i < plan_.calls; ++i) PlanCall(i);
+  PlanChanges();
+  Advance(plan_.span + seconds(2));
+  // The script is over: what was held back goes on, and all must come to an end.
+  stage_.over = true;
+  record_.Say("script", "over");
+  for (auto& client : clients_) client->Finish();
+  for (auto& backend : backends_) backend->Finish();
+  Settle(seconds(300));
+  CheckCalls();
+  CheckIdle("when all calls have ended");
+  if (!stopped_) {
+    // Nothing keeps a connection: upstreams go with their endpoints, clients when they are told.
+    config::Config empty = proxy_->config();
+    for (upstream::ClusterOptions& cluster : empty.clusters) {
+      cluster.endpoints.clear();
+      cluster.drain_timeout = seconds(3600);
+    }
+    if (!proxy_->Reload(empty).ok()) record_.Fault("the last reload failed");
+    Advance(seconds(10));
+    if (proxy_->context().pools.size() != 0) record_.Fault("upstream pools are left without calls and endpoints");
+    if (proxy_->UpstreamConnections() != 0) record_.Fault("upstream connections are left");
+    proxy_->worker().Post([this] { proxy_->context().DrainDownstream(); });
+    Advance(seconds(10));
+    if (proxy_->open_connections() != 0) record_.Fault("client connections are left after a drain");
+    if (!proxy_->Stop()) record_.Fault("calls are left after the stop");
+  }
+  CheckIdle("at the end");
+  CheckCounters();
+  Outcome outcome{record_.hash(), record_.bytes(), timeline_.done()};
+  outcome.all_good = plan_.CallsMustSucceed() && !plan_.bad_clients;
+  for (const Call& call : calls_) {
+    outcome.calls += call.stream != 0;
+    outcome.ok += call.ok();
+    outcome.refused += call.whole && !call.ok();
+  }
+  proxy_.reset();
+  outcome.faults = record_.faults();
+  return outcome;
+}
+
+Outcome RunSeed(uint64_t seed, bool trace) {
+  const size_t blocks = base::Block::LiveBytes();
+  Outcome outcome;
+  {
+    Run run(seed, trace);
+    outcome = run.Go();
+  }
+  if (base::Block::LiveBytes() != blocks) outcome.faults.push_back("buffers are left: " + std::to_string(base::Block::LiveBytes() - blocks) + " bytes");
+  return outcome;
+}
+
+}  // namespace sluice::chaos

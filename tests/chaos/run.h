@@ -1,0 +1,82 @@
+// Run: one seed, from the first connection to the audit.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "chaos/backend.h"
+#include "chaos/client.h"
+#include "chaos/plan.h"
+#include "chaos/proxy.h"
+
+namespace sluice::chaos {
+
+struct Outcome {
+  uint64_t hash = 0;   // of all bytes the proxy has written, and when
+  uint64_t bytes = 0, events = 0;
+  uint32_t calls = 0, ok = 0, refused = 0;  // refused: ended with another status
+  bool all_good = false;
+  std::vector<std::string> faults;
+};
+
+Outcome RunSeed(uint64_t seed, bool trace);
+
+// Private to run.cc, script.cc and audit.cc.
+class Run {
+ public:
+  Run(uint64_t seed, bool trace);
+  ~Run();
+  Outcome Go();
+
+ private:
+  class Attempt;
+
+  // script.cc: what happens.
+  void PlanClients();
+  void PlanCall(uint32_t number);
+  void PlanMischief(Client& client);
+  void PlanMischief(BackendConnection& connection);
+  void PlanChanges();
+  void ChangeSomething();
+  void ChangeEndpoints();
+  void ChangeLimit();
+  void StopInTheMiddle();
+  Client& Connect(uint32_t number);
+  std::unique_ptr<net::Attempt> Dial(const net::Address& address, base::TimePoint deadline, net::Dialer::OnDone done);
+  std::unique_ptr<net::Stream> Connected(const std::string& address);
+  base::Nanos Somewhere() { return dice_.Time(plan_.span + Micros(1'000'000)); }
+
+  // run.cc
+  void Advance(base::Nanos time);
+  void Step(base::TimePoint end);
+  bool Settle(base::Nanos most);
+
+  // audit.cc: what must hold.
+  bool CallsEnded() const;
+  void CheckCalls();
+  void CheckCall(const Call& call, const Client& client);
+  void CheckCounters();
+  void CheckIdle(const char* when);
+
+  base::ManualClock clock_;
+  Timeline timeline_{clock_};
+  Record record_;
+  http2::InternTable interns_;  // of the peers
+  Stage stage_{timeline_, record_, interns_};
+  Dice dice_;
+  Plan plan_;
+  bool stopped_ = false;  // the proxy was, in the middle
+  uint64_t connections_ = 0;
+  std::unique_ptr<Proxy> proxy_;
+  std::deque<Call> calls_;
+  std::vector<Client*> client_of_;  // by call
+  std::vector<std::unique_ptr<Client>> clients_;
+  std::vector<std::unique_ptr<BackendConnection>> backends_;
+  std::map<std::string, uint32_t> dials_;
+};
+
+}  // namespace sluice::chaos
