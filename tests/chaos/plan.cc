@@ -58,7 +58,7 @@ upstream::ClusterOptions DrawCluster(const std::string& name, const Plan& plan, 
   cluster.connections_max = static_cast<uint32_t>(dice.In(1, 4));
   if (plan.tight && dice.OneIn(3)) cluster.pending_calls_max = static_cast<uint32_t>(dice.In(1, 4));
   cluster.drain_timeout = milliseconds(plan.tight ? dice.In(0, 2000) : 600000);
-  cluster.idle_timeout = milliseconds(dice.Of({0, 300000, 500, 50}));
+  cluster.life.idle_timeout = milliseconds(dice.Of({0, 300000, 500, 50}));
   cluster.keepalive = DrawKeepalive(plan, dice);
   cluster.http2 = DrawSession(plan, dice);
   cluster.rate_limit = DrawRate(plan, dice);

@@ -110,7 +110,7 @@ class World final : public test::ProxyFixture {
     cluster.drain_timeout = milliseconds(500);
     cluster.connections_max = a & 4 ? 1 : 4;
     cluster.pending_calls_max = a & 8 ? 2 : 1024;
-    if (a & 16) cluster.idle_timeout = milliseconds(20);
+    if (a & 16) cluster.life.idle_timeout = milliseconds(20);
     if (a & 32) cluster.endpoint_concurrency = {.max = 2, .queue_max = 2};
     if (a & 64) cluster.rate_limit = {.rate = 200, .burst = 3, .capped = (b & 1) != 0, .queue_max = 3};
     if (a & 128) listener.keepalive = cluster.keepalive = {milliseconds(30), milliseconds(20)};
