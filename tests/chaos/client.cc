@@ -21,6 +21,7 @@ void Client::SendNext() {
 }
 
 void Client::Send(Call& call) {
+  if (stage_.over) call.never_ends = false;
   call.stream = next_;
   next_ += 2;
   ++open_;

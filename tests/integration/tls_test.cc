@@ -20,6 +20,7 @@ TEST_F(Tls, AllKindsOfCallsGoThroughWithCertificatesOnAllSides) {
   for (Kind kind : kKinds) {
     const Reply reply = CallOnce(Credentials(ca, &client), kind);
     ASSERT_TRUE(reply.status.ok()) << ToString(kind) << ": " << Describe(reply.status);
+    if (kind == Kind::kClientStream) continue;  // its answer is a count
     for (const auto& message : reply.messages) EXPECT_EQ(message.payload(), "hello");
   }
   EXPECT_EQ(Handshakes("listener", "ok"), 4);
