@@ -26,10 +26,6 @@ constexpr size_t kToldAuthoritiesMax = 100;
 
 int Native(TlsVersion version) { return version == TlsVersion::k12 ? TLS1_2_VERSION : TLS1_3_VERSION; }
 
-base::Error Bad(const TlsFile& file, std::string_view why) {
-  return MakeError(ErrorKind::kInvalidArgument, std::string(file.name).append(": ").append(why));
-}
-
 }  // namespace
 
 TlsContext::TlsContext(Role role, const TlsOptions& options)
@@ -74,13 +70,13 @@ base::Status TlsContext::UseCertificate(const TlsContents& contents) {
   X509* own = chain->front().get();
   if (X509_check_private_key(own, key->get()) != 1) {
     ERR_clear_error();
-    return Bad(contents.key, "is not the key of the first certificate in " + contents.certificate.name);
+    return BadFile(contents.key, "is not the key of the first certificate in " + contents.certificate.name);
   }
   STACK_OF(X509)* others = sk_X509_new_null();
   for (size_t i = 1; i < chain->size(); ++i) sk_X509_push(others, (*chain)[i].get());
   const int used = SSL_CTX_use_cert_and_key(native_.get(), own, key->get(), others, 1);
   sk_X509_free(others);  // the certificates are ours still, and have been counted by OpenSSL
-  if (used != 1) return Bad(contents.certificate, "cannot be used: " + TakeOpenSslError("unknown reason"));
+  if (used != 1) return BadFile(contents.certificate, "cannot be used: " + TakeOpenSslError("unknown reason"));
   certificate_ = Describe(own);
   slow_key_ = EVP_PKEY_is_a(key->get(), "RSA") == 1 || EVP_PKEY_is_a(key->get(), "RSA-PSS") == 1;
   return base::Ok();
@@ -99,7 +95,7 @@ base::Status TlsContext::UseTrust(const TlsOptions& options, const TlsContents& 
   // Who is in the bundle is trusted as he stands there, also an authority below another one.
   X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
   for (const auto& certificate : *bundle) {
-    if (X509_STORE_add_cert(store, certificate.get()) != 1) return Bad(contents.ca, TakeOpenSslError("cannot be used"));
+    if (X509_STORE_add_cert(store, certificate.get()) != 1) return BadFile(contents.ca, TakeOpenSslError("cannot be used"));
     trusted_.push_back(Describe(certificate.get()));
     if (role_ == Role::kServer && trusted_.size() <= kToldAuthoritiesMax) SSL_CTX_add_client_CA(ctx, certificate.get());
   }

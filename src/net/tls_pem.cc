@@ -15,10 +15,6 @@
 namespace sluice::net {
 namespace {
 
-base::Error Bad(const TlsFile& file, std::string_view why) {
-  return base::MakeError(base::ErrorKind::kInvalidArgument, std::string(file.name).append(": ").append(why));
-}
-
 OpenSslPtr<bio_st> Source(const TlsFile& file) {
   if (file.text.size() > INT_MAX) return nullptr;
   return OpenSslPtr<bio_st>(BIO_new_mem_buf(file.text.data(), static_cast<int>(file.text.size())));
@@ -69,36 +65,40 @@ int NoPassphrase(char*, int, int, void* asked) {
 
 }  // namespace
 
+base::Error BadFile(const TlsFile& file, std::string_view why) {
+  return base::MakeError(base::ErrorKind::kInvalidArgument, std::string(file.name).append(": ").append(why));
+}
+
 base::Result<std::vector<OpenSslPtr<x509_st>>> ParseCertificates(const TlsFile& file) {
   ERR_clear_error();
   OpenSslPtr<bio_st> source = Source(file);
-  if (source == nullptr) return Bad(file, "is too large");
+  if (source == nullptr) return BadFile(file, "is too large");
   std::vector<OpenSslPtr<x509_st>> out;
   while (OpenSslPtr<x509_st> one{PEM_read_bio_X509(source.get(), nullptr, nullptr, nullptr)}) {
-    if (out.size() == kCertificatesMax) return Bad(file, "has more than 2000 certificates");
+    if (out.size() == kCertificatesMax) return BadFile(file, "has more than 2000 certificates");
     out.push_back(std::move(one));
   }
   // The end of the text is told as "no start line"; anything else is a block that is broken.
   const unsigned long error = ERR_peek_last_error();
   const bool end = ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
-  if (!end) return Bad(file, "has a certificate that cannot be read: " + TakeOpenSslError("unknown reason"));
+  if (!end) return BadFile(file, "has a certificate that cannot be read: " + TakeOpenSslError("unknown reason"));
   ERR_clear_error();
-  if (out.empty()) return Bad(file, "has no certificate: no PEM block \"BEGIN CERTIFICATE\"");
+  if (out.empty()) return BadFile(file, "has no certificate: no PEM block \"BEGIN CERTIFICATE\"");
   return out;
 }
 
 base::Result<OpenSslPtr<evp_pkey_st>> ParseKey(const TlsFile& file) {
   ERR_clear_error();
   OpenSslPtr<bio_st> source = Source(file);
-  if (source == nullptr) return Bad(file, "is too large");
+  if (source == nullptr) return BadFile(file, "is too large");
   bool asked = false;
   OpenSslPtr<evp_pkey_st> key(PEM_read_bio_PrivateKey(source.get(), nullptr, &NoPassphrase, &asked));
   if (key != nullptr) return key;
   const bool none = file.text.find("PRIVATE KEY-----") == std::string::npos;
   const std::string why = TakeOpenSslError("unknown reason");
-  if (asked) return Bad(file, "has an encrypted private key; a key without a passphrase is needed");
-  if (none) return Bad(file, "has no private key: no PEM block \"BEGIN PRIVATE KEY\"");
-  return Bad(file, "has a private key that cannot be read: " + why);
+  if (asked) return BadFile(file, "has an encrypted private key; a key without a passphrase is needed");
+  if (none) return BadFile(file, "has no private key: no PEM block \"BEGIN PRIVATE KEY\"");
+  return BadFile(file, "has a private key that cannot be read: " + why);
 }
 
 TlsNames NamesOf(x509_st* certificate) {

@@ -18,6 +18,9 @@ struct TlsFile {
   std::string text;
 };
 
+// kInvalidArgument: "NAME: why".
+base::Error BadFile(const TlsFile& file, std::string_view why);
+
 // What people want to know of a certificate. Times are seconds since 1970 UTC.
 struct CertificateInfo {
   std::string subject;  // RFC 2253: "CN=a,O=b"

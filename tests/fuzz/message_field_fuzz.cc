@@ -4,9 +4,6 @@
 // The input: how many field numbers (1 to 3) and which (1 to 8), where to cut, a limit of bytes, then the message.
 #include "proxy/message_field.h"
 
-#include <google/protobuf/empty.pb.h>
-#include <google/protobuf/unknown_field_set.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -15,46 +12,13 @@
 #include "base/check.h"
 #include "base/random.h"
 #include "fuzz/support/program.h"
+#include "support/field_oracle.h"
 
 namespace sluice::proxy {
 namespace {
 
-namespace pb = google::protobuf;
 using Kind = FieldValue::Kind;
 using Pieces = std::vector<base::Slice>;
-
-// "7", "'abc'", "absent" or "malformed".
-class Oracle {
- public:
-  static std::string Read(const std::string& message, const std::vector<uint32_t>& numbers) {
-    Oracle oracle;
-    if (!oracle.Visit(message, numbers, 0)) return "malformed";
-    return oracle.found_.value_or("absent");
-  }
-
- private:
-  bool Visit(const std::string& message, const std::vector<uint32_t>& numbers, size_t depth) {
-    pb::Empty empty;
-    if (!empty.ParseFromString(message)) return false;
-    const pb::UnknownFieldSet& fields = empty.GetReflection()->GetUnknownFields(empty);
-    for (int i = 0; i < fields.field_count(); ++i) {
-      const pb::UnknownField& field = fields.field(i);
-      if (field.number() != static_cast<int>(numbers[depth]) || field.type() == pb::UnknownField::TYPE_GROUP) continue;
-      const bool delimited = field.type() == pb::UnknownField::TYPE_LENGTH_DELIMITED;
-      if (depth + 1 < numbers.size()) {
-        if (delimited && !Visit(field.length_delimited(), numbers, depth + 1)) return false;
-      } else if (delimited) {
-        found_ = "'" + field.length_delimited() + "'";
-      } else {
-        found_ = std::to_string(field.type() == pb::UnknownField::TYPE_VARINT    ? field.varint()
-                                : field.type() == pb::UnknownField::TYPE_FIXED32 ? field.fixed32()
-                                                                                 : field.fixed64());
-      }
-    }
-    return true;
-  }
-  std::optional<std::string> found_;
-};
 
 std::string Text(const FieldValue& value) {
   switch (value.kind) {
@@ -102,7 +66,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const FieldValue value = ReadField(whole, numbers, SIZE_MAX >> 1);
   SLUICE_CHECK(value.complete);
   const std::string text = Text(value);
-  SLUICE_CHECK(text == Oracle::Read(message, numbers));
+  SLUICE_CHECK(text == test::FieldOracle::Read(message, numbers));
   SLUICE_CHECK(FieldBytesWanted(whole, SIZE_MAX >> 1) == prefixed.size());
 
   // Looking at less finds the same, an earlier occurrence, or says that it has not seen all.

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "base/random.h"
+#include "support/field_oracle.h"
 
 namespace sluice::proxy {
 namespace {
@@ -232,39 +233,6 @@ TEST(MessageField, TheFieldOfAMethodIsFoundByItsPath) {
   EXPECT_EQ(FindMethodField(by, "/p.S/B"), &by.fields[0]);
 }
 
-// What ReadField should say, by protobuf's own parser of fields it does not know.
-class Oracle {
- public:
-  static std::string Read(std::string_view message, const Numbers& numbers) {
-    Oracle oracle;
-    if (!oracle.Visit(std::string(message), numbers, 0)) return "malformed";
-    return oracle.found_.value_or("absent");
-  }
-
- private:
-  bool Visit(const std::string& message, const Numbers& numbers, size_t depth) {
-    pb::Empty empty;
-    if (!empty.ParseFromString(message)) return false;
-    const pb::UnknownFieldSet& fields = empty.GetReflection()->GetUnknownFields(empty);
-    for (int i = 0; i < fields.field_count(); ++i) {
-      const pb::UnknownField& field = fields.field(i);
-      if (field.number() != static_cast<int>(numbers[depth]) || field.type() == pb::UnknownField::TYPE_GROUP) continue;
-      const bool delimited = field.type() == pb::UnknownField::TYPE_LENGTH_DELIMITED;
-      if (depth + 1 < numbers.size()) {
-        if (delimited && !Visit(field.length_delimited(), numbers, depth + 1)) return false;
-      } else if (delimited) {
-        found_ = "'" + field.length_delimited() + "'";
-      } else {
-        found_ = std::to_string(field.type() == pb::UnknownField::TYPE_VARINT    ? field.varint()
-                                : field.type() == pb::UnknownField::TYPE_FIXED32 ? field.fixed32()
-                                                                                 : field.fixed64());
-      }
-    }
-    return true;
-  }
-  std::optional<std::string> found_;
-};
-
 // A message with fields 1 to 5 of all kinds, so that short paths meet something.
 std::string RandomMessage(base::Random& random, int depth) {
   pb::UnknownFieldSet fields;
@@ -309,7 +277,7 @@ TEST(MessageField, ReadsWhatProtobufReads) {
     const std::string message = RandomMessage(random, 0);
     const Numbers numbers = RandomNumbers(random);
     const Pieces pieces = Cut(Prefixed(message), random);
-    const std::string expected = Oracle::Read(message, numbers);
+    const std::string expected = test::FieldOracle::Read(message, numbers);
     ASSERT_EQ(Text(ReadField(pieces, numbers, kAll)), expected) << i;
     found += expected != "absent";
   }
@@ -332,7 +300,7 @@ TEST(MessageField, JudgesHostileBytesAsProtobufDoes) {
     }
     const Numbers numbers = RandomNumbers(random);
     const Pieces pieces = Cut(Prefixed(message), random);
-    const std::string expected = Oracle::Read(message, numbers);
+    const std::string expected = test::FieldOracle::Read(message, numbers);
     ASSERT_EQ(Text(ReadField(pieces, numbers, kAll)), expected) << i;
     malformed += expected == "malformed";
     found += expected != "malformed" && expected != "absent";
