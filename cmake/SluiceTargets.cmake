@@ -46,6 +46,8 @@ function(sluice_optimize_whole target)
   endif()
 endfunction()
 
+include(${CMAKE_CURRENT_LIST_DIR}/Profile.cmake)
+
 # sluice_library(base DEPS absl::strings ...): src/base/**/*.cc becomes sluice_base.
 function(sluice_library name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
@@ -54,7 +56,7 @@ function(sluice_library name)
     add_library(sluice_${name} STATIC ${sources})
     target_link_libraries(sluice_${name} PUBLIC sluice_options ${ARG_DEPS})
     if(SLUICE_LTO AND name IN_LIST sluice_data_path)
-      target_compile_options(sluice_${name} PRIVATE -flto=auto -ffat-lto-objects)
+      target_compile_options(sluice_${name} PRIVATE -flto=auto -ffat-lto-objects ${sluice_profile_options})
     endif()
   else()
     add_library(sluice_${name} INTERFACE)
