@@ -14,6 +14,7 @@ endif()
 string(REGEX MATCH "^[0-9]+" compiler_major "${CMAKE_CXX_COMPILER_VERSION}")
 set(recorded ${CMAKE_SOURCE_DIR}/cmake/profile-gcc${compiler_major}.tar.gz)
 set(sluice_profile_options "")
+set(sluice_profile_link_options "")
 if(NOT SLUICE_LTO)
   # Not g++, not optimised or with sanitizers: counts would not fit, or say nothing.
 elseif(SLUICE_PROFILE STREQUAL "record")
@@ -35,4 +36,5 @@ elseif(SLUICE_PROFILE STREQUAL "use" AND EXISTS ${recorded})
   set(sluice_profile_options -fprofile-use=${counts} -fprofile-prefix-path=${CMAKE_BINARY_DIR} -fprofile-correction
       -fprofile-partial-training -Wno-missing-profile -Wno-coverage-mismatch -Wno-stringop-overflow
       -Wno-restrict)
+  set(sluice_profile_link_options -Wno-stringop-overflow -Wno-stringop-overread)
 endif()

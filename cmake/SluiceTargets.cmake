@@ -42,7 +42,7 @@ endif()
 function(sluice_optimize_whole target)
   if(SLUICE_LTO)
     set_target_properties(${target} PROPERTIES SLUICE_OPTIMIZE_WHOLE ON)
-    target_link_options(${target} PRIVATE -flto=auto -O2)
+    target_link_options(${target} PRIVATE -flto=auto -O2 ${sluice_profile_link_options})
   endif()
 endfunction()
 

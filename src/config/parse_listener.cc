@@ -7,6 +7,8 @@
 
 namespace sluice::config {
 
+using namespace std::chrono_literals;
+
 bool ParseName(Section& section, std::string_view key, std::string* out) {
   std::string name;
   if (!section.Text(key, &name)) return false;
@@ -51,6 +53,7 @@ void ParseListener(Reader& reader, const Node& node, std::string path, proxy::Li
   section.Number("connections_max", {1, 1000000}, &out->connections_max);
   section.Number("backlog", {1, 65535}, &out->backlog);
   ParseLife(section, &out->life);
+  section.Duration("abuse_delay", {0ms, 1min}, &out->life.abuse_delay);
   if (const Node* keepalive = section.Find("keepalive")) {
     ParseKeepalive(reader, *keepalive, section.PathOf("keepalive"), &out->keepalive);
   }

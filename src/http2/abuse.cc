@@ -18,6 +18,7 @@ std::string_view ToString(Abuse abuse) {
     case Abuse::kPaddingFlood: return "padding_flood";
     case Abuse::kContinuationFlood: return "continuation_flood";
     case Abuse::kTableSizeFlapping: return "table_size_flapping";
+    case Abuse::kOversizedHeaders: return "oversized_headers";
     case Abuse::kClosedStreamFrames: return "closed_stream_frames";
     case Abuse::kInterimResponses: return "interim_responses";
     case Abuse::kGoawayFlood: return "goaway_flood";

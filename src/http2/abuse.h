@@ -24,6 +24,7 @@ enum class Abuse : uint8_t {
   kPaddingFlood,         // DATA that is padding rather than data
   kContinuationFlood,    // a header block in small parts, or without an end (CVE-2024-27316)
   kTableSizeFlapping,    // HPACK size updates, each of which may empty the table
+  kOversizedHeaders,     // header lists above the limit, of many fields: HPACK bombs
   kClosedStreamFrames,   // HEADERS, small DATA and RST_STREAM on streams that have ended
   kInterimResponses,     // 1xx without end
   kGoawayFlood,          // GOAWAY again and again

@@ -53,8 +53,8 @@ Connection::~Connection() { transport_->Close(); }
 
 void Connection::Start() {
   session_.Start();
-  WaitToRead();
   StartLife();
+  WaitToRead();
 }
 
 Stream* Connection::Open(const HeaderList& fields, bool end_stream, StreamEvents& events) {
@@ -99,6 +99,7 @@ void Connection::LastWord(std::string_view why) {
   if (last_word_) return;
   last_word_ = true;
   why_ = why;
+  delayed_until_ = base::kNever;
   session_.TransportClosed(why, /*output_lost=*/write_failed_);
   // From here on there is a bound, also for a peer that does not take what is in output().
   Linger();
@@ -149,7 +150,7 @@ bool Connection::TooMuchOutput() const {
 
 void Connection::WaitToRead() {
   // A peer that sends without reading fills our output with answers: stop listening to it until it reads.
-  if (state_ == State::kClosed || read_waiting_ || (TooMuchOutput() && !last_word_)) return;
+  if (state_ == State::kClosed || read_waiting_ || delayed_until_ != base::kNever || (TooMuchOutput() && !last_word_)) return;
   read_waiting_ = true;
   transport_->WaitReadable(*this);
 }

@@ -191,6 +191,7 @@ class Connection final : private SessionEvents, private net::IoEvents, private r
   base::TimePoint blocked_since_ = base::kNever;  // the socket has taken nothing since
   base::TimePoint unread_sweep_at_ = base::kNever, silent_sweep_at_ = base::kNever;
   base::TimePoint age_at_ = base::kNever;
+  base::TimePoint delayed_until_ = base::kNever;  // nothing is read until then (LifeOptions::abuse_delay)
 };
 
 }  // namespace sluice::http2

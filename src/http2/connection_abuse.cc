@@ -7,7 +7,7 @@
 
 namespace sluice::http2 {
 
-AbuseMetrics::AbuseMetrics(metrics::Registry& registry) {
+AbuseRecord::AbuseRecord(metrics::Registry& registry) {
   for (size_t i = 1; i < kAbuses; ++i) {
     std::string kind(ToString(static_cast<Abuse>(i)));
     for (bool down : {true, false}) {
@@ -16,11 +16,14 @@ AbuseMetrics::AbuseMetrics(metrics::Registry& registry) {
           {{"side", down ? "downstream" : "upstream"}, {"kind", kind}});
     }
   }
+  delayed = registry.AddCounter("sluice_http2_delayed_connections_total",
+                                "Client connections read only after abuse_delay, for what others of their address did.");
 }
 
 bool AbuseReports::Report(runtime::Worker& worker, bool downstream, std::string_view peer, Abuse abuse, std::string_view why) {
-  if (metrics_ != nullptr) {
-    (downstream ? metrics_->downstream : metrics_->upstream)[static_cast<size_t>(abuse)]->Add(worker.index());
+  if (record_ != nullptr) {
+    (downstream ? record_->downstream : record_->upstream)[static_cast<size_t>(abuse)]->Add(worker.index());
+    if (downstream) record_->clients.Note(peer, worker.now());
   }
   if (worker.now() < next_line_) {
     ++not_logged_;
@@ -29,6 +32,12 @@ bool AbuseReports::Report(runtime::Worker& worker, bool downstream, std::string_
   next_line_ = worker.now() + kLogEvery;
   SLUICE_LOG_WARN("{} {}: connection ended: {} (and {} other connections since the last such line)",
                   downstream ? "client" : "backend", peer, why, std::exchange(not_logged_, 0));
+  return true;
+}
+
+bool AbuseReports::Delays(runtime::Worker& worker, std::string_view peer) {
+  if (record_ == nullptr || !record_->clients.Has(peer, worker.now())) return false;
+  record_->delayed->Add(worker.index());
   return true;
 }
 

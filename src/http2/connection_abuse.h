@@ -1,6 +1,6 @@
-// AbuseReports: counts and logs the connections that ended because of what their peer did (abuse.h).
+// AbuseReports: counts, logs and remembers the connections that ended because of what their peer did (abuse.h).
 //
-// A peer that is cut off may come back at once, as often as it likes: the log has at most one line a second of a worker,
+// A peer that is cut off may come back, as often as it likes: the log has at most one line a second of a worker,
 // which says how many it stands for; the counters have them all.
 #pragma once
 
@@ -11,29 +11,35 @@
 
 #include "base/clock.h"
 #include "http2/abuse.h"
+#include "http2/connection_abusers.h"
 #include "metrics/registry.h"
 #include "runtime/worker.h"
 
 namespace sluice::http2 {
 
-// sluice_http2_abuse_total{side,kind}. Thread safety: as of its counters; made once a process.
-struct AbuseMetrics {
-  explicit AbuseMetrics(metrics::Registry& registry);
+// What the process knows of abuse: sluice_http2_abuse_total{side,kind}, sluice_http2_delayed_connections_total, and which
+// clients it came from. Thread safety: as of its members; made once a process.
+struct AbuseRecord {
+  explicit AbuseRecord(metrics::Registry& registry);
   std::array<metrics::Counter*, kAbuses> downstream{};  // [kNone] is null
   std::array<metrics::Counter*, kAbuses> upstream{};
+  metrics::Counter* delayed = nullptr;
+  RecentAbusers clients;
 };
 
 // One worker's.
 class AbuseReports {
  public:
-  // `metrics`: null: nothing is counted. Outlives this.
-  explicit AbuseReports(const AbuseMetrics* metrics = nullptr) : metrics_(metrics) {}
+  // `record`: null: nothing is counted or remembered. Outlives this.
+  explicit AbuseReports(AbuseRecord* record = nullptr) : record_(record) {}
   // `abuse` is not kNone. `why`: the session's own words. Returns whether a line was logged.
   bool Report(runtime::Worker& worker, bool downstream, std::string_view peer, Abuse abuse, std::string_view why);
+  // A new connection of the client `peer`: whether its bytes wait, because its address was cut off a short while ago.
+  bool Delays(runtime::Worker& worker, std::string_view peer);
 
  private:
   static constexpr std::chrono::seconds kLogEvery{1};
-  const AbuseMetrics* metrics_;
+  AbuseRecord* record_;
   base::TimePoint next_line_{};
   uint64_t not_logged_ = 0;
 };

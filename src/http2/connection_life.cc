@@ -18,8 +18,13 @@ TimePoint After(TimePoint from, base::Nanos wait) {
 
 void Connection::StartLife() {
   const TimePoint now = context_.worker.now();
-  last_heard_ = idle_since_ = now;
   NoteUnfinished(session_.unfinished());  // the preface, or SETTINGS
+  if (session_.role() == Role::kServer && options_.life.abuse_delay.count() > 0 &&
+      context_.abuse.Delays(context_.worker, peer_name_)) {
+    delayed_until_ = base::DeadlineAfter(now, options_.life.abuse_delay);
+  }
+  // Until we listen, silence is not the peer's fault.
+  last_heard_ = idle_since_ = unfinished_since_ = delayed_until_ == base::kNever ? now : delayed_until_;
   if (options_.life.age_max.count() > 0) {
     const double share = 0.9 + 0.2 * context_.worker.random().Unit();
     const auto age = std::chrono::duration<double, std::milli>(options_.life.age_max) * share;
@@ -72,7 +77,7 @@ TimePoint Connection::KeepaliveDue() const {
 // A lower bound of when something is to be done.
 TimePoint Connection::NextDue() const {
   const LifeOptions& life = options_.life;
-  TimePoint next = std::min({KeepaliveDue(), unread_sweep_at_, silent_sweep_at_, age_at_});
+  TimePoint next = std::min({KeepaliveDue(), unread_sweep_at_, silent_sweep_at_, age_at_, delayed_until_});
   if (unfinished_ != 0) next = std::min(next, After(unfinished_since_, life.headers_timeout));
   next = std::min(next, After(blocked_since_, life.send_timeout));
   if (!retired_) {
@@ -85,6 +90,10 @@ void Connection::OnTimer(TimePoint now) {
   timer_at_ = base::kNever;
   // Lingering; or the peer did not take our last bytes.
   if (state_ == State::kLingering || last_word_ || write_failed_) return Finish(why_);
+  if (now >= delayed_until_) {
+    delayed_until_ = base::kNever;
+    WaitToRead();
+  }
   if (EndIfStuck(now) || EndIfOld(now) || EndIfIdle(now) || EndIfDeaf(now)) return;
   SweepStreams(now);
   // A handler of a stream may have ended the connection.

@@ -9,6 +9,7 @@ namespace sluice::http2 {
 namespace {
 
 constexpr uint32_t kSmallContinuationBytes = 1024;
+constexpr uint32_t kDroppedFieldsPerUnit = 16;  // of a budget: what decoding a field for nothing costs beside a frame
 
 // The request with an :authority of what its host field says (RFC 9113 8.3.1: who forwards a request constructs it).
 HeaderList WithAuthority(InternTable& interns, const HeaderList& fields) {
@@ -84,6 +85,11 @@ void Session::HandleHeaderBlock(uint32_t id, bool end_stream, std::string_view b
     return Fail(ErrorCode::kCompressionError, "a header block cannot be decoded");
   if (const uint32_t updates = decoder_.size_updates(); updates != 0) [[unlikely]] {
     if (!Charge(Budget::kUselessFrames, Abuse::kTableSizeFlapping, updates)) return;
+  }
+  // RFC 7541 7.3: a block of 16 KiB may stand for 16,000 fields of some KiB.
+  if (decoded == DecodeResult::kTooLarge &&
+      !Charge(Budget::kUselessFrames, Abuse::kOversizedHeaders, 1 + decoder_.dropped() / kDroppedFieldsPerUnit)) {
+    return;
   }
   if (Stream* stream = table_.Find(id)) {
     if (stream->received_end_) return StreamError(*stream, ErrorCode::kStreamClosed);  // RFC 9113 5.1

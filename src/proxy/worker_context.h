@@ -37,7 +37,7 @@ struct ProxyMetrics {
   static constexpr size_t kKinds = static_cast<size_t>(base::ErrorKind::kMemoryLimited) + 1;
   std::array<metrics::Counter*, kKinds> errors;
   std::array<metrics::Counter*, kKinds> retries;
-  http2::AbuseMetrics abuse;
+  http2::AbuseRecord abuse;
 };
 
 struct WorkerContext {

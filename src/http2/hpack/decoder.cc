@@ -93,6 +93,7 @@ DecodeResult HpackDecoder::Decode(std::string_view block, const DecodeLimits& li
   const uint8_t* const end = p + block.size();
   limits_ = limits;
   too_large_ = false;
+  dropped_ = 0;
   if (!ReadSizeUpdates(p, end)) return DecodeResult::kError;
   RunMemo* memo = out.empty() ? TakeRun(p, end, out) : nullptr;
   if (!(memo != nullptr ? DecodeAndLearn(*memo, p, end, out) : DecodeFields(p, end, out))) return DecodeResult::kError;
@@ -184,9 +185,10 @@ inline const Field* HpackDecoder::At(size_t index) const {
 }
 
 inline bool HpackDecoder::Fits(size_t hpack_size, const HeaderList& out) {
-  if (out.size() >= limits_.header_count_max ||
+  if (too_large_ || out.size() >= limits_.header_count_max ||
       out.hpack_size() + hpack_size > limits_.header_list_bytes_max) {
     too_large_ = true;
+    ++dropped_;
   }
   return !too_large_;
 }

@@ -54,6 +54,8 @@ class HpackDecoder {
   size_t table_bytes() const { return table_.bytes(); }
   // Table size updates of the last block: it may have begun with any number, and each may have emptied the table.
   uint32_t size_updates() const { return size_updates_; }
+  // Fields of the last block that were decoded but not stored: what an index of one byte may make many of.
+  uint32_t dropped() const { return dropped_; }
 
  private:
   struct Literal;
@@ -82,6 +84,7 @@ class HpackDecoder {
   DynamicTable table_;
   size_t table_bytes_max_;
   uint32_t size_updates_ = 0;
+  uint32_t dropped_ = 0;
   size_t update_due_max_ = SIZE_MAX;  // below SIZE_MAX: an update is due, to this or less
   DecodeLimits limits_;               // of the block at hand
   bool too_large_ = false;

@@ -93,8 +93,8 @@ TEST_F(ConnectionTest, APeerThatSendsAndDoesNotReadIsNotReadEither) {
 
 TEST_F(ConnectionTest, AFloodEndsItAndIsCountedByKindAndSide) {
   metrics::Registry registry(2);
-  AbuseMetrics metrics(registry);
-  context.abuse = AbuseReports(&metrics);
+  AbuseRecord record(registry);
+  context.abuse = AbuseReports(&record);
   options.session.settings_per_second = 16;
   Start(Role::kServer);
   std::string settings;
@@ -106,8 +106,8 @@ TEST_F(ConnectionTest, AFloodEndsItAndIsCountedByKindAndSide) {
   EXPECT_TRUE(connection->closed());
   EXPECT_EQ(log, Strings{"closed ENHANCE_YOUR_CALM: settings_flood: beyond 16 a second"});
   for (size_t kind = 1; kind < kAbuses; ++kind) {
-    EXPECT_EQ(metrics.downstream[kind]->Value(), kind == static_cast<size_t>(Abuse::kSettingsFlood) ? 1u : 0u);
-    EXPECT_EQ(metrics.upstream[kind]->Value(), 0u);
+    EXPECT_EQ(record.downstream[kind]->Value(), kind == static_cast<size_t>(Abuse::kSettingsFlood) ? 1u : 0u);
+    EXPECT_EQ(record.upstream[kind]->Value(), 0u);
   }
 }
 

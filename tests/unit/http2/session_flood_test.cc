@@ -141,6 +141,14 @@ const Flood kFloods[] = {
      [](uint32_t i) { return i == 0 ? std::string() : h2::Continuation(1, i % 2 == 0 ? "" : "\x82", 0); }},
     {"TableSizeUpdatesOfManyBlocks", Role::kServer, Abuse::kTableSizeFlapping, 16, Nothing,  // 10 each, of which the stream pays 4
      [](uint32_t i) { return h2::Headers(Id(i), SizeUpdates(10)); }},
+    // 256 fields fit, and 16 of what is left are a unit each: 1 + 320 / 16.
+    {"HpackBombs", Role::kServer, Abuse::kOversizedHeaders, 4, Nothing,
+     [](uint32_t i) { return h2::Headers(Id(i), std::string(256 + 320, '\x82'), h2::kEndHeaders | h2::kEndStream); }},
+    {"HpackBombsOfABackend", Role::kClient, Abuse::kOversizedHeaders, 4 + 4,  // the calls have paid for as much again
+     [](SessionHarness& client) {
+       for (int i = 0; i < 50; ++i) client.Open();
+     },
+     [](uint32_t i) { return h2::Headers(Id(i), std::string(256 + 320, '\x88'), h2::kEndHeaders | h2::kEndStream); }},
     {"HeadersOnStreamsThatAreOver", Role::kServer, Abuse::kClosedStreamFrames, kLimit + 4, OpenAndReset,
      [](uint32_t) { return h2::Headers(1, Block({{"a", "b"}}), 5); }},
     {"EmptyDataOnStreamsThatAreOver", Role::kServer, Abuse::kClosedStreamFrames, kLimit + 4, OpenAndReset,

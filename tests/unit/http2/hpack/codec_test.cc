@@ -119,6 +119,7 @@ TEST(HpackDecoder, KeepsTheTableInStepWhenTheListIsTooLarge) {
     const std::string block = FromHex("40 0161 0131 40 0162 0132 00 0163 0133 82");
     EXPECT_EQ(decoder.Decode(block, {.header_list_bytes_max = 34}, list), DecodeResult::kTooLarge);
     EXPECT_EQ(PairsOf(list), (Pairs{{"a", "1"}}));
+    EXPECT_EQ(decoder.dropped(), 3u);
     EXPECT_EQ(decoder.table_bytes(), 68u);
     HeaderList next(&interns);
     EXPECT_EQ(decoder.Decode(FromHex("bebf"), {}, next), DecodeResult::kOk);
@@ -128,6 +129,7 @@ TEST(HpackDecoder, KeepsTheTableInStepWhenTheListIsTooLarge) {
     EXPECT_EQ(counted.size(), 2u);
     HeaderList exact(&interns);
     EXPECT_EQ(decoder.Decode(FromHex("8282"), {.header_count_max = 2}, exact), DecodeResult::kOk);
+    EXPECT_EQ(decoder.dropped(), 0u);
     // Errors behind the limit are still errors.
     HeaderList bad(&interns);
     EXPECT_EQ(decoder.Decode(FromHex("828280"), {.header_count_max = 1}, bad), DecodeResult::kError);
