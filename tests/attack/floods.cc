@@ -127,7 +127,8 @@ std::vector<Flood> Make() {
        [](W) { return h2::Settings() + h2::Headers(1, "\x83", 0); }, nullptr},
       {"slow-read", "a hundred calls, and the answers stay unread",
        [](W w) { return h2::Settings() + Repeat(100, [&](int) { return Call(w); }); }, nullptr, false},
-      {"calls", "not an attack: unary calls, 100 at a time, to compare with", Nothing,
+      {"calls", "not an attack: unary calls, 100 at a time, to compare with",
+       [](W) { return h2::Settings({{0x4, 1u << 20}}); },
        [](W w) { return Repeat(10, [&](int) { return Call(w); }); }, true, true, 100},
   };
 }

@@ -89,12 +89,12 @@ class Attacker {
   }
 
  private:
-  static constexpr uint32_t kWindowStep = 32768;
+  static constexpr uint32_t kWindowStep = 32768, kCallsABatch = 10;
 
   void NextBatch() {
     sent_ = 0;
     out_ = std::exchange(answers_, "");
-    if (!flood_.batch || (flood_.calls_max != 0 && waiting_ >= flood_.calls_max)) return;
+    if (!flood_.batch || (flood_.calls_max != 0 && waiting_ + kCallsABatch > flood_.calls_max)) return;
     if (!constant_) {
       const uint32_t before = wire_.next_id;
       std::string batch = flood_.batch(wire_);
