@@ -51,7 +51,7 @@ class TlsContext {
   const std::vector<std::string>& allowed_names() const { return allowed_names_; }
   // Of a cluster's: what is asked for in SNI whatever the endpoint; may be empty.
   const std::string& server_name() const { return server_name_; }
-  // Our private key takes long to sign with: RSA.
+  // Our private key takes long to sign with: RSA of more than 2048 bits (docs/tls.md, "What a handshake costs").
   bool slow_key() const { return slow_key_; }
 
   // For the other files of this folder.

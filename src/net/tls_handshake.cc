@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 
+#include "runtime/runtime.h"
 #include "runtime/timer_wheel.h"
 
 namespace sluice::net {
@@ -29,8 +30,13 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
     SSL_set_app_data(ssl, &engine->notes);
     bio_st* bio = engine->wire.NewBio();
     SSL_set_bio(ssl, bio, bio);
-    engine->wire.Attach(*transport);
+    if (!apart()) engine->wire.Attach(*transport);
   }
+
+  // OpenSSL works on memory, on a helper thread.
+  bool apart() const { return engine->context->slow_key(); }
+
+  static constexpr const char* kEndedEarly = "closed by peer during the TLS handshake";
 
   // Whom a client wants to talk to. False: there is no name to ask for.
   bool Name(const Address& endpoint) {
@@ -61,8 +67,13 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
     if (engine->context->role() == TlsContext::Role::kServer) SSL_set_accept_state(engine->ssl.get());
     else SSL_set_connect_state(engine->ssl.get());
     worker.Post([self = shared_from_this()] {
-      if (!self->done) self->Step();
+      if (!self->done) self->Begin();
     });
+  }
+  // What there is to do before the peer has said anything.
+  void Begin() {
+    if (!apart() || engine->context->role() == TlsContext::Role::kClient) return Step();
+    WaitToRead();
   }
 
   void Later(TlsFailure failure, std::string detail) {
@@ -71,14 +82,63 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
     });
   }
 
-  void Step() {
-    SSL* ssl = engine->ssl.get();
-    engine->wire.AllowRead();
+  // What OpenSSL said, taken from the thread that asked it.
+  struct Progress {
+    int error = SSL_ERROR_NONE;  // SSL_get_error
+    unsigned long code = 0;      // of what failed
+    std::string text;
+  };
+  static Progress Advance(SSL* ssl) {
+    Progress progress;
     ERR_clear_error();
     const int rc = SSL_do_handshake(ssl);
-    const int error = rc == 1 ? SSL_ERROR_NONE : SSL_get_error(ssl, rc);
+    if (rc == 1) return progress;
+    progress.error = SSL_get_error(ssl, rc);
+    if (progress.error == SSL_ERROR_WANT_READ) return progress;
+    progress.code = ERR_peek_error();
+    progress.text = TakeOpenSslError("unknown reason");
+    return progress;
+  }
+
+  void Step() {
+    engine->wire.AllowRead();
+    if (apart() && StepApart()) return;
+    After(Advance(engine->ssl.get()));
+  }
+
+  // What has come goes to the wire, and OpenSSL has its turn elsewhere. False: it has it here.
+  bool StepApart() {
+    auto self = shared_from_this();
+    auto progress = std::make_shared<Progress>();
+    // `done` is destroyed on the worker, run or not, and keeps what the helper uses.
+    helping = worker.runtime().Block(worker, [ssl = engine->ssl.get(), progress] { *progress = Advance(ssl); },
+                                     [self, progress] {
+                                       self->helping = false;
+                                       if (!self->done) self->After(std::move(*progress));
+                                     });
+    return helping;
+  }
+  // One read a readiness, as ever. False: there is nothing to take a step with; the rest is seen to.
+  bool TakeIn() {
+    uint8_t bytes[4096];
+    const IoResult result = transport->Read(bytes, sizeof(bytes));
+    switch (result.kind) {
+      case IoResult::Kind::kOk: engine->wire.PutIn(bytes, result.bytes); return true;
+      case IoResult::Kind::kWouldBlock: WaitToRead(); break;
+      case IoResult::Kind::kEof: Fail(TlsFailure::kClosed, kEndedEarly); break;
+      case IoResult::Kind::kError: Fail(TlsFailure::kClosed, std::strerror(result.error)); break;
+    }
+    return false;
+  }
+  void WaitToRead() {
+    if (std::exchange(reading, true)) return;
+    transport->WaitReadable(*this);
+  }
+
+  void After(const Progress& progress) {
+    const int error = progress.error;
     const IoResult flushed = engine->wire.Flush(*transport);
-    if (error != SSL_ERROR_NONE && error != SSL_ERROR_WANT_READ) return Failed();
+    if (error != SSL_ERROR_NONE && error != SSL_ERROR_WANT_READ) return Failed(progress);
     if (flushed.kind == IoResult::Kind::kError) return Fail(TlsFailure::kClosed, std::strerror(flushed.error));
     if (flushed.kind == IoResult::Kind::kWouldBlock && !writing) {
       writing = true;
@@ -89,19 +149,18 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
       if (!writing) Finish();
       return;
     }
-    if (!reading) {
-      reading = true;
-      transport->WaitReadable(*this);
-    }
+    WaitToRead();
   }
 
   void OnReadable() override {
     reading = false;
     auto self = shared_from_this();
+    if (apart() && !TakeIn()) return;
     Step();
   }
   void OnWritable() override {
     writing = false;
+    if (helping) return;  // After goes on with it
     auto self = shared_from_this();
     const IoResult flushed = engine->wire.Flush(*transport);
     if (flushed.kind == IoResult::Kind::kError) return Fail(TlsFailure::kClosed, std::strerror(flushed.error));
@@ -118,9 +177,8 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
   }
 
   // What OpenSSL, its callbacks and the transport say of the end.
-  void Failed() {
-    const unsigned long code = ERR_peek_error();
-    const int reason = ERR_GET_REASON(code);
+  void Failed(const Progress& progress) {
+    const int reason = ERR_GET_REASON(progress.code);
     const TlsNotes& notes = engine->notes;
     const long verified = SSL_get_verify_result(engine->ssl.get());
     if (notes.no_alpn) return Fail(TlsFailure::kNoAlpn, "the client does not offer ALPN h2");
@@ -137,13 +195,12 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
     }
     const IoResult last = engine->wire.last();
     if (last.kind == IoResult::Kind::kError) return Fail(TlsFailure::kClosed, std::strerror(last.error));
-    if (last.kind == IoResult::Kind::kEof) return Fail(TlsFailure::kClosed, "closed by peer during the TLS handshake");
+    if (last.kind == IoResult::Kind::kEof) return Fail(TlsFailure::kClosed, kEndedEarly);
     if (reason == SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL) return Fail(TlsFailure::kNoAlpn, "the server has no ALPN h2");
     // OpenSSL numbers a peer's alerts so: SSL_AD_REASON_OFFSET and the alert.
-    const bool alert = ERR_GET_LIB(code) == ERR_LIB_SSL && reason >= SSL_AD_REASON_OFFSET;
-    const std::string text = TakeOpenSslError("unknown reason");
-    if (alert) return Fail(TlsFailure::kAlert, "the peer's alert: " + text);
-    Fail(TlsFailure::kProtocol, "TLS handshake: " + text);
+    const bool alert = ERR_GET_LIB(progress.code) == ERR_LIB_SSL && reason >= SSL_AD_REASON_OFFSET;
+    if (alert) return Fail(TlsFailure::kAlert, "the peer's alert: " + progress.text);
+    Fail(TlsFailure::kProtocol, "TLS handshake: " + progress.text);
   }
 
   void Finish() {
@@ -195,6 +252,7 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
   std::unique_ptr<Stream> transport;
   std::unique_ptr<TlsEngine> engine;
   OnDone on_done;
+  bool helping = false;  // a helper thread has the engine
   bool reading = false, writing = false;  // waits of the transport under way; none when it is handed on
   bool finished = false;  // TLS has, its last bytes may wait
   bool done = false;

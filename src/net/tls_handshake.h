@@ -1,6 +1,8 @@
 // TlsHandshake: TLS's beginning on a connected Stream, with a deadline; ends with a TlsStream or with the reason why not.
 //
-// Nothing blocks: the transport is read and written as it is ready.
+// Nothing blocks: the transport is read and written as it is ready. Where our private key is slow to sign with
+// (TlsContext::slow_key) OpenSSL's part runs on a helper thread (runtime::Runtime::Block), which has the engine for itself
+// meanwhile; if the helpers' queue is full, on the worker.
 #pragma once
 
 #include <functional>

@@ -36,7 +36,7 @@ struct TlsCertSpec {
   std::string common_name;  // empty: none
   std::string names;        // OpenSSL's form: "DNS:a.example.com,URI:spiffe://a/b,IP:127.0.0.1"; empty: none
   bool authority = false;
-  bool rsa = false;
+  unsigned rsa_bits = 0;  // 0: P-256
   long from = -3600, until = 86400;  // seconds from now
 };
 
@@ -52,7 +52,7 @@ inline std::string TakeText(BIO* bio) {
 inline TlsCert MakeCert(const TlsCertSpec& spec, const TlsCert* issuer = nullptr) {
   static int64_t serial = 1;
   TlsCert out;
-  out.key = spec.rsa ? EVP_RSA_gen(2048) : EVP_EC_gen("P-256");
+  out.key = spec.rsa_bits != 0 ? EVP_RSA_gen(spec.rsa_bits) : EVP_EC_gen("P-256");
   X509* cert = out.certificate = X509_new();
   X509_set_version(cert, 2);
   ASN1_INTEGER_set_int64(X509_get_serialNumber(cert), serial++);

@@ -60,13 +60,15 @@ TEST_F(TlsContextTest, AnExpiredCertificateIsTakenAndKnown) {
   EXPECT_EQ((*made)->certificate().not_after - (*made)->certificate().not_before, 3600);
 }
 
-TEST_F(TlsContextTest, AnRsaKeyIsSlow) {
-  own = MakeCert({.common_name = "rsa", .rsa = true}, &ca);
-  contents.certificate.text = own.certificate_pem;
-  contents.key.text = own.key_pem;
-  auto made = Listener();
-  ASSERT_TRUE(made.ok()) << made.error().detail;
-  EXPECT_TRUE((*made)->slow_key());
+TEST_F(TlsContextTest, ALongRsaKeyIsSlow) {
+  for (unsigned bits : {2048u, 3072u}) {
+    own = MakeCert({.common_name = "rsa", .rsa_bits = bits}, &ca);
+    contents.certificate.text = own.certificate_pem;
+    contents.key.text = own.key_pem;
+    auto made = Listener();
+    ASSERT_TRUE(made.ok()) << made.error().detail;
+    EXPECT_EQ((*made)->slow_key(), bits > 2048);
+  }
 }
 
 TEST_F(TlsContextTest, AKeyOfAnotherCertificateIsRefusedWithBothFiles) {
