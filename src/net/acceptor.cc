@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "net/descriptor_reserve.h"
 #include "net/socket_address.h"
 #include "runtime/timer_wheel.h"
 
@@ -25,6 +26,8 @@ using base::MakeError;
 constexpr int kAcceptsPerTurn = 64;
 // Pause when the owner admits no more, or the process has no descriptor or memory left for a connection.
 constexpr std::chrono::milliseconds kPause{100};
+// While descriptors are short this is said once in this time.
+constexpr std::chrono::seconds kSayAgain{10};
 
 base::Error IoError(const std::string& what, const Address& address) {
   return MakeError(ErrorKind::kIo, what + " " + address.ToString() + ": " + std::strerror(errno));
@@ -124,20 +127,21 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
   void Accept() {
     for (int i = 0; i < kAcceptsPerTurn && !closed; ++i) {
       if (admit && !admit()) return Pause();
+      if (!reserve.MayTake()) return Pause("the last file descriptors are kept for backends and the admin RPC");
       SocketAddress peer;
       peer.length = sizeof(peer.storage);
       int fd = ::accept4(descriptor.native_handle(), reinterpret_cast<sockaddr*>(&peer.storage), &peer.length,
                          SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (fd >= 0) {
+        reserve.Took(fd);
         on_accept(fd, ToString(peer));
         continue;
       }
       const int error = errno;  // the log changes it
       if (error == EINTR || error == ECONNABORTED) continue;
       if (error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM) {
-        SLUICE_LOG_WARN("listener {}: cannot accept: {}; trying again in {} ms", address.ToString(), std::strerror(error),
-                        kPause.count());
-        return Pause();
+        reserve.NoneLeft();
+        return Pause(std::strerror(error));
       }
       break;  // EAGAIN, or the peer's trouble: wait for the next
     }
@@ -145,6 +149,14 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
   }
 
   void Pause() { worker.timers().Arm(*this, worker.now() + kPause); }
+  void Pause(const char* why) {
+    if (worker.now() >= say_again_at) {
+      say_again_at = worker.now() + kSayAgain;
+      SLUICE_LOG_WARN("listener {}: accepts nothing for now, clients wait in the kernel's queue: {} (RLIMIT_NOFILE is {})",
+                      address.ToString(), why, reserve.limit());
+    }
+    Pause();
+  }
 
   void OnTimer(base::TimePoint) override {
     auto self = shared_from_this();  // a callback may destroy the Acceptor
@@ -169,6 +181,8 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
   std::pair<dev_t, ino_t> file;  // of a Unix socket
   OnAccept on_accept;
   Admit admit;
+  DescriptorReserve reserve;
+  base::TimePoint say_again_at{};
   bool waiting = false, closed = false;
 };
 

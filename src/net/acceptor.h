@@ -1,7 +1,8 @@
 // Acceptor: a listening TCP or Unix socket on one worker; hands each accepted socket to a callback.
 //
 // One worker accepts for a listener and the owner spreads connections over workers, so that they are balanced by count and
-// not by the kernel's hash. Out of file descriptors it pauses and tries again: it neither spins nor wedges.
+// not by the kernel's hash. Out of file descriptors it pauses and tries again: it neither spins nor wedges. The last descriptors
+// are not for clients (DescriptorReserve).
 #pragma once
 
 #include <functional>

@@ -1,0 +1,34 @@
+// DescriptorReserve: keeps the process's last file descriptors from clients. Calls of those that are connected need some for
+// backends, the operator one for the admin RPC, and logs and the state file are opened anew now and then.
+//
+// The kernel gives the lowest free number. So one below the mark says that there are descriptors left, at no cost; once a
+// client got one above it, each look asks for one and gives it back. Not thread-safe. Several users may each go over the mark
+// by one.
+#pragma once
+
+namespace sluice::net {
+
+class DescriptorReserve {
+ public:
+  // Kept of RLIMIT_NOFILE: one in kShare, at most kMax.
+  static constexpr int kShare = 8, kMax = 1024;
+
+  DescriptorReserve() { ReadLimit(); }
+
+  // A client may have a descriptor now.
+  bool MayTake();
+  // A client got this one.
+  void Took(int fd) { short_ = fd >= mark_; }
+  // There was none.
+  void NoneLeft() { short_ = true; }
+  // RLIMIT_NOFILE as last looked at.
+  int limit() const { return limit_; }
+
+ private:
+  void ReadLimit();
+
+  int limit_ = 0, mark_ = 0;  // numbers from mark_ on are not for clients
+  bool short_ = false;
+};
+
+}  // namespace sluice::net
