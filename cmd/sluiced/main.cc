@@ -113,6 +113,7 @@ int main(int argc, char** argv) {
   sigset_t signals = OurSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a log at its RLIMIT_FSIZE is an error of write(2), not the end of all calls
   if (auto status = sluice::server::SetUpLog(parsed.config.log); !status) {
     std::fprintf(stderr, "sluiced: %s\n", status.error().ToString().c_str());
     return 1;

@@ -1,37 +1,74 @@
 #include "base/reopenable_sink.h"
 
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
-namespace sluice::base {
+#include "base/log.h"
 
-ReopenableSink::~ReopenableSink() {
-  if (file_ != nullptr && file_ != standard_) std::fclose(file_);
+namespace sluice::base {
+namespace {
+
+// At the end of the process the last lines are written when there is no logger any more.
+bool Heard() { return spdlog::default_logger_raw() != nullptr; }
+
+}  // namespace
+
+ReopenableSink::~ReopenableSink() { CloseOurs(); }
+
+void ReopenableSink::CloseOurs() {
+  if (fd_ >= 0 && fd_ != standard_) ::close(fd_);
 }
 
 Status ReopenableSink::Open() {
-  std::FILE* opened = path_.empty() ? standard_ : std::fopen(path_.c_str(), "ae");
-  if (opened == nullptr) return MakeError(ErrorKind::kIo, "cannot open " + path_ + ": " + std::strerror(errno));
+  const int opened = path_.empty() ? standard_ : ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (opened < 0) return MakeError(ErrorKind::kIo, "cannot open " + path_ + ": " + std::strerror(errno));
   std::lock_guard lock(mutex_);
-  if (file_ != nullptr && file_ != standard_) std::fclose(file_);
-  file_ = opened;
+  CloseOurs();
+  fd_ = opened;
+  cut_ = false;
   return Ok();
 }
 
 void ReopenableSink::sink_it_(const spdlog::details::log_msg& message) {
-  if (file_ == nullptr) return;
-  if (raw_) {
-    std::fwrite(message.payload.data(), 1, message.payload.size(), file_);
-    std::fputc('\n', file_);
-    return;
-  }
+  if (fd_ < 0) return;
+  if (raw_) return Write({message.payload.data(), message.payload.size()}, "\n");
   spdlog::memory_buf_t line;
   formatter_->format(message, line);
-  std::fwrite(line.data(), 1, line.size(), file_);
+  Write({line.data(), line.size()}, "");
 }
 
-void ReopenableSink::flush_() {
-  if (file_ != nullptr) std::fflush(file_);
+void ReopenableSink::Write(std::string_view text, std::string_view end) {
+  auto part = [](std::string_view bytes) { return iovec{const_cast<char*>(bytes.data()), bytes.size()}; };
+  // What is left of a line that was cut gets an end of its own.
+  std::array<iovec, 3> parts = {part(cut_ ? "\n" : ""), part(text), part(end)};
+  size_t from = 0;
+  while (from < parts.size()) {
+    const ssize_t n = ::writev(fd_, &parts[from], static_cast<int>(parts.size() - from));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Lost(errno);
+    for (size_t left = static_cast<size_t>(n); from < parts.size(); ++from) {
+      const size_t taken = std::min(left, parts[from].iov_len);
+      left -= taken;
+      if (taken > 0) cut_ = true;  // until the end is written too
+      parts[from] = {static_cast<char*>(parts[from].iov_base) + taken, parts[from].iov_len - taken};
+      if (parts[from].iov_len > 0) break;
+    }
+  }
+  cut_ = false;
+  if (lost_ == 0) return;
+  if (Heard()) SLUICE_LOG_WARN("log {}: can be written again; {} lines were lost: {}", name(), lost_, std::strerror(error_));
+  lost_ = 0;
+}
+
+void ReopenableSink::Lost(int error) {
+  error_ = error;
+  if (lost_++ == 0 && Heard()) SLUICE_LOG_ERROR("log {}: cannot be written, lines are lost: {}", name(), std::strerror(error));
 }
 
 }  // namespace sluice::base

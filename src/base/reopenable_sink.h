@@ -1,21 +1,25 @@
 // ReopenableSink: a spdlog sink over a file that can be opened anew under its name, after it was rotated away.
+//
+// A line is one write, so there is nothing to flush. Where the disk is full lines are lost, nobody waits and nothing is kept
+// for later; the loss is said in the process's log, once when it begins and with its number when it has ended.
 #pragma once
 
 #include <spdlog/sinks/base_sink.h>
 
-#include <cstdio>
+#include <cstdint>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 
 namespace sluice::base {
 
-// Thread-safe; meant to stand behind spdlog's background thread.
+// Thread-safe; only to stand behind spdlog's background thread (an asynchronous logger): it logs itself.
 class ReopenableSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  // `raw`: lines are complete messages, without spdlog's pattern. `standard` is used where `path` is empty.
-  ReopenableSink(std::string path, std::FILE* standard, bool raw) : path_(std::move(path)), standard_(standard), raw_(raw) {}
+  // `raw`: lines are complete messages, without spdlog's pattern. `standard`: the descriptor used where `path` is empty.
+  ReopenableSink(std::string path, int standard, bool raw) : path_(std::move(path)), standard_(standard), raw_(raw) {}
   ~ReopenableSink() override;
 
   // Opens, or opens again; on an error (kIo) what was open stays in use.
@@ -23,12 +27,20 @@ class ReopenableSink final : public spdlog::sinks::base_sink<std::mutex> {
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override;
-  void flush_() override;
+  void flush_() override {}
+  void Write(std::string_view text, std::string_view end);
+  void Lost(int error);
+  void CloseOurs();
+  std::string_view name() const { return path_.empty() ? "on a standard stream" : std::string_view(path_); }
 
   const std::string path_;
-  std::FILE* const standard_;
+  const int standard_;
   const bool raw_;
-  std::FILE* file_ = nullptr;  // under base_sink's mutex_
+  // Under base_sink's mutex_.
+  int fd_ = -1;
+  bool cut_ = false;  // the file's last line has no end
+  uint64_t lost_ = 0;  // lines, since it could last be written
+  int error_ = 0;
 };
 
 }  // namespace sluice::base

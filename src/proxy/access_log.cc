@@ -2,6 +2,7 @@
 
 #include <spdlog/async.h>
 #include <spdlog/async_logger.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -78,7 +79,7 @@ std::string FormatJson(const CallRecord& r, std::string_view time) {
 base::Result<std::shared_ptr<AccessLog>> AccessLog::Open(const AccessLogOptions& options) {
   std::shared_ptr<AccessLog> log(new AccessLog(options));
   if (!log->enabled()) return log;
-  log->sink_ = std::make_shared<base::ReopenableSink>(options.path, stdout, /*raw=*/true);
+  log->sink_ = std::make_shared<base::ReopenableSink>(options.path, STDOUT_FILENO, /*raw=*/true);
   if (auto status = log->sink_->Open(); !status) return status.error();
   // One background thread and queue for all access logs of the process, made on first use.
   static const auto pool = std::make_shared<spdlog::details::thread_pool>(kQueueLines, 1);

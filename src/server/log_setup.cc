@@ -3,9 +3,9 @@
 #include <spdlog/async.h>
 #include <spdlog/async_logger.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <array>
-#include <cstdio>
 #include <memory>
 #include <string>
 
@@ -35,7 +35,7 @@ spdlog::level::level_enum ToSpdlog(config::LogLevel level) {
 }  // namespace
 
 base::Status SetUpLog(const config::LogOptions& options) {
-  auto opened = std::make_shared<base::ReopenableSink>(options.path, stderr, /*raw=*/false);
+  auto opened = std::make_shared<base::ReopenableSink>(options.path, STDERR_FILENO, /*raw=*/false);
   if (auto status = opened->Open(); !status) return status.error();
   sink = std::move(opened);
   spdlog::init_thread_pool(kQueueLines, 1);
