@@ -61,16 +61,22 @@ base::Status SaveState(const std::string& path, const SavedLists& lists) {
   out << YAML::EndMap << YAML::EndMap;
 
   std::string temporary = path + ".new";
+  // A part of a file, on a disk that may be full, helps nobody.
+  auto failed = [&temporary](const std::string& step, const std::string& what) {
+    auto error = IoError(step, what);  // before errno is another's
+    ::unlink(temporary.c_str());
+    return error;
+  };
   {
     File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (file.fd < 0) return IoError("create", temporary);
-    if (!WriteAll(file.fd, std::string_view(out.c_str(), out.size())) || !WriteAll(file.fd, "\n")) return IoError("write", temporary);
-    if (::fsync(file.fd) != 0) return IoError("fsync", temporary);
+    if (!WriteAll(file.fd, std::string_view(out.c_str(), out.size())) || !WriteAll(file.fd, "\n")) return failed("write", temporary);
+    if (::fsync(file.fd) != 0) return failed("fsync", temporary);
   }
   std::string folder = std::filesystem::path(path).parent_path().string();
   File directory(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory.fd < 0) return IoError("open the folder of", path);
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return IoError("rename to", path);
+  if (directory.fd < 0) return failed("open the folder of", path);
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return failed("rename to", path);
   if (::fsync(directory.fd) != 0) return IoError("fsync the folder of", path);
   return base::Ok();
 }

@@ -77,7 +77,7 @@ TEST(StateFile, AWriteThatFailsLeavesTheOldOne) {
   ASSERT_EQ(::symlink("/dev/full", (path + ".new").c_str()), 0);
   EXPECT_EQ(SaveState(path, {}).error().kind, ErrorKind::kIo);
   EXPECT_EQ(dir.Read("state"), before);
-  ::unlink((path + ".new").c_str());
+  EXPECT_NE(::access((path + ".new").c_str(), F_OK), 0);  // it would take room on a disk that has none
   EXPECT_TRUE(SaveState(path, {}).ok());
 }
 
