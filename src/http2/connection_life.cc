@@ -110,6 +110,11 @@ bool Connection::EndIfStuck(TimePoint now) {
       const bool settings = unfinished_ == 1;
       Close(settings ? ErrorCode::kSettingsTimeout : ErrorCode::kEnhanceYourCalm,
             settings ? "no preface and SETTINGS in time" : "a header block or frame took too long");
+      if (settings && session_.role() == Role::kClient) {
+        // A server that hangs does not read it either. The owner learns now that it is no good, before it connects again.
+        Flush();
+        Finish(why_);
+      }
       return true;
     }
     unfinished_since_ = now;  // it is we who do not read

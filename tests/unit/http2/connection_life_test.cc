@@ -87,6 +87,7 @@ TEST_F(ConnectionLifeTest, AnUpstreamThatSaysNothingIsLeft) {
   Advance(milliseconds(10000));
   EXPECT_EQ(GoawayCode(), kSettingsTimeout);
   EXPECT_THAT(log, Contains("0: reset NO_ERROR lost"));
+  EXPECT_TRUE(connection->closed());  // it would not read a last word
 }
 
 TEST_F(ConnectionLifeTest, AHeaderBlockThatDoesNotEndEndsTheConnection) {

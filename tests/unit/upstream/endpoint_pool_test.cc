@@ -1,5 +1,6 @@
 #include "upstream/endpoint_pool.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -220,6 +221,19 @@ TEST_F(EndpointPoolTest, AConnectionThatNeverSaysAWordCountsAsAFailure) {
   EXPECT_EQ(Log(), (Strings{"a connection", "0: reset NO_ERROR lost"}));
   EXPECT_FALSE(Pool().Usable());
   EXPECT_EQ(endpoint->metrics().connect_failures->Value(), 1u);
+}
+
+TEST_F(EndpointPoolTest, AnEndpointThatHangsIsInBackOffAsSoonAsHeadersTimeoutHasPassed) {
+  host.speaks = false;  // as the kernel accepts for a process that was stopped
+  NewCall("a");
+  Run();
+  Advance(milliseconds(10000));
+  EXPECT_THAT(Log(), testing::Contains("0: reset NO_ERROR lost"));
+  EXPECT_FALSE(Pool().Usable());
+  EXPECT_EQ(endpoint->metrics().connect_failures->Value(), 1u);
+  NewCall("b");
+  EXPECT_EQ(Log(), (Strings{"b connect_failed"}));  // not another that hangs
+  EXPECT_EQ(host.dials, 1);
 }
 
 TEST_F(EndpointPoolTest, AConnectionThatSpokeAndEndedIsReplacedAtOnce) {
