@@ -91,6 +91,8 @@ class TidyTest(unittest.TestCase):
             ("src/sync/thing.cc", "return count.load();", "default order"),
             ("src/sync/thing.cc", "count.fetch_add(1);", "default order"),
             ("src/http2/thing.cc", "auto now = std::chrono::steady_clock::now();", "clock"),
+            ("src/http2/thing.cc", "auto now = std::chrono::system_clock::now();", "wall clock"),
+            ("src/http2/thing.cc", "now = ::time(nullptr);", "wall clock"),
             ("src/http2/thing.cc", "assert(x);", "assert"),
             ("src/http2/thing.cc", "throw 1;", "throw"),
             ("src/http2/thing.cc", "std::cerr << 1;", "console"),
