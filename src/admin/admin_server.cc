@@ -1,6 +1,6 @@
-// Start: 1. parse the address, read the certificates; 2. claim a Unix path; 3. build and bind; 4. set the file's mode;
-// 5. report health. Shutdown: 1. health says NOT_SERVING to its watchers; 2. gRPC stops accepting and waits for
-// handlers; 3. the socket's file is removed (by gRPC, with its listener).
+// Start: 1. parse the address, read the certificates; 2. claim a Unix path; 3. bind; 4. set the file's mode; 5. build the
+// server, accept; 6. report health. Shutdown: 1. health says NOT_SERVING to its watchers; 2. nothing is accepted any more, the
+// socket's file is removed; 3. gRPC waits for handlers.
 #include "admin/admin_server.h"
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
@@ -13,6 +13,7 @@
 #include "admin/admin_service.h"
 #include "admin/health_reporter.h"
 #include "admin/listen_address.h"
+#include "admin/rpc_listener.h"
 #include "admin/unix_socket.h"
 
 namespace sluice::admin {
@@ -41,9 +42,6 @@ void SetLimits(grpc::ServerBuilder& builder) {
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
   builder.SetMaxReceiveMessageSize(AdminServer::kRequestBytesMax);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, AdminServer::kStreamsPerConnectionMax);
-  // gRPC's default shares a TCP port with any other process that asks: two daemons would then answer in
-  // turns.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
 }
 
 }  // namespace
@@ -56,6 +54,8 @@ struct AdminServer::Impl {
   std::unique_ptr<TlsFiles> tls;  // null: none
   std::unique_ptr<grpc::Service> service;
   std::unique_ptr<grpc::Server> server;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
+  std::unique_ptr<RpcListener> listener;  // ends before those that it tells
   std::unique_ptr<HealthReporter> reporter;
   std::string address;
   std::once_flag shut_down;
@@ -92,26 +92,31 @@ base::Result<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string&
     claim.emplace(std::move(*claimed));
   }
 
+  base::Result<std::unique_ptr<RpcListener>> listener = RpcListener::Open(std::move(*address));
+  if (!listener.ok()) return listener.error();
+  impl->listener = std::move(*listener);
+  if (claim) {
+    if (base::Status mode = claim->SetMode(); !mode.ok()) return mode.error();
+    claim.reset();
+  }
+  impl->address = impl->listener->address().ToString();
+
   EnablePluginsOnce();
   impl->service = MakeAdminService(backend, impl->access);
   grpc::ServerBuilder builder;
   SetLimits(builder);
-  int port = 0;
-  builder.AddListeningPort(address->ToString(),
-                           impl->tls != nullptr ? impl->tls->Credentials() : grpc::InsecureServerCredentials(), &port);
+  using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  impl->connections = builder.experimental().AddExternalConnectionAcceptor(
+      External::FROM_FD, impl->tls != nullptr ? impl->tls->Credentials() : grpc::InsecureServerCredentials());
   builder.RegisterService(impl->service.get());
   impl->server = builder.BuildAndStart();
-  if (impl->server == nullptr || port == 0) {
-    return base::MakeError(base::ErrorKind::kIo, "cannot listen on " + address->ToString() +
-                                                     ": in use, not an address of this host, or not allowed");
-  }
-  if (claim) {
-    if (base::Status mode = claim->SetMode(); !mode.ok()) return mode.error();
-    claim.reset();
-  } else {
-    address->port = static_cast<uint16_t>(port);
-  }
-  impl->address = address->ToString();
+  if (impl->server == nullptr) return base::MakeError(base::ErrorKind::kInternal, "the admin RPC's server does not start");
+  impl->listener->Start([connections = impl->connections.get()](int listening, int fd) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.listener_fd = listening;
+    parameters.fd = fd;
+    connections->HandleNewConnection(&parameters);
+  });
   grpc::HealthCheckServiceInterface* health = impl->server->GetHealthCheckService();
   SLUICE_CHECK(health != nullptr);
   impl->reporter = std::make_unique<HealthReporter>(
@@ -135,6 +140,7 @@ void AdminServer::Shutdown(base::Nanos grace) {
     // A Watch ends only when its client goes, so it would use up the grace; Health::Shutdown tells it
     // NOT_SERVING first.
     impl_->server->GetHealthCheckService()->Shutdown();
+    impl_->listener.reset();
     const auto deadline =
         std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::microseconds>(grace);
     impl_->server->Shutdown(deadline);

@@ -10,12 +10,13 @@ namespace sluice::net {
 
 class DescriptorReserve {
  public:
-  // Kept of RLIMIT_NOFILE: one in kShare, at most kMax.
-  static constexpr int kShare = 8, kMax = 1024;
+  // Kept of RLIMIT_NOFILE: one in kShare, at most kMax; half of that from operators, so that they get in when clients do not.
+  static constexpr int kShare = 8, kMax = 1024, kOperatorsShare = 2 * kShare;
 
-  DescriptorReserve() { ReadLimit(); }
+  // `share` is one of the above.
+  explicit DescriptorReserve(int share = kShare) : share_(share) { ReadLimit(); }
 
-  // A client may have a descriptor now.
+  // A client (an operator, where made for these) may have a descriptor now.
   bool MayTake();
   // A client got this one.
   void Took(int fd) { short_ = fd >= mark_; }
@@ -27,6 +28,7 @@ class DescriptorReserve {
  private:
   void ReadLimit();
 
+  const int share_;
   int limit_ = 0, mark_ = 0;  // numbers from mark_ on are not for clients
   bool short_ = false;
 };

@@ -92,6 +92,23 @@ class DescriptorsTest(FaultTest):
             idle.close()
         eventually(lambda: self.sluicectl("status").returncode == 0, "sluicectl is answered")
 
+    # Not even those that are kept: an accept fails at each door.
+    def test_after_a_time_without_any_descriptor_all_doors_open_again(self):
+        self.start_backends(1)
+        self.start_daemon(listener="headers_timeout: 0")
+        client = self.client()
+        self.assertEqual(client.call().code, OK)
+        self.daemon.limit(resource.RLIMIT_NOFILE, 3)
+        self.assertEqual(self.sluicectl("--timeout", "1s", "status").returncode, 3)
+        waits = self.client()
+        late = waits.begin(wait=True)
+        self.daemon.said("listener .* accepts nothing for now")
+        self.daemon.said("admin .* accepts nothing for now")
+        self.assertEqual(client.call().code, OK)  # what is up goes on
+        self.daemon.limit(resource.RLIMIT_NOFILE, 1000)
+        self.assertEqual(waits.finish(*late).code, OK)
+        self.assertEqual(self.sluicectl("status").returncode, 0)
+
     def test_a_backend_that_comes_back_while_there_is_no_descriptor_is_connected_to(self):
         self.start()
         client = self.client()

@@ -112,7 +112,7 @@ EXCEPTIONS = [
     (r"^src/config/yaml_tree\.cc$", "throw", "yaml-cpp's event handlers can only be left by throwing; it is caught in the same file"),
     (r"^src/http2/hpack/intern_table\.cc$", "rand", "seeds a hash table so that a peer cannot aim at one bucket; nothing to replay"),
     (r"^src/admin/unix_socket\.cc$", "parks a worker", "runs on the thread that starts the daemon, before there are workers"),
-    (r"^src/admin/(health_reporter|http_server)\.cc$", "thread", "the control plane's own threads: gRPC's and the HTTP port's are not workers"),
+    (r"^src/admin/(health_reporter|http_server|rpc_listener)\.cc$", "thread", "the control plane's own threads: gRPC's and the HTTP port's are not workers"),
     (r"^src/server/server\.(h|cc)$", "thread", "the control thread: reload and drain wait for workers, so they cannot run on one"),
     (r"^src/server/server\.(h|cc)$", "parks a worker", "parks the control thread and whoever waits for the end, never a worker"),
     (r"^src/proxy/access_log\.cc$", "wall clock", "the time of a log line"),

@@ -55,6 +55,13 @@ TEST_F(DescriptorReserveTest, TheLastEighthIsNotForClients) {
   EXPECT_GT(Take(), kMark);  // others may
 }
 
+TEST_F(DescriptorReserveTest, OperatorsGetInWhenClientsDoNot) {
+  DescriptorReserve clients, operators(DescriptorReserve::kOperatorsShare);
+  TakeAll(clients, [this] { return Take(); });
+  EXPECT_TRUE(operators.MayTake());
+  EXPECT_EQ(TakeAll(operators, [this] { return Take(); }), (kMark + kLimit) / 2);
+}
+
 TEST_F(DescriptorReserveTest, WhatIsGivenBackMayBeTakenAgain) {
   DescriptorReserve reserve;
   TakeAll(reserve, [this] { return Take(); });
