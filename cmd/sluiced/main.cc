@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "config/config.h"
+#include "privileges.h"
 #include "server/log_setup.h"
 #include "server/server.h"
 #include "server/version.h"
@@ -17,10 +18,11 @@
 namespace {
 
 constexpr char kUsage[] =
-    "Usage: sluiced -c FILE [--check]\n"
+    "Usage: sluiced -c FILE [--check] [--core-dumps]\n"
     "\n"
     "  -c, --config FILE   the configuration (YAML); see config/reference.yaml\n"
     "      --check         read and check the configuration, print OK or every error, start nothing\n"
+    "      --core-dumps    allow core files and debuggers; what they see includes keys and messages\n"
     "      --version       print the version\n"
     "  -h, --help          this text\n"
     "\n"
@@ -30,6 +32,7 @@ constexpr char kUsage[] =
 struct Flags {
   std::string config;
   bool check = false;
+  bool core_dumps = false;
 };
 
 // Nothing to run if it returns an exit code.
@@ -46,6 +49,8 @@ int ParseFlags(int argc, char** argv, Flags& flags) {
     }
     if (arg == "--check") {
       flags.check = true;
+    } else if (arg == "--core-dumps") {
+      flags.core_dumps = true;
     } else if ((arg == "-c" || arg == "--config") && i + 1 < argc) {
       flags.config = argv[++i];
     } else if (arg.starts_with("--config=")) {
@@ -97,6 +102,7 @@ void Serve(sluice::server::Server& server, const sigset_t& signals) {
 int main(int argc, char** argv) {
   Flags flags;
   if (int code = ParseFlags(argc, argv, flags); code >= 0) return code;
+  sluiced::DropPrivileges(flags.core_dumps);
 
   sluice::config::ParseResult parsed = sluice::config::Load(flags.config);
   for (const auto& error : parsed.errors) std::fprintf(stderr, "%s\n", error.ToString().c_str());
@@ -118,6 +124,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "sluiced: %s\n", status.error().ToString().c_str());
     return 1;
   }
+  if (sluiced::IsRoot()) SLUICE_LOG_WARN("runs as root; it needs none of root's rights: see deploy/sluiced.service");
   auto server = sluice::server::Server::Start(std::move(parsed.config), {flags.config});
   if (!server) {
     std::fprintf(stderr, "sluiced: cannot start: %s\n", server.error().detail.c_str());

@@ -230,6 +230,23 @@ TEST_F(Daemon, CheckSaysOkForAGoodFile) {
   EXPECT_EQ(check.output, "OK\n");
 }
 
+TEST_F(Daemon, CheckMakesNoFile) {
+  config_.top = {"log: {path: " + dir_.File("process.log") + "}",
+                 "access_log: {format: text, path: " + dir_.File("access.log") + "}", "state_file: " + dir_.File("state")};
+  EXPECT_EQ(Check(config_.ToYaml()).output, "OK\n");
+  for (const char* file : {"process.log", "access.log", "state"}) {
+    EXPECT_FALSE(std::filesystem::exists(dir_.File(file))) << file << ": of the one who checked, not of the daemon";
+  }
+}
+
+// Whether others of its user may read its memory only shows where that is not root: sandbox_test.py.
+TEST_F(Daemon, GainsNoRightsFromAFile) {
+  Start();
+  std::ifstream file("/proc/" + std::to_string(daemon_->pid()) + "/status");
+  const std::string status{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  EXPECT_THAT(status, HasSubstr("NoNewPrivs:\t1\n"));
+}
+
 TEST_F(Daemon, CheckReportsEveryErrorWithItsPlace) {
   config_.top = {"no_such_key: 1", "drain_timeout: never"};
   config_.cluster = {"ring_points: 0"};
