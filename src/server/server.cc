@@ -109,6 +109,7 @@ base::Status Server::Init() {
     auto admin = admin::AdminServer::Start(config_.admin.grpc, *this, std::move(security));
     if (!admin) return admin.error();
     admin_ = std::move(*admin);
+    SLUICE_LOG_INFO("admin RPC on {}{}", admin_->address(), config_.admin.tls.enabled() ? " with TLS" : "");
   }
   if (!config_.admin.http.empty()) {
     auto http = admin::HttpServer::Start(config_.admin.http, *this);
