@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building and testing Sluice needs from Debian 12. Does nothing, and needs no root, when all is there.
-# With the argument "bench": also the libraries that tests/bench compares with. With "fuzz": also clang with libFuzzer.
+# With the argument "bench": also the libraries that tests/bench compares with. With "fuzz": also clang with libFuzzer. With "lint": also
+# what tests/lint.sh runs.
 set -euo pipefail
 
 packages=(
@@ -17,6 +18,8 @@ if [ "${1:-}" = bench ]; then
   packages+=(librocksdb-dev liburcu-dev)
 elif [ "${1:-}" = fuzz ]; then
   packages+=(clang-14 libclang-rt-14-dev)
+elif [ "${1:-}" = lint ]; then
+  packages+=(clang-tidy-14 cppcheck)
 fi
 
 fail() {

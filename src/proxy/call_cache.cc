@@ -6,7 +6,6 @@
 
 namespace sluice::proxy {
 
-using base::ErrorKind;
 using http2::Token;
 using GrpcBytes = std::span<const base::Slice>;
 

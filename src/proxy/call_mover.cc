@@ -130,7 +130,7 @@ void CallMover::StartAway(HeldCall& call, Target& target) {
   call.stream->SetEvents(moved.home());
   lane.Start(moved, client, call.fields, call.ended && call.parts.empty(), worker().now());
   for (size_t i = 0; i < call.parts.size(); ++i) {
-    lane.Data(Half::kAway, moved, std::move(call.parts[i]), call.ended && i + 1 == call.parts.size());
+    lane.Data(Half::kAway, moved, call.parts[i], call.ended && i + 1 == call.parts.size());
   }
   if (call.trailers) lane.Headers(Half::kAway, moved, *call.trailers, true);
   Count(moved_, 1);

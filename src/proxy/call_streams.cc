@@ -55,7 +55,7 @@ void Call::SendBody() {
     base::Slice part = body_.TakeUnsent();
     bool last = body_.all_sent() && request_ended_ && !request_trailers_;
     if (last) upstream_end_sent_ = true;
-    upstream_->SendData(std::move(part), last);
+    upstream_->SendData(part, last);
   }
   if (!request_ended_ || upstream_end_sent_) return;
   upstream_end_sent_ = true;
