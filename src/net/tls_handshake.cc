@@ -114,7 +114,7 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
     helping = worker.runtime().Block(worker, [ssl = engine->ssl.get(), progress] { *progress = Advance(ssl); },
                                      [self, progress] {
                                        self->helping = false;
-                                       if (!self->done) self->After(std::move(*progress));
+                                       if (!self->done) self->After(*progress);
                                      });
     return helping;
   }

@@ -42,7 +42,7 @@ std::string ToString(const X509_NAME* name) {
 int64_t Seconds(const ASN1_TIME* time) {
   std::tm parts{};
   if (time == nullptr || ASN1_TIME_to_tm(time, &parts) != 1) return 0;
-  using namespace std::chrono;
+  using std::chrono::duration_cast, std::chrono::seconds, std::chrono::sys_days, std::chrono::year;
   const sys_days day = year(parts.tm_year + 1900) / (parts.tm_mon + 1) / parts.tm_mday;
   return duration_cast<seconds>(day.time_since_epoch()).count() + parts.tm_hour * 3600 + parts.tm_min * 60 + parts.tm_sec;
 }
