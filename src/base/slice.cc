@@ -7,6 +7,8 @@
 #include <new>
 #include <vector>
 
+#include "base/memory_budget.h"
+
 namespace sluice::base {
 namespace {
 
@@ -33,6 +35,7 @@ struct ThreadBlocks {
   // Allocated minus freed by this thread; negative where others allocate. Written by its thread alone, so
   // counting costs no write that another thread sees.
   std::atomic<int64_t> live{0};
+  MemoryBudget::Share held;  // taken from the heap, free lists included
 
   ThreadBlocks();
   ~ThreadBlocks();
@@ -50,7 +53,9 @@ ThreadBlocks::~ThreadBlocks() {
   blocks_alive = false;
   for (size_t c = 0; c < kClasses.size(); ++c) {
     for (size_t i = 0; i < count[c]; ++i) std::free(blocks[c][i]);
+    held.Count(-static_cast<int64_t>(count[c] * (sizeof(Block) + kClasses[c])));
   }
+  held.Flush();
   Threads& threads = AllThreads();
   std::lock_guard lock(threads.mutex);
   std::erase(threads.alive, this);
@@ -63,6 +68,15 @@ void CountLive(int64_t bytes) {
     live.store(live.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   } else {
     AllThreads().ended.fetch_add(bytes, std::memory_order_relaxed);
+  }
+}
+
+// From the heap, or back to it.
+void CountHeap(int64_t bytes) {
+  if (blocks_alive) [[likely]] {
+    thread_blocks.held.Count(bytes);
+  } else {
+    MemoryBudget::Add(bytes);
   }
 }
 
@@ -88,6 +102,7 @@ __attribute__((noinline)) Block* Block::New(size_t capacity) {
   if (memory == nullptr) {
     memory = std::malloc(sizeof(Block) + capacity);
     if (memory == nullptr) throw std::bad_alloc();
+    CountHeap(static_cast<int64_t>(sizeof(Block) + capacity));
   }
   CountLive(static_cast<int64_t>(sizeof(Block) + capacity));
   return new (memory) Block(capacity);
@@ -102,7 +117,16 @@ __attribute__((noinline)) void Block::Free(Block* block) {
     thread_blocks.blocks[c][thread_blocks.count[c]++] = block;
     return;
   }
+  CountHeap(-static_cast<int64_t>(sizeof(Block) + capacity));
   std::free(block);
+}
+
+__attribute__((noinline)) void Block::TrimSpares() {
+  if (!blocks_alive) return;
+  for (size_t c = 0; c < kClasses.size(); ++c) {
+    CountHeap(-static_cast<int64_t>(thread_blocks.count[c] * (sizeof(Block) + kClasses[c])));
+    while (thread_blocks.count[c] > 0) std::free(thread_blocks.blocks[c][--thread_blocks.count[c]]);
+  }
 }
 
 size_t Block::LiveBytes() {

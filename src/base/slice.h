@@ -44,6 +44,8 @@ class Block {
   // threads under a lock: for metrics, limits looked at now and then, and leak tests. Exact while no other
   // thread allocates.
   static size_t LiveBytes();
+  // Gives back to the heap what this thread keeps for later.
+  static void TrimSpares();
 
  private:
   explicit Block(size_t capacity) : capacity_(capacity) {}

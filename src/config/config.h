@@ -58,6 +58,10 @@ struct Config {
   // Calls under way in the whole process.
   limits::ConcurrencyOptions concurrency;
   proxy::CacheOptions cache;
+  // What peers may make the process hold: buffers, calls, headers; not what is cached (proxy/memory_relief.h). 16 MiB..1 TiB.
+  uint64_t buffered_bytes_max = uint64_t{1} << 30;
+  // Client connections over all listeners; more wait in the kernel's queues. 1..10000000.
+  uint32_t connections_max = 100000;
   // File made by `protoc --include_imports --descriptor_set_out`: names of message fields, methods without side effects.
   // Empty: none. In the file relative to its directory; here, as it was opened. Read again with each reload.
   std::string descriptor_set;

@@ -20,6 +20,7 @@ void ParseSession(Reader& reader, const Node& node, std::string path, http2::Ses
   section.Bytes("header_table_bytes", {0, 65536}, &out->header_table_bytes);
   section.Bytes("header_block_bytes_max", {16 * kKiB, 16 * kMiB}, &out->header_block_bytes_max);
   section.Bytes("output_bytes_max", {16 * kKiB, 64 * kMiB}, &out->output_bytes_max);
+  section.Bytes("queued_bytes_max", {uint64_t{kMiB}, uint64_t{1} << 40}, &out->queued_bytes_max);
   section.Number("control_frames_max", {16, 1000000}, &out->control_frames_max);
   // Below 16 an ordinary start of a connection could be a flood.
   section.Number("resets_per_second", {16, 1000000}, &out->resets_per_second);

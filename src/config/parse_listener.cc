@@ -51,6 +51,7 @@ void ParseListener(Reader& reader, const Node& node, std::string path, proxy::Li
   ParseName(section, "name", &out->name);
   section.Mode("unix_mode", &out->unix_mode);
   section.Number("connections_max", {1, 1000000}, &out->connections_max);
+  section.Number("connections_per_peer_max", {0, 1000000}, &out->connections_per_peer_max);
   section.Number("backlog", {1, 65535}, &out->backlog);
   ParseLife(section, &out->life);
   section.Duration("abuse_delay", {0ms, 1min}, &out->life.abuse_delay);

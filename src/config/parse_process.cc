@@ -56,6 +56,11 @@ void ParseProcess(Section& root, std::string_view file, Config* config) {
   if (const Node* node = root.Find("forwarding")) ParseForwarding(reader, *node, &config->forwarding);
   if (const Node* node = root.Find("concurrency")) ParseConcurrency(reader, *node, "concurrency", &config->concurrency);
   if (const Node* node = root.Find("cache")) ParseCache(reader, *node, &config->cache);
+  if (const Node* node = root.Find("memory")) {
+    Section memory(reader, *node, "memory");
+    memory.Bytes("buffered_bytes_max", {uint64_t{16} << 20, uint64_t{1} << 40}, &config->buffered_bytes_max);
+  }
+  root.Number("connections_max", {1, 10000000}, &config->connections_max);
   root.Text("state_file", &config->state_file);
   root.Duration("drain_timeout", {0ms, 1h}, &config->drain_timeout);
   root.Text("hash_seed", &config->hash_seed);

@@ -24,6 +24,7 @@ std::string_view ToString(Abuse abuse) {
     case Abuse::kGoawayFlood: return "goaway_flood";
     case Abuse::kLateResponses: return "late_responses";
     case Abuse::kUnreadAnswers: return "unread_answers";
+    case Abuse::kUnreadData: return "unread_data";
   }
   return "unknown";
 }

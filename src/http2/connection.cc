@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 namespace sluice::http2 {
 
@@ -90,6 +91,7 @@ void Connection::CloseNow(std::string_view why) {
   state_ = State::kClosed;
   context_.worker.timers().Disarm(*this);
   runtime::TurnHook::Unlink();
+  PausedNode::Unlink();
   transport_->Close();
   session_.TransportClosed(why, /*output_lost=*/true);
 }
@@ -100,6 +102,7 @@ void Connection::LastWord(std::string_view why) {
   last_word_ = true;
   why_ = why;
   delayed_until_ = base::kNever;
+  PausedNode::Unlink();
   session_.TransportClosed(why, /*output_lost=*/write_failed_);
   // From here on there is a bound, also for a peer that does not take what is in output().
   Linger();
@@ -131,7 +134,19 @@ void Connection::OnOutput() {
   if (state_ != State::kClosed && !flushing_) context_.worker.AtTurnEnd(*this);
 }
 
-void Connection::OnTurnEnd() { Flush(); }
+void Connection::OnTurnEnd() {
+  if (session_.has_too_much_queued()) [[unlikely]] ResetHeaviest();
+  Flush();
+}
+
+void Connection::ResetHeaviest() {
+  if (state_ == State::kClosed || last_word_) return;
+  flushing_ = true;  // the caller flushes
+  const size_t reset = session_.ResetHeaviest();
+  flushing_ = false;
+  context_.abuse.Report(context_.worker, session_.role() == Role::kServer, peer_name_, Abuse::kUnreadData,
+                        std::to_string(reset) + " hold more than queued_bytes_max of what it does not read");
+}
 
 void Connection::OnReadable() {
   read_waiting_ = false;
@@ -150,16 +165,48 @@ bool Connection::TooMuchOutput() const {
 
 void Connection::WaitToRead() {
   // A peer that sends without reading fills our output with answers: stop listening to it until it reads.
-  if (state_ == State::kClosed || read_waiting_ || delayed_until_ != base::kNever || (TooMuchOutput() && !last_word_)) return;
+  if (state_ == State::kClosed || read_waiting_ || PausedNode::linked() || delayed_until_ != base::kNever ||
+      (TooMuchOutput() && !last_word_)) {
+    return;
+  }
   read_waiting_ = true;
   transport_->WaitReadable(*this);
 }
 
 // One read a readiness: a short read leaves nothing behind, and after a full one the reactor tells us again.
 void Connection::Read() {
+  const base::MemoryLevel level = base::MemoryBudget::level();
+  if (level != base::MemoryLevel::kFree && PauseRead(level)) [[unlikely]] return;
+  ReadSome(SIZE_MAX);
+}
+
+// What comes may add to what the process holds too much of. Not while lingering: that is dropped.
+bool Connection::PauseRead(base::MemoryLevel level) {
+  if (context_.paused.watch == nullptr || state_ == State::kClosed || last_word_) return false;
+  const bool pause = level >= base::MemoryLevel::kFull;
+  if (pause) context_.paused.list_.PushBack(*this);
+  context_.paused.watch->OnScarce(pause);
+  return pause;
+}
+
+void PausedReads::ResumeAll() {
+  base::IntrusiveList<Connection, PausedTag> all;
+  all.Splice(list_);
+  while (Connection* connection = all.PopFront()) connection->Read();
+}
+
+void PausedReads::ReadBites(int connections) {
+  for (int i = 0; i < connections; ++i) {
+    Connection* connection = list_.PopFront();
+    if (connection == nullptr) return;
+    connection->ReadSome(kBiteBytes);  // if there is more, it comes back to the end of the list
+  }
+}
+
+void Connection::ReadSome(size_t bytes_max) {
   if (state_ == State::kClosed) return;
   ReadBuffer::Room room = context_.reads.Acquire();
-  IoResult result = transport_->Read(room.data, room.size);
+  IoResult result = transport_->Read(room.data, std::min(room.size, bytes_max));
   switch (result.kind) {
     case IoResult::Kind::kWouldBlock: return WaitToRead();
     case IoResult::Kind::kEof:
@@ -259,6 +306,7 @@ void Connection::Finish(std::string_view why) {
   std::string reason(why);  // `why` may lie in what goes away
   context_.worker.timers().Disarm(*this);
   runtime::TurnHook::Unlink();
+  PausedNode::Unlink();
   transport_->Close();
   session_.TransportClosed(reason, /*output_lost=*/true);
   events_.OnClosed(*this, reason);

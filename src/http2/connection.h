@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/log_limit.h"
+#include "base/memory_budget.h"
 #include "base/slice.h"
 #include "http2/connection_abuse.h"
 #include "http2/session.h"
@@ -47,6 +48,36 @@ class ReadBuffer {
   size_t used_ = 0;
 };
 
+class Connection;
+struct PausedTag {};  // connections that do not read
+using PausedNode = base::ListNode<PausedTag>;
+
+// Told of reads while memory is scarce (base::MemoryBudget::level() is not kFree).
+class MemoryWatch {
+ public:
+  // Something is about to be read; or, `paused`, is not read from here on.
+  virtual void OnScarce(bool paused) = 0;
+
+ protected:
+  ~MemoryWatch() = default;
+};
+
+// The connections of a worker that do not read because the process holds too much (base::MemoryLevel::kFull), first come first.
+class PausedReads {
+ public:
+  static constexpr size_t kBiteBytes = 4096;
+  MemoryWatch* watch = nullptr;  // null: reading never stops
+
+  // All read again, until they are stopped again.
+  void ResumeAll();
+  // The first `connections` read kBiteBytes at most.
+  void ReadBites(int connections);
+
+ private:
+  friend class Connection;
+  base::IntrusiveList<Connection, PausedTag> list_;
+};
+
 // What the connections of one worker share. Outlives them.
 struct ConnectionContext {
   runtime::Worker& worker;
@@ -55,6 +86,7 @@ struct ConnectionContext {
   net::DialFunction dial = net::Dial;
   AbuseReports abuse{};
   base::LogLimit peer_log{};  // of lines about peers that misbehave
+  PausedReads paused{};
 };
 
 struct ConnectionOptions {
@@ -62,8 +94,6 @@ struct ConnectionOptions {
   KeepaliveOptions keepalive;
   LifeOptions life;
 };
-
-class Connection;
 
 // What a connection tells its owner.
 class ConnectionEvents {
@@ -84,7 +114,11 @@ class ConnectionEvents {
   ~ConnectionEvents() = default;
 };
 
-class Connection final : private SessionEvents, private net::IoEvents, private runtime::TurnHook, private runtime::Timer {
+class Connection final : public PausedNode,
+                         private SessionEvents,
+                         private net::IoEvents,
+                         private runtime::TurnHook,
+                         private runtime::Timer {
  public:
   Connection(ConnectionContext& context, std::unique_ptr<net::Stream> transport, Role role, const ConnectionOptions& options,
              ConnectionEvents& events);
@@ -113,6 +147,8 @@ class Connection final : private SessionEvents, private net::IoEvents, private r
   // Ends at once: GOAWAY and what is in the output are offered to the socket once. No OnClosed.
   void CloseNow(std::string_view why);
   bool closed() const { return state_ == State::kClosed; }
+  // The last word is said: streams are gone, and so is soon the rest.
+  bool ending() const { return last_word_; }
 
  private:
   // kOpen -> kLingering (our last bytes are out, write side shut; waiting for the peer's end, bounded) -> kClosed
@@ -136,7 +172,11 @@ class Connection final : private SessionEvents, private net::IoEvents, private r
   void OnTurnEnd() override;
   void OnTimer(base::TimePoint now) override;
 
+  friend class PausedReads;
   void Read();
+  void ReadSome(size_t bytes_max);
+  bool PauseRead(base::MemoryLevel level);
+  void ResetHeaviest();
   void WaitToRead();
   void Flush();
   void Write();
@@ -156,7 +196,11 @@ class Connection final : private SessionEvents, private net::IoEvents, private r
   void NoteUnfinished(uint64_t unfinished);
   void NoteBlocked();
   void NoteQueued();
-  void NoteStreams();
+  // There is a stream, or will be.
+  void NoteStreams() {
+    if (options_.life.body_timeout.count() != 0 && silent_sweep_at_ == base::kNever) StartSilentSweeps();
+  }
+  void StartSilentSweeps();
   bool EndIfStuck(base::TimePoint now);
   bool EndIfDeaf(base::TimePoint now);
   bool EndIfOld(base::TimePoint now);

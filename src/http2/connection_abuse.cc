@@ -12,7 +12,7 @@ AbuseRecord::AbuseRecord(metrics::Registry& registry) {
     std::string kind(ToString(static_cast<Abuse>(i)));
     for (bool down : {true, false}) {
       (down ? downstream : upstream)[i] = registry.AddCounter(
-          "sluice_http2_abuse_total", "Connections ended with ENHANCE_YOUR_CALM for what their peer did.",
+          "sluice_http2_abuse_total", "Connections ended, or calls reset, with ENHANCE_YOUR_CALM for what their peer did.",
           {{"side", down ? "downstream" : "upstream"}, {"kind", kind}});
     }
   }
@@ -23,15 +23,15 @@ AbuseRecord::AbuseRecord(metrics::Registry& registry) {
 bool AbuseReports::Report(runtime::Worker& worker, bool downstream, std::string_view peer, Abuse abuse, std::string_view why) {
   if (record_ != nullptr) {
     (downstream ? record_->downstream : record_->upstream)[static_cast<size_t>(abuse)]->Add(worker.index());
-    if (downstream) record_->clients.Note(peer, worker.now());
+    if (downstream && abuse != Abuse::kUnreadData) record_->clients.Note(peer, worker.now());  // its connection goes on
   }
   if (worker.now() < next_line_) {
     ++not_logged_;
     return false;
   }
   next_line_ = worker.now() + kLogEvery;
-  SLUICE_LOG_WARN("{} {}: connection ended: {} (and {} other connections since the last such line)",
-                  downstream ? "client" : "backend", peer, why, std::exchange(not_logged_, 0));
+  SLUICE_LOG_WARN("{} {}: {}: {} (and {} other connections since the last such line)", downstream ? "client" : "backend", peer,
+                  abuse == Abuse::kUnreadData ? "calls reset" : "connection ended", why, std::exchange(not_logged_, 0));
   return true;
 }
 

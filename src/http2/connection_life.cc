@@ -62,9 +62,7 @@ void Connection::NoteQueued() {
   ArmBy(unread_sweep_at_);
 }
 
-// There is a stream, or will be.
-void Connection::NoteStreams() {
-  if (options_.life.body_timeout.count() == 0 || silent_sweep_at_ != base::kNever) return;
+void Connection::StartSilentSweeps() {
   silent_sweep_at_ = After(context_.worker.now(), base::Nanos(options_.life.body_timeout) / Session::kStallRounds);
   ArmBy(silent_sweep_at_);
 }
@@ -129,6 +127,10 @@ bool Connection::EndIfStuck(TimePoint now) {
 
 bool Connection::EndIfDeaf(TimePoint now) {
   if (options_.keepalive.interval.count() == 0 || now < KeepaliveDue()) return false;
+  if (PausedNode::linked()) {  // it is we who do not listen
+    last_heard_ = now;
+    return false;
+  }
   if (ping_sent_) {
     events_.OnTimeout(*this, Timeout::kKeepalive, 0);
     Finish("keepalive timeout");  // nobody is there to read a last word; calls never sent go elsewhere
@@ -180,12 +182,13 @@ void Connection::SweepStreams(TimePoint now) {
   const LifeOptions& life = options_.life;
   if (now >= unread_sweep_at_) {
     unread_sweep_at_ = base::kNever;
-    if (const size_t reset = session_.SweepUnread()) events_.OnTimeout(*this, Timeout::kStall, reset);
+    // Who is not read cannot say that it has room, nor send what it owes.
+    if (const size_t reset = PausedNode::linked() ? 0 : session_.SweepUnread()) events_.OnTimeout(*this, Timeout::kStall, reset);
     if (session_.has_queued_data()) unread_sweep_at_ = After(now, base::Nanos(life.stall_timeout) / Session::kStallRounds);
   }
   if (now >= silent_sweep_at_) {
     silent_sweep_at_ = base::kNever;
-    if (const size_t reset = session_.SweepSilent()) events_.OnTimeout(*this, Timeout::kBody, reset);
+    if (const size_t reset = PausedNode::linked() ? 0 : session_.SweepSilent()) events_.OnTimeout(*this, Timeout::kBody, reset);
     if (session_.open_streams() > 0) silent_sweep_at_ = After(now, base::Nanos(life.body_timeout) / Session::kStallRounds);
   }
 }

@@ -6,6 +6,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/memory_budget.h"
 #include "http2/hpack/static_table.h"
 
 namespace sluice::http2 {
@@ -38,28 +39,50 @@ struct ChunkPool {
   SpareChunk* head[kChunkClasses];
   uint32_t count[kChunkClasses];
   bool registered, closed;
+  base::MemoryBudget::Share held;  // taken from the heap, spare ones included
 };
 constinit thread_local ChunkPool pool_{};
+
+[[gnu::noinline]] void TrimChunks() {
+  for (size_t i = 0; i < kChunkClasses; ++i) {
+    pool_.held.Count(-static_cast<int64_t>(pool_.count[i] * kChunkBytes[i]));
+    while (SpareChunk* head = pool_.head[i]) {
+      pool_.head[i] = head->next;
+      ::operator delete(head);
+    }
+    pool_.count[i] = 0;
+  }
+}
 
 struct PoolCloser {
   ~PoolCloser() {
     pool_.closed = true;
-    for (SpareChunk*& head : pool_.head) {
-      while (head != nullptr) ::operator delete(std::exchange(head, head->next));
-    }
+    TrimChunks();
+    pool_.held.Flush();
   }
   void Touch() {}
 };
 
-// Both never inlined: a list may be used in a coroutine, whose thread changes while clang 14 keeps the
+// All never inlined: a list may be used in a coroutine, whose thread changes while clang 14 keeps the
 // address of a thread-local across the suspension.
+[[gnu::noinline]] void* NewChunk(size_t bytes) {
+  pool_.held.Count(static_cast<int64_t>(bytes));
+  return ::operator new(bytes);
+}
+
+[[gnu::noinline]] void DeleteChunk(void* memory, size_t bytes) {
+  pool_.held.Count(-static_cast<int64_t>(bytes));
+  if (pool_.closed) pool_.held.Flush();
+  ::operator delete(memory);
+}
+
 [[gnu::noinline]] void* TakeChunk(size_t size_class) {
   if (SpareChunk* chunk = pool_.head[size_class]) {
     pool_.head[size_class] = chunk->next;
     --pool_.count[size_class];
     return chunk;
   }
-  return ::operator new(kChunkBytes[size_class]);
+  return NewChunk(kChunkBytes[size_class]);
 }
 
 [[gnu::noinline]] void GiveChunk(void* memory, size_t size_class) {
@@ -68,7 +91,9 @@ struct PoolCloser {
     closer.Touch();
     pool_.registered = true;
   }
-  if (pool_.closed || pool_.count[size_class] == kSpareChunksMax[size_class]) return ::operator delete(memory);
+  if (pool_.closed || pool_.count[size_class] == kSpareChunksMax[size_class]) {
+    return DeleteChunk(memory, kChunkBytes[size_class]);
+  }
   pool_.head[size_class] = new (memory) SpareChunk{pool_.head[size_class]};
   ++pool_.count[size_class];
 }
@@ -90,7 +115,7 @@ HeaderList::Chunk* HeaderList::Room(size_t bytes) {
     capacity = kChunkBytes[size_class] - sizeof(Chunk);
     memory = TakeChunk(size_class);
   }
-  if (memory == nullptr) memory = ::operator new(sizeof(Chunk) + capacity);
+  if (memory == nullptr) memory = NewChunk(sizeof(Chunk) + capacity);
   return chunks_ = new (memory) Chunk{chunks_, static_cast<uint32_t>(capacity), 0};
 }
 
@@ -221,6 +246,8 @@ void HeaderList::Clear() {
   FreeChunks(std::exchange(chunks_, nullptr));
 }
 
+void HeaderList::TrimSpares() { TrimChunks(); }
+
 void HeaderList::FreeChunks(Chunk* chunks) {
   while (chunks != nullptr) {
     Chunk* chunk = std::exchange(chunks, chunks->next);
@@ -232,7 +259,7 @@ void HeaderList::FreeChunks(Chunk* chunks) {
     } else if (bytes == kChunkBytes[2]) {
       GiveChunk(chunk, 2);
     } else {
-      ::operator delete(chunk);
+      DeleteChunk(chunk, bytes);
     }
   }
 }
@@ -247,7 +274,7 @@ void HeaderList::Compact() {
   for (uint32_t i = own; i < size_; ++i) bytes += fields_[i]->interned() ? 0 : fields_[i]->bytes_taken();
   if (sizeof(Chunk) + bytes + kWorthBytes > have || (run_ != nullptr && own == 0)) return;
   Chunk* const old = std::exchange(chunks_, nullptr);
-  chunks_ = new (::operator new(sizeof(Chunk) + bytes)) Chunk{nullptr, static_cast<uint32_t>(bytes), static_cast<uint32_t>(bytes)};
+  chunks_ = new (NewChunk(sizeof(Chunk) + bytes)) Chunk{nullptr, static_cast<uint32_t>(bytes), static_cast<uint32_t>(bytes)};
   auto** fields = reinterpret_cast<const Field**>(chunks_->data());
   char* to = chunks_->data() + size_ * sizeof(const Field*);
   for (uint32_t i = 0; i < size_; ++i) {

@@ -226,6 +226,8 @@ class HeaderList {
   // For who keeps it for long: gives back memory that is not used, where that is much. Pointers to transient fields do not
   // stay good.
   void Compact();
+  // Gives back to the heap what this thread keeps for later lists.
+  static void TrimSpares();
   // A deep copy whose fields are all transient (their Indexing kept), valid on any worker.
   HeaderList Clone() const;
 

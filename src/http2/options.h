@@ -29,6 +29,9 @@ struct SessionOptions {
   uint32_t header_block_bytes_max = 128 * 1024;
   // Output waiting for the socket above which DATA stays in its stream. 16 KiB..64 MiB.
   uint32_t output_bytes_max = 512 * 1024;
+  // DATA that waits for the peer in all streams together: the streams with the most of it are reset (ENHANCE_YOUR_CALM) until it
+  // is 7/8. One turn's reads may come on top. 1 MiB..1 TiB.
+  uint64_t queued_bytes_max = 128 * 1024 * 1024;
   // Queued replies to SETTINGS and PING plus RST_STREAMs not yet written; beyond it the connection ends (ENHANCE_YOUR_CALM).
   // 16..1000000.
   uint32_t control_frames_max = 10000;

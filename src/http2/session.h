@@ -137,12 +137,17 @@ class Session {
   size_t SweepUnread();
   size_t SweepSilent();
   bool has_queued_data() const { return queued_bytes_ > 0; }
+  // Beyond queued_bytes_max: the streams with the most DATA are reset, as that option says. Returns how many.
+  bool has_too_much_queued() const { return queued_bytes_ > options_.queued_bytes_max; }
+  size_t ResetHeaviest();
 
   // Open or half-closed, as RFC 9113 5.1.2 counts.
   size_t open_streams() const { return table_.size(); }
   uint32_t peer_concurrent_streams_max() const { return peer_streams_max_; }
   // DATA queued in streams plus output(): for the process limit and metrics.
   size_t buffered_bytes() const { return queued_bytes_ + output_.size(); }
+  // That, what consumers hold of the peer's DATA, and a guess for the streams themselves. Looks at every stream.
+  size_t HeldBytes() const;
   const SessionStats& stats() const { return stats_; }
   Role role() const { return role_; }
   std::string Describe() const;
@@ -174,7 +179,7 @@ class Session {
   base::Error Failure() const;
   bool IsIdle(uint32_t id) const;
   void RememberEnded(uint32_t id, bool by_reset);
-  size_t ResetStalled(const std::vector<Stream*>& streams);
+  size_t ResetStalled(const std::vector<Stream*>& streams, ErrorCode code);
   // For Stream.
   void Consume(Stream& stream, size_t bytes);
   void ResetByConsumer(Stream& stream, ErrorCode code);

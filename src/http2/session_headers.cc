@@ -129,6 +129,7 @@ void Session::HandleRequest(uint32_t id, bool end_stream, HeaderList fields) {
   Stream& stream = NewStream(id, nullptr);
   stream.content_left_ = head.content_length;
   stream.received_end_ = end_stream;
+  stream.request_bytes_ = fields.hpack_size();
   StreamEvents* events = events_.OnRequest(stream, std::move(fields), end_stream);
   if (stream.released_) return;  // the object is still there: Scope
   if (events == nullptr) return ReleaseByConsumer(stream);

@@ -190,6 +190,7 @@ void Session::SendData(Stream& stream, const base::Slice& bytes, bool end_stream
   }
   backlog.queue.Push(bytes);
   queued_bytes_ += size;
+  if (has_too_much_queued()) [[unlikely]] signals_ |= kSignalOutput;  // the owner resets the heaviest
   stream.end_with_data_ = end_stream;
   MarkReady(stream);
 }

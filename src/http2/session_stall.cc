@@ -1,4 +1,5 @@
 // Peers that stop in the middle: what they have begun, and streams that do not move.
+#include <algorithm>
 #include <vector>
 
 #include "http2/session.h"
@@ -25,7 +26,7 @@ size_t Session::SweepUnread() {
   table_.ForEach([&](Stream& stream) {
     if (stream.has_queued() && ++stream.backlog_->still_rounds > kStallRounds) stalled.push_back(&stream);
   });
-  return ResetStalled(stalled);
+  return ResetStalled(stalled, ErrorCode::kCancel);
 }
 
 size_t Session::SweepSilent() {
@@ -40,19 +41,40 @@ size_t Session::SweepSilent() {
       stalled.push_back(&stream);
     }
   });
-  return ResetStalled(stalled);
+  return ResetStalled(stalled, ErrorCode::kCancel);
 }
 
-size_t Session::ResetStalled(const std::vector<Stream*>& streams) {
+size_t Session::HeldBytes() const {
+  constexpr size_t kStreamBytes = 2048;  // a call with both its streams
+  size_t bytes = buffered_bytes() + table_.size() * kStreamBytes;
+  const bool server = role_ == Role::kServer;
+  table_.ForEach([&](const Stream& stream) { bytes += stream.unconsumed_ + (server ? stream.request_bytes_ : 0); });
+  return bytes;
+}
+
+size_t Session::ResetHeaviest() {
+  const uint64_t wanted = options_.queued_bytes_max / 8 * 7;
+  std::vector<Stream*> streams;
+  table_.ForEach([&](Stream& stream) {
+    if (stream.has_queued()) streams.push_back(&stream);
+  });
+  std::sort(streams.begin(), streams.end(), [](Stream* a, Stream* b) { return a->queued_bytes() > b->queued_bytes(); });
+  size_t count = 0;
+  for (uint64_t left = queued_bytes_; count < streams.size() && left > wanted; ++count) left -= streams[count]->queued_bytes();
+  streams.resize(count);
+  return ResetStalled(streams, ErrorCode::kEnhanceYourCalm);
+}
+
+size_t Session::ResetStalled(const std::vector<Stream*>& streams, ErrorCode code) {
   Scope scope(*this);
   size_t count = 0;
   for (Stream* stream : streams) {
     if (stream->closed_) continue;  // by the handler of another; the object is kept by Scope
     ++count;
-    WriteReset(stream->id_, ErrorCode::kCancel, /*peer_caused=*/false);
+    WriteReset(stream->id_, code, /*peer_caused=*/false);
     ResetStream(*stream);
     StreamEvents* events = std::exchange(stream->events_, nullptr);
-    if (events != nullptr) events->OnReset(ErrorCode::kCancel, ResetCause::kStalled);
+    if (events != nullptr) events->OnReset(code, ResetCause::kStalled);
   }
   return count;
 }

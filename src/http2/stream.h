@@ -99,7 +99,10 @@ class Stream final : public StreamIo, public OwnedNode {
   // Below zero after the peer lowered INITIAL_WINDOW_SIZE (RFC 9113 6.9.2). At most 2^31-1 (6.9.1), and never below minus
   // that: nothing is sent where it is not above zero, and lowering the setting takes at most 2^31-1 away.
   int32_t send_window_ = 0;
-  uint64_t headers_end_ = 0;   // client: where the request's headers end in the session's output, as appended_
+  union {
+    uint64_t headers_end_ = 0;  // client: where the request's headers end in the session's output, as appended_
+    uint64_t request_bytes_;    // server: of its header list (hpack_size); the call holds it
+  };
   int64_t content_left_ = -1;  // DATA bytes still promised by content-length; -1: none was given
   std::unique_ptr<StreamBacklog> backlog_;  // null: nothing was ever queued
   ReceiveWindow receive_;

@@ -168,6 +168,15 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
     if (address.kind() == Address::Kind::kUnix && FileId(address.host()) == file) ::unlink(address.host().c_str());
   }
 
+  void Apply(const ListenSocket::Options& options) {
+    if (closed) return;
+    const bool is_unix = address.kind() == Address::Kind::kUnix;
+    // listen(2) on a socket that listens sets the length of its queue; those in it stay.
+    bool done = ::listen(descriptor.native_handle(), options.backlog) == 0;
+    if (done && is_unix && FileId(address.host()) == file) done = ::chmod(address.host().c_str(), options.unix_mode) == 0;
+    if (!done) SLUICE_LOG_WARN("listener {}: cannot take its new options: {}", address.ToString(), std::strerror(errno));
+  }
+
   void Close() {
     if (!std::exchange(closed, true)) RemoveFile();
     worker.timers().Disarm(*this);
@@ -190,6 +199,8 @@ Acceptor::Acceptor(runtime::Worker& worker, ListenSocket socket, OnAccept on_acc
     : impl_(std::make_shared<Impl>(worker, std::move(socket), std::move(on_accept), std::move(admit))) {
   impl_->Wait();
 }
+
+void Acceptor::Apply(const ListenSocket::Options& options) { impl_->Apply(options); }
 
 Acceptor::~Acceptor() { impl_->Close(); }
 

@@ -51,6 +51,9 @@ class Acceptor {
   Acceptor(runtime::Worker& worker, ListenSocket socket, OnAccept on_accept, Admit admit = nullptr);
   ~Acceptor();
 
+  // New options for the socket that is there. What cannot be had is logged, and stays as it was.
+  void Apply(const ListenSocket::Options& options);
+
  private:
   struct Impl;
   std::shared_ptr<Impl> impl_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/memory_budget.h"
 #include "proxy/access_log.h"
 #include "proxy/grpc_timeout.h"
 #include "runtime/runtime.h"
@@ -34,6 +35,15 @@ Call::Call(WorkerContext& context, http2::StreamIo* downstream, ClientPtr client
   const http2::Field* type = request_.Find(Token::kContentType);
   is_grpc_ = type != nullptr && type->value().starts_with("application/grpc");
   ReadTimeout();
+  if (base::MemoryBudget::level() == base::MemoryLevel::kOver) [[unlikely]] RefuseForMemory();
+}
+
+// Its headers are all that it will hold, and for a moment. A fetch holds nothing yet: its leader has been let in.
+void Call::RefuseForMemory() {
+  if (downstream_ == nullptr) return;
+  base::Error error = base::MakeError(ErrorKind::kMemoryLimited, "the proxy holds as much as it may; try again later");
+  error.retry_after = MemoryRelief::kPushback;
+  Fail(std::move(error));
 }
 
 void Call::ReadSnapshot() {

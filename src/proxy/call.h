@@ -69,6 +69,8 @@ class Call final : public base::ListNode<Call>,
   void EndForShutdown() {
     if (!response_ended_ && !served_) Fail(base::ErrorKind::kDraining, "the proxy is stopping");
   }
+  // Memory is short: what is only kept for another attempt goes.
+  void DropKept() { body_.StopKeeping(); }
 
  private:
   friend struct FromDownstream;
@@ -88,6 +90,7 @@ class Call final : public base::ListNode<Call>,
   // The steps of Run. Each sets end_ when the call is over. Those that return bool say whether to wait for an event and
   // to ask again.
   void ReadTimeout();
+  void RefuseForMemory();
   void Route();
   bool WaitsForMessage();
   void AskCache();

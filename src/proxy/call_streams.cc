@@ -86,7 +86,7 @@ void FromDownstream::OnReset(ErrorCode, ResetCause cause) {
   Call& call = static_cast<Call&>(*this);
   call.ReleaseDownstream();
   const char* why = cause == ResetCause::kPeerReset ? "cancelled by the client"
-                    : cause == ResetCause::kStalled ? "the client neither read nor wrote for too long"
+                    : cause == ResetCause::kStalled ? "the client took or sent too little for too long"
                                                     : "the client's connection ended";
   call.Fail(ErrorKind::kCancelled, why, ErrorSource::kDownstream);
   call.EndAttempt();

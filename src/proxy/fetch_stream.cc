@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/memory_budget.h"
 #include "proxy/snapshot.h"
 
 namespace sluice::proxy {
@@ -67,12 +68,16 @@ void FetchStream::SendData(const base::Slice& bytes, bool end_stream) {
   }
   bytes_ += size;
   if (size > 0) parts_.push_back(base::Slice(bytes).Unpinned());
-  if (bytes_ > cache_.response_bytes_max()) Overflow();
+  if (bytes_ > cache_.response_bytes_max()) {
+    Overflow(NotCached::kResponseTooLarge);
+  } else if (size > 0 && base::MemoryBudget::level() >= base::MemoryLevel::kFull) {
+    Overflow(NotCached::kFull);  // what it has collected goes on to whom it was for
+  }
   if (size > 0) call_.OnSent(size);
 }
 
 // The others need not wait for the end of what they will not get.
-void FetchStream::Overflow() {
+void FetchStream::Overflow(NotCached why) {
   relaying_ = true;
   completed_ = true;
   credited_ahead_ = bytes_;
@@ -83,7 +88,7 @@ void FetchStream::Overflow() {
     for (size_t i = 0; i < parts_.size() && leader_ != nullptr; ++i) leader_->RelayData(parts_[i], false);
   }
   parts_.clear();
-  cache_.Count(NotCached::kResponseTooLarge, worker_.index());
+  cache_.Count(why, worker_.index());
   cache_.Complete(fetch_, plan_, FetchResult{}, worker_.now(), worker_.index());
 }
 

@@ -2,7 +2,7 @@
 // to the cache and to all participants when the call has ended.
 //
 //   collecting --end of the call--> completed      the participants get the whole response
-//       |------too large------> relaying           what there is and what comes goes on to the leader, the call for which
+//       |--too large, memory--> relaying           what there is and what comes goes on to the leader, the call for which
 //                                                  the fetch was started, if it is still there; the others go by themselves
 //
 // On the worker of the fetching call, which is the leader's. Bytes are credited to the upstream as they come while
@@ -74,7 +74,7 @@ class FetchStream final : public http2::StreamIo {
   void Release() override {}
 
  private:
-  void Overflow();
+  void Overflow(NotCached why);
   void EndForShutdown();
 
   const WorkerRef<RouteConfig> config_;

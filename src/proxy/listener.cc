@@ -60,6 +60,27 @@ void DownstreamConnection::CloseNow() {
   connection_.CloseNow("the proxy is stopping");
 }
 
+HeldForClient DownstreamConnection::LookAtHeld() {
+  if (connection_.closed() || connection_.ending()) return {};
+  const http2::Session& session = connection_.session();
+  const uint64_t moved = session.stats().data_bytes_sent + session.stats().data_bytes_received;
+  const size_t now = session.HeldBytes();
+  const size_t before = std::exchange(seen_held_, now);
+  HeldForClient held{std::min(before, now), static_cast<size_t>(moved - std::exchange(seen_moved_, moved))};
+  if (before > now) held.moved = std::max(held.moved, before - now);  // output that the socket took, or calls that ended
+  return held;
+}
+
+void DownstreamConnection::CloseForMemory(const HeldForClient& held) {
+  context_.metrics.memory_connections_closed->Add(context_.index());
+  if (auto note = context_.connection.peer_log.Allow(context_.worker().now())) {
+    SLUICE_LOG_WARN("client {}: connection ended: memory is scarce, and of {} bytes held for it {} moved in {} ms{}",
+                    connection_.peer_name(), held.bytes, held.moved,
+                    std::chrono::milliseconds(MemoryRelief::kPatience).count(), *note);
+  }
+  connection_.Close(http2::ErrorCode::kEnhanceYourCalm, "the proxy is out of memory for this connection");
+}
+
 http2::StreamEvents* DownstreamConnection::OnRequest(http2::Connection& connection, http2::Stream& stream,
                                                      http2::HeaderList fields, bool end_stream) {
   if (client_.use_count() + static_cast<long>(away_.open()) > calls_max_) {
@@ -97,13 +118,19 @@ struct Listener::State : std::enable_shared_from_this<State> {
   // Beyond a limit connections wait in the kernel's queue. Of handshakes too: closed ones would come again and cost more, and
   // clients that say nothing hold a place for handshake_timeout only.
   bool Admit() {
+    const ConnectionLimits* limits = workers.front()->connection_limits.get();
+    const bool process = limits != nullptr && limits->Full();
     const bool connections = open->load(std::memory_order_relaxed) >= options->connections_max;
     const bool secrets = options->tls.enabled && handshakes->load(std::memory_order_relaxed) >= options->tls.handshakes_max;
-    const bool full = connections || secrets;
+    const bool full = process || connections || secrets;
     if (full && !was_full) {
       SLUICE_LOG_WARN("listener {}: {} ({}) is reached, more wait in the kernel's queue", options->name,
-                      connections ? "connections_max" : "handshakes_max",
-                      connections ? options->connections_max : options->tls.handshakes_max);
+                      process       ? "connections_max of the process"
+                      : connections ? "connections_max"
+                                    : "handshakes_max",
+                      process       ? limits->max()
+                      : connections ? options->connections_max
+                                    : options->tls.handshakes_max);
     }
     was_full = full;
     return !full;
@@ -111,8 +138,10 @@ struct Listener::State : std::enable_shared_from_this<State> {
 
   // On the connection's worker.
   static void Begin(WorkerContext& context, std::unique_ptr<net::Stream> stream, const ListenerOptions& options,
-                    const std::shared_ptr<std::atomic<int64_t>>& open, const net::TlsPeer* tls) {
+                    const std::shared_ptr<std::atomic<int64_t>>& open, const ConnectionLimits::PlacePtr& place,
+                    const net::TlsPeer* tls) {
     auto* connection = new DownstreamConnection(context, std::move(stream), options, open, tls);
+    connection->Hold(place);
     context.downstream.PushBack(*connection);
     connection->Start();
   }
@@ -122,7 +151,27 @@ struct Listener::State : std::enable_shared_from_this<State> {
     context.OnDownstreamClosed();
   }
 
+  // False: the peer has as many as it may. Whose a connection is shows only when it has been accepted, and in the queue it
+  // would hold up those behind it, so it is closed.
+  bool Enter(const std::string& peer, ConnectionLimits::PlacePtr* place) {
+    WorkerContext& home = *workers.front();
+    if (home.connection_limits == nullptr) return true;
+    *place = home.connection_limits->Enter(peer, options->connections_per_peer_max);
+    if (*place != nullptr) return true;
+    home.metrics.downstream_connections_refused->Add(home.index());
+    if (auto note = home.connection.peer_log.Allow(home.worker().now())) {
+      SLUICE_LOG_WARN("listener {}: client {} refused: its address has connections_per_peer_max ({}){}", options->name, peer,
+                      options->connections_per_peer_max, *note);
+    }
+    return false;
+  }
+
   void OnAccept(int fd, std::string peer) {
+    ConnectionLimits::PlacePtr place;
+    if (!Enter(peer, &place)) {
+      ::close(fd);
+      return;
+    }
     open->fetch_add(1, std::memory_order_relaxed);
     WorkerContext* target = *std::min_element(workers.begin(), workers.end(), [](const auto* a, const auto* b) {
       return a->connections.load(std::memory_order_relaxed) < b->connections.load(std::memory_order_relaxed);
@@ -134,19 +183,20 @@ struct Listener::State : std::enable_shared_from_this<State> {
       delete p;
     });
     if (options->tls.enabled) handshakes->fetch_add(1, std::memory_order_relaxed);
-    target->worker().Post([target, owned, peer = std::move(peer), options = options, open = open, handshakes = handshakes] {
+    target->worker().Post([target, owned, place = std::move(place), peer = std::move(peer), options = options, open = open,
+                           handshakes = handshakes] {
       if (target->closed) return;
       auto stream = net::MakeSocketStream(target->worker(), std::exchange(*owned, -1), peer);
       if (stream == nullptr) {  // no memory left in the kernel for one more
         if (options->tls.enabled) handshakes->fetch_sub(1, std::memory_order_relaxed);
         return GiveUp(*target, *open);
       }
-      if (!options->tls.enabled) return Begin(*target, std::move(stream), *options, open, nullptr);
+      if (!options->tls.enabled) return Begin(*target, std::move(stream), *options, open, place, nullptr);
       TlsAccept::Start(*target, std::move(stream), *options, handshakes,
-                       [target, options, open](std::unique_ptr<net::TlsStream> secured) {
+                       [target, options, open, place](std::unique_ptr<net::TlsStream> secured) {
                          if (secured == nullptr) return GiveUp(*target, *open);
                          const net::TlsPeer whom = secured->peer();
-                         Begin(*target, std::move(secured), *options, open, &whom);
+                         Begin(*target, std::move(secured), *options, open, place, &whom);
                        });
     });
   }
@@ -187,7 +237,14 @@ void Listener::Stop(std::function<void()> done) {
 
 void Listener::Update(const ListenerOptions& options) {
   options_ = std::make_shared<const ListenerOptions>(options);
-  state_->workers.front()->worker().Post([state = state_, options = options_] { state->options = options; });
+  state_->workers.front()->worker().Post([state = state_, options = options_] {
+    const bool socket_changed =
+        options->backlog != state->options->backlog || options->unix_mode != state->options->unix_mode;
+    state->options = options;
+    if (socket_changed && state->acceptor) {
+      state->acceptor->Apply({static_cast<int>(options->backlog), options->unix_mode});
+    }
+  });
 }
 
 }  // namespace sluice::proxy

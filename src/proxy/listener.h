@@ -24,9 +24,14 @@ class DownstreamConnection final : public base::ListNode<DownstreamConnection>, 
                        std::shared_ptr<std::atomic<int64_t>> open, const net::TlsPeer* tls = nullptr);
   ~DownstreamConnection();
   void Start();
+  // Held until the connection has closed.
+  void Hold(ConnectionLimits::PlacePtr place) { place_ = std::move(place); }
   void Drain() { connection_.Drain(); }
   // GOAWAY as far as the socket takes it, and the end. Calls have been answered, or are reset.
   void CloseNow();
+  // For MemoryRelief: what is held for this client since the last look, 0 where that is on its way out; and the end of it.
+  HeldForClient LookAtHeld();
+  void CloseForMemory(const HeldForClient& held);
 
  private:
   http2::StreamEvents* OnRequest(http2::Connection& connection, http2::Stream& stream, http2::HeaderList fields,
@@ -38,6 +43,9 @@ class DownstreamConnection final : public base::ListNode<DownstreamConnection>, 
 
   WorkerContext& context_;
   std::shared_ptr<std::atomic<int64_t>> open_;
+  ConnectionLimits::PlacePtr place_;
+  size_t seen_held_ = 0;     // at the last look
+  uint64_t seen_moved_ = 0;  // DATA both ways until then
   AwayClients away_;  // outlives the streams
   http2::Connection connection_;
   ClientPtr client_;
@@ -55,7 +63,7 @@ class Listener {
   void Start();
   // Stops accepting; connections go on. Returns at once; the socket is closed on its worker, which then calls `done`.
   void Stop(std::function<void()> done = nullptr);
-  // New options for connections still to come; the address stays.
+  // New options for connections still to come, and for the socket; the address stays.
   void Update(const ListenerOptions& options);
 
   const net::Address& address() const { return address_; }

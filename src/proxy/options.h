@@ -26,6 +26,9 @@ struct ListenerOptions {
   uint32_t unix_mode = 0666;
   // Connections accepted at once on this listener; more wait in the kernel's queue. 1..1000000.
   uint32_t connections_max = 100000;
+  // Connections from one IP address (IPv6: of one /64); more are closed at once, as nobody can tell before accepting one
+  // whose it is. 0: no bound, the default, because a balancer in front is one address. 0..1000000.
+  uint32_t connections_per_peer_max = 0;
   // Connections the kernel queues for us (listen(2)). 1..65535.
   uint32_t backlog = 1024;
   http2::KeepaliveOptions keepalive;

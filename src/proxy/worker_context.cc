@@ -10,6 +10,12 @@ ProxyMetrics::ProxyMetrics(metrics::Registry& registry) : abuse(registry) {
   calls_in_flight = registry.AddGauge("sluice_calls_in_flight", "Calls received and not yet answered.");
   downstream_connections = registry.AddGauge("sluice_downstream_connections", "Client connections open.");
   downstream_connections_total = registry.AddCounter("sluice_downstream_connections_total", "Client connections accepted.");
+  downstream_connections_refused = registry.AddCounter(
+      "sluice_downstream_connections_refused_total", "Client connections closed at once: their address has too many.");
+  memory_read_pauses = registry.AddCounter("sluice_memory_read_pauses_total",
+                                           "Times a connection was not read because the process holds too much.");
+  memory_connections_closed = registry.AddCounter("sluice_memory_connections_closed_total",
+                                                  "Client connections closed because they held most of too much.");
   for (size_t i = 0; i < http2::kTimeouts; ++i) {
     timeouts[i] = registry.AddCounter("sluice_downstream_timeouts_total",
                                       "Client connections, or calls of theirs, that a bound in time ended.",
@@ -23,7 +29,9 @@ ProxyMetrics::ProxyMetrics(metrics::Registry& registry) : abuse(registry) {
 }
 
 WorkerContext::WorkerContext(runtime::Worker& worker, const SnapshotData& s, ProxyMetrics& m)
-    : connection{worker, {}, {}, net::Dial, http2::AbuseReports(&m.abuse)}, pools(connection), snapshots(s), metrics(m) {}
+    : connection{worker, {}, {}, net::Dial, http2::AbuseReports(&m.abuse), {}, {}}, pools(connection), snapshots(s), metrics(m) {
+  connection.paused.watch = &memory;
+}
 
 WorkerContext::~WorkerContext() { SLUICE_CHECK(downstream.empty() && calls.empty() && handshakes.empty()); }
 

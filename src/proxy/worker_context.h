@@ -13,7 +13,9 @@
 #include "base/intrusive_list.h"
 #include "http2/connection.h"
 #include "metrics/registry.h"
+#include "proxy/connection_limits.h"
 #include "proxy/early_hits.h"
+#include "proxy/memory_relief.h"
 #include "proxy/ready_headers.h"
 #include "proxy/response_cache.h"
 #include "proxy/snapshot.h"
@@ -32,7 +34,10 @@ struct ProxyMetrics {
   metrics::Gauge* calls_in_flight;
   metrics::Gauge* downstream_connections;
   metrics::Counter* downstream_connections_total;
+  metrics::Counter* downstream_connections_refused;  // connections_per_peer_max
   std::array<metrics::Counter*, http2::kTimeouts> timeouts;  // of client connections, by http2::Timeout
+  metrics::Counter* memory_read_pauses;
+  metrics::Counter* memory_connections_closed;
   // By base::ErrorKind.
   static constexpr size_t kKinds = static_cast<size_t>(base::ErrorKind::kMemoryLimited) + 1;
   std::array<metrics::Counter*, kKinds> errors;
@@ -94,6 +99,9 @@ struct WorkerContext {
   // For the choice of a worker for a new connection: written by this worker and the acceptor's, read by the acceptor's.
   std::atomic<uint32_t> connections{0};
   base::IntrusiveList<Call, Call> calls;  // alive; each owns itself
+  MemoryRelief memory{*this};
+  // Of the process; null: no bounds. Set before listeners start.
+  std::shared_ptr<ConnectionLimits> connection_limits;
   // Called when the last downstream connection has gone while draining, or at once if there is none.
   std::function<void()> on_drained;
   bool draining = false;  // new connections are told to go at once

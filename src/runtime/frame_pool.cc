@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <new>
 
+#include "base/memory_budget.h"
+
 namespace sluice::runtime {
 namespace {
 
@@ -27,14 +29,22 @@ struct FreeList {
 struct Pool {
   FreeList classes[kClasses];
   bool closed = false;
-  ~Pool() {
-    closed = true;  // a frame freed by a later thread-local destructor goes to the heap
-    for (FreeList& list : classes) {
-      while (FreeFrameNode* node = list.first) {
-        list.first = node->next;
+  base::MemoryBudget::Share held;  // taken from the heap, free lists included
+
+  void Trim() {
+    for (size_t i = 0; i < kClasses; ++i) {
+      held.Count(-static_cast<int64_t>(classes[i].count * BytesOf(i)));
+      while (FreeFrameNode* node = classes[i].first) {
+        classes[i].first = node->next;
         ::operator delete(node);
       }
+      classes[i].count = 0;
     }
+  }
+  ~Pool() {
+    closed = true;  // a frame freed by a later thread-local destructor goes to the heap
+    Trim();
+    held.Flush();
   }
 };
 
@@ -51,6 +61,12 @@ constexpr bool kPooled =
   return pool;
 }
 
+// From the heap, or back to it.
+void CountHeap(Pool& pool, int64_t bytes) {
+  if (pool.closed) return base::MemoryBudget::Add(bytes);
+  pool.held.Count(bytes);
+}
+
 // 0-based class of a size; kClasses or more: not pooled.
 size_t ClassOf(size_t bytes) { return (bytes + 7) / kClassStep; }
 
@@ -58,10 +74,17 @@ size_t ClassOf(size_t bytes) { return (bytes + 7) / kClassStep; }
 
 void* AllocateFrame(size_t bytes) {
   const size_t index = ClassOf(bytes);
-  if (!kPooled || index >= kClasses) return ::operator new(bytes);
-  FreeList& list = ThreadPool().classes[index];
+  Pool& pool = ThreadPool();
+  if (!kPooled || index >= kClasses) {
+    CountHeap(pool, static_cast<int64_t>(bytes));
+    return ::operator new(bytes);
+  }
+  FreeList& list = pool.classes[index];
   FreeFrameNode* node = list.first;
-  if (node == nullptr) return ::operator new(BytesOf(index));
+  if (node == nullptr) {
+    CountHeap(pool, static_cast<int64_t>(BytesOf(index)));
+    return ::operator new(BytesOf(index));
+  }
   list.first = node->next;
   --list.count;
   return node;
@@ -69,13 +92,20 @@ void* AllocateFrame(size_t bytes) {
 
 void FreeFrame(void* frame, size_t bytes) noexcept {
   const size_t index = ClassOf(bytes);
-  if (!kPooled || index >= kClasses) return ::operator delete(frame);
   Pool& pool = ThreadPool();
-  FreeList& list = pool.classes[index];
-  if (pool.closed || (list.count + 1) * BytesOf(index) > kKeptBytesMax)
+  if (!kPooled || index >= kClasses) {
+    CountHeap(pool, -static_cast<int64_t>(bytes));
     return ::operator delete(frame);
+  }
+  FreeList& list = pool.classes[index];
+  if (pool.closed || (list.count + 1) * BytesOf(index) > kKeptBytesMax) {
+    CountHeap(pool, -static_cast<int64_t>(BytesOf(index)));
+    return ::operator delete(frame);
+  }
   list.first = new (frame) FreeFrameNode{list.first};
   ++list.count;
 }
+
+void TrimFrames() { ThreadPool().Trim(); }
 
 }  // namespace sluice::runtime

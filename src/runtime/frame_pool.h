@@ -8,5 +8,7 @@ namespace sluice::runtime {
 
 void* AllocateFrame(size_t bytes);
 void FreeFrame(void* frame, size_t bytes) noexcept;
+// Gives back to the heap what this thread keeps for later.
+void TrimFrames();
 
 }  // namespace sluice::runtime

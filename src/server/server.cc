@@ -9,6 +9,7 @@
 #include "admin/admin_server.h"
 #include "admin/http_server.h"
 #include "base/log.h"
+#include "base/memory_budget.h"
 #include "proxy/call.h"
 #include "proxy/call_mover.h"
 #include "proxy/listener.h"
@@ -78,15 +79,17 @@ base::Status Server::Init() {
   clusters_ = std::make_unique<Clusters>(*registry_, count, ClusterWaits(), &limits_);
   limits_.SetHooks({[this](const std::string& cluster) { return clusters_->UseOfEndpoints(cluster); },
                     [this](const std::string& cluster) { clusters_->ConfigureEndpoints(cluster); }});
-  TakeCache(CacheFor(config_), config_);
+  TakeCacheAndBounds(CacheFor(config_), config_);
   const LimitTable limits = limits_.MakePlan(config_);
   if (auto status = clusters_->Init(config_, {&limits, cache()}); !status) return status;
   std::vector<proxy::WorkerContext*> contexts;
   for (uint32_t i = 0; i < count; ++i) {
     workers_.push_back(std::make_unique<proxy::WorkerContext>(runtime_->worker(i), clusters_->snapshots(), *metrics_));
+    workers_.back()->connection_limits = connection_limits_;
     contexts.push_back(workers_.back().get());
   }
   proxy::CallMover::Connect(contexts);
+  proxy::MemoryRelief::Connect(contexts);
   if (options_.move_all_calls_for_test && count > 1) {
     for (auto& worker : workers_) worker->mover->SetModeForTest(proxy::CallMover::Mode::kAlways);
   }
@@ -273,6 +276,7 @@ void Server::TearDown() {
   listeners_.clear();
   if (clusters_ != nullptr) clusters_->SetWorkers({});
   workers_.clear();
+  base::MemoryBudget::SetLimit(0);  // the next server of this process sets its own
 }
 
 admin::ReloadResult Server::Reload() {
@@ -314,7 +318,7 @@ admin::ReloadResult Server::Reload() {
   tls_->Commit(std::move(*tls));
   limits_.Commit(std::move(limits));
   clusters_->ConfigureEndpoints();
-  TakeCache(std::move(cache), wanted);
+  TakeCacheAndBounds(std::move(cache), wanted);
   // Listeners stand in the order of the former configuration; go through them by the address that was asked for.
   std::vector<std::unique_ptr<proxy::Listener>> kept;
   for (size_t i = 0; i < listeners_.size(); ++i) {

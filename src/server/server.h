@@ -93,7 +93,7 @@ class Server final : private admin::Backend {
 
   // The cache for this configuration; null if no route caches and none did before.
   std::shared_ptr<proxy::ResponseCache> CacheFor(const config::Config& config);
-  void TakeCache(std::shared_ptr<proxy::ResponseCache> cache, const config::Config& config);
+  void TakeCacheAndBounds(std::shared_ptr<proxy::ResponseCache> cache, const config::Config& config);
   std::shared_ptr<proxy::ResponseCache> cache() const;
   base::Result<net::ListenSocket> OpenSocket(const proxy::ListenerOptions& options);
   void AddListener(const proxy::ListenerOptions& options, net::ListenSocket socket);
@@ -117,6 +117,7 @@ class Server final : private admin::Backend {
   bool caches_ = false;                          // same: some route does now
   std::unique_ptr<proxy::ProxyMetrics> metrics_;
   std::vector<std::unique_ptr<proxy::WorkerContext>> workers_;
+  const std::shared_ptr<proxy::ConnectionLimits> connection_limits_ = std::make_shared<proxy::ConnectionLimits>(1);
   metrics::Counter* reloads_ok_ = nullptr;
   metrics::Counter* reloads_failed_ = nullptr;
 

@@ -1,6 +1,8 @@
-// The server's response cache: made when a route first caches, looked at and purged by the admin RPC.
+// The server's response cache: made when a route first caches, looked at and purged by the admin RPC. And the bounds of the
+// process, one of which goes by its capacity.
 #include <algorithm>
 
+#include "base/memory_budget.h"
 #include "server/server.h"
 
 namespace sluice::server {
@@ -17,11 +19,15 @@ std::shared_ptr<proxy::ResponseCache> Server::CacheFor(const config::Config& con
   return Caches(config) ? std::make_shared<proxy::ResponseCache>(config.cache, *registry_) : nullptr;
 }
 
-void Server::TakeCache(std::shared_ptr<proxy::ResponseCache> cache, const config::Config& config) {
+void Server::TakeCacheAndBounds(std::shared_ptr<proxy::ResponseCache> cache, const config::Config& config) {
   if (cache != nullptr) cache->Configure(config.cache);
   std::lock_guard lock(cache_mutex_);
   cache_ = std::move(cache);
   caches_ = Caches(config);
+  connection_limits_->SetMax(config.connections_max);
+  // Cached messages are blocks too, and have a bound of their own.
+  const uint64_t cached = cache_ != nullptr ? config.cache.capacity_bytes : 0;
+  base::MemoryBudget::SetLimit(static_cast<int64_t>(config.buffered_bytes_max + cached));
 }
 
 std::shared_ptr<proxy::ResponseCache> Server::cache() const {

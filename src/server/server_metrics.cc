@@ -1,4 +1,5 @@
 // The server's metrics that are computed when they are asked for.
+#include "base/memory_budget.h"
 #include "base/slice.h"
 #include "proxy/call_mover.h"
 #include "runtime/runtime.h"
@@ -11,6 +12,12 @@ void Server::AddMetrics() {
   reloads_failed_ = registry_->AddCounter("sluice_config_reloads_total", "Reloads of the configuration, by result.", {{"result", "failed"}});
   registry_->AddCallback("sluice_buffered_bytes", "Memory in read and write buffers.", "gauge", [] {
     return std::vector<metrics::Sample>{{{}, static_cast<double>(base::Block::LiveBytes())}};
+  });
+  registry_->AddCallback("sluice_memory_held_bytes", "Memory taken for buffers, calls and metadata.", "gauge", [] {
+    return std::vector<metrics::Sample>{{{}, static_cast<double>(base::MemoryBudget::held())}};
+  });
+  registry_->AddCallback("sluice_memory_limit_bytes", "What may be held, with the cache's capacity.", "gauge", [] {
+    return std::vector<metrics::Sample>{{{}, static_cast<double>(base::MemoryBudget::limit())}};
   });
   registry_->AddCallback("sluice_cluster_version", "Version of the cluster's endpoint list.", "gauge", [this] {
     std::vector<metrics::Sample> out;

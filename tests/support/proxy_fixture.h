@@ -61,6 +61,7 @@ class ProxyFixture : public ::testing::Test {
       home.emplace(time.runtime.worker(1), snapshots, metrics);
       const std::array<proxy::WorkerContext*, 2> both{&*context, &*home};
       proxy::CallMover::Connect(both);
+      proxy::MemoryRelief::Connect(both);
       home->mover->SetModeForTest(proxy::CallMover::Mode::kAlways);
     }
     auto log = proxy::AccessLog::Open(access_log);

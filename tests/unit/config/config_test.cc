@@ -74,11 +74,13 @@ workers: 3
 blocking_threshold: 0
 blocking_threads: 7
 listeners:
-  - {name: in, address: "unix:/run/a", unix_mode: "0600", connections_max: 5, backlog: 6, keepalive: {interval: 2m, timeout: 1s},
-     http2: {concurrent_streams_max: 7, stream_window_bytes: 1MiB, header_table_bytes: 0}}
+  - {name: in, address: "unix:/run/a", unix_mode: "0600", connections_max: 5, backlog: 6, connections_per_peer_max: 7,
+     headers_timeout: 1s, send_timeout: 2s, stall_timeout: 3s, body_timeout: 4s, idle_timeout: 5s, age_max: 6s, age_grace: 7s,
+     keepalive: {interval: 2m, timeout: 1s},
+     http2: {concurrent_streams_max: 7, stream_window_bytes: 1MiB, header_table_bytes: 0, queued_bytes_max: 5GiB}}
 clusters:
   - {name: a, endpoints: [], policy: least_request, ring_points: 9, connect_timeout: 250ms, backoff_base: 1s, backoff_max: 1s,
-     connections_max: 2, pending_calls_max: 1, drain_timeout: 0, idle_timeout: 1h, keepalive: {interval: 10s}, http2: {header_count_max: 9}}
+     connections_max: 2, pending_calls_max: 1, drain_timeout: 0, idle_timeout: 1h, age_max: 2h, keepalive: {interval: 10s}, http2: {header_count_max: 9}}
 routes:
   - {name: r, service: p.S, method: M, authority: "*.b.c", timeout: 5s, cluster: a, hash_by: peer, retry: {attempts: 1, buffer: 0},
      metadata: [{name: x, exact: v}, {name: y, prefix: w}, {name: z}]}
@@ -87,6 +89,8 @@ admin: {grpc: "", http: "[::1]:9901"}
 log: {level: off, path: /l}
 access_log: {format: json, path: /a}
 forwarding: {x_forwarded: true, via: true}
+memory: {buffered_bytes_max: 64MiB}
+connections_max: 77
 state_file: /s
 drain_timeout: 1m
 hash_seed: 12345
@@ -100,9 +104,14 @@ hash_seed: 12345
   EXPECT_EQ(listener.unix_mode, 0600u);
   EXPECT_EQ(listener.connections_max, 5u);
   EXPECT_EQ(listener.backlog, 6u);
+  EXPECT_EQ(listener.connections_per_peer_max, 7u);
+  EXPECT_EQ(listener.life, (http2::LifeOptions{1000ms, 2000ms, 3000ms, 4000ms, 5000ms, 6000ms, 7000ms}));
+  EXPECT_EQ(c.connections_max, 77u);
+  EXPECT_EQ(c.buffered_bytes_max, 64u << 20);
   EXPECT_EQ(listener.keepalive, (http2::KeepaliveOptions{120000ms, 1000ms}));
   EXPECT_EQ(listener.http2.concurrent_streams_max, 7u);
   EXPECT_EQ(listener.http2.stream_window_bytes, 1u << 20);
+  EXPECT_EQ(listener.http2.queued_bytes_max, uint64_t{5} << 30);
   EXPECT_EQ(listener.http2.header_table_bytes, 0u);
   const auto& cluster = c.clusters.at(0);
   EXPECT_EQ(cluster.policy, upstream::Policy::kLeastRequest);
@@ -113,7 +122,7 @@ hash_seed: 12345
   EXPECT_EQ(cluster.connections_max, 2u);
   EXPECT_EQ(cluster.pending_calls_max, 1u);
   EXPECT_EQ(cluster.drain_timeout, 0ms);
-  EXPECT_EQ(cluster.life.idle_timeout, 3600000ms);
+  EXPECT_EQ(cluster.life, (http2::LifeOptions{.idle_timeout = 3600000ms, .age_max = 7200000ms}));
   EXPECT_EQ(cluster.keepalive.interval, 10000ms);
   EXPECT_EQ(cluster.http2.header_count_max, 9u);
   const auto& route = c.routes.at(0);
@@ -312,6 +321,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "retry.attempts: \"11\" is not a whole number in [1, 10]"},
         Mistake{WithRoute("{cluster: users, retry: {buffer: 17MiB}}"), "is not a size in [0, 16MiB]"},
         Mistake{WithRoute("{cluster: users, timeout: 25h}"), "is not a time in [0, 24h]"},
+        Mistake{WithListener("{address: 127.0.0.1:1, headers_timeout: 2h}"), "headers_timeout: \"2h\" is not a time in [0, 1h]"},
+        Mistake{WithListener("{address: 127.0.0.1:1, age_grace: 0}"), "age_grace: \"0\" is not a time in [1ms, 24h]"},
+        Mistake{WithListener("{address: 127.0.0.1:1, connections_per_peer_max: 1000001}"), "is not a whole number in [0, 1000000]"},
+        Mistake{WithCluster("{name: a, endpoints: [], stall_timeout: 25h}"), "is not a time in [0, 24h]"},
+        Mistake{With("connections_max: 0"), "is not a whole number in [1, 10000000]"},
+        Mistake{With("memory: {buffered_bytes_max: 1MiB}"), "memory.buffered_bytes_max: \"1MiB\" is not a size in [16MiB, 1024GiB]"},
+        Mistake{With("memory: {max: 1GiB}"), "unknown key"},
+        Mistake{WithListener("{address: 127.0.0.1:1, http2: {queued_bytes_max: 1KiB}}"), "is not a size in [1MiB, 1024GiB]"},
         Mistake{WithRoute("{cluster: users, name: x, service: a}\n  - {cluster: users, name: x}"),
                 "routes[1]: name \"x\" is also that of routes[0]"},
         Mistake{WithRoute("{cluster: users}\n  - {cluster: users, service: a}"),

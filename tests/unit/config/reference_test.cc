@@ -72,6 +72,10 @@ routes:
   // Part by part first, for a message that says where.
   EXPECT_EQ(reference.config.listeners, defaults.config.listeners);
   EXPECT_EQ(reference.config.listeners[0].http2, http2::SessionOptions());
+  EXPECT_EQ(reference.config.listeners[0].life, http2::LifeOptions());
+  EXPECT_EQ(reference.config.clusters[0].life, upstream::ClusterOptions().life);
+  EXPECT_EQ(reference.config.connections_max, Config().connections_max);
+  EXPECT_EQ(reference.config.buffered_bytes_max, Config().buffered_bytes_max);
   EXPECT_EQ(reference.config.clusters[0].http2, upstream::ClusterOptions().http2);
   EXPECT_EQ(reference.config.clusters, defaults.config.clusters);
   EXPECT_EQ(reference.config.routes[0], defaults.config.routes[0]);

@@ -195,6 +195,32 @@ TEST_F(ConnectionLifeTest, DataThatWaitsForAWindowTooLongEndsItsStreamAndNoOther
   EXPECT_FALSE(connection->closed());
 }
 
+TEST_F(ConnectionLifeTest, MoreDataThanMayWaitEndsTheStreamsWithTheMostOfIt) {
+  metrics::Registry registry(2);
+  AbuseRecord record(registry);
+  context.abuse = AbuseReports(&record);
+  options.session.queued_bytes_max = 1 << 20;
+  Start(Role::kServer);
+  peer->credit = false;
+  for (uint32_t id : {1, 3, 5}) Request(id);
+  Respond(1, 300'000, false);  // 65535 of it go, then the connection has no window
+  Respond(3, 600'000, false);
+  Respond(5, 100'000, false);
+  EXPECT_EQ(peer->Count(h2::kRstStream), 0u);
+  streams[5]->SendData(base::Slice::Copy(std::string(200'000, 'x')), true);
+  Run();
+  EXPECT_EQ(peer->streams[3].reset, kEnhanceYourCalm);
+  EXPECT_EQ(peer->Count(h2::kRstStream), 1u);
+  EXPECT_THAT(log, Contains("3: reset ENHANCE_YOUR_CALM stalled"));
+  EXPECT_LT(connection->session().buffered_bytes(), (1u << 20) / 8 * 7);
+  EXPECT_EQ(record.downstream[static_cast<size_t>(Abuse::kUnreadData)]->Value(), 1u);
+  EXPECT_FALSE(connection->closed());
+  peer->credit = true;
+  Say(h2::WindowUpdate(0, 1 << 20) + h2::WindowUpdate(1, 1 << 20) + h2::WindowUpdate(5, 1 << 20));
+  EXPECT_EQ(peer->streams[1].data.size(), 300'000u);
+  EXPECT_EQ(peer->streams[5].data.size(), 300'000u);
+}
+
 TEST_F(ConnectionLifeTest, TheConsumerOfAStalledStreamHearsOfIt) {
   Start(Role::kClient);
   peer->credit = false;

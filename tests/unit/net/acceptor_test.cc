@@ -196,6 +196,25 @@ TEST_F(AcceptorTest, OutOfDescriptorsItPausesAndTriesAgain) {
   time.RunUntil([&] { return fds.size() == 2; });
 }
 
+TEST_F(UnixPath, AnAcceptorsSocketTakesNewOptions) {
+  test::SocketWorker time;
+  auto socket = Listen(address, {0, 0600});
+  const Address bound = socket->address();
+  Acceptor acceptor(time.worker, std::move(*socket), [](int fd, const std::string&) { ::close(fd); });
+  std::vector<int> clients;  // nobody turns the worker: all stay in the queue
+  auto fill = [&] {
+    for (int fd; (fd = Connect(bound, SOCK_NONBLOCK)) >= 0;) clients.push_back(fd);
+    return clients.size();
+  };
+  const size_t before = fill();
+  acceptor.Apply({10, 0622});
+  EXPECT_EQ(fill(), before + 10);
+  struct stat info {};
+  ASSERT_EQ(::stat(path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0622u);
+  for (int fd : clients) ::close(fd);
+}
+
 TEST_F(AcceptorTest, ACallbackMayDestroyIt) {
   Start();
   on_accept = [this] { acceptor.reset(); };

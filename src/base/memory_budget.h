@@ -1,0 +1,64 @@
+// MemoryBudget: how much memory peers make this process hold, and whether that is too much.
+//
+// What is counted: blocks (slice.h: what was read and is still used, DATA that waits, output, kept requests, messages of
+// cached responses), the chunks of header lists and the frame pool (calls and their coroutines). Counted where it is taken
+// from the heap and given back, free lists included: the path of a call, which lives on those, pays nothing.
+//
+// Each thread tells the sum in steps of 64 KiB, so the sum is off by at most that for each thread.
+//
+// Levels, by shares of the limit. The way down is lower than the way up, so that they do not flutter:
+//            from   until below
+//   kTight   6/8    5/8
+//   kFull    7/8    6/8
+//   kOver    8/8    7/8
+// What follows from a level is its readers' business: proxy/memory_relief.h.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace sluice::base {
+
+enum class MemoryLevel : uint8_t { kFree, kTight, kFull, kOver };
+
+// The process's one. Thread safety: all functions from any thread.
+class MemoryBudget {
+ public:
+  static constexpr int64_t kStepBytes = 64 * 1024;
+
+  // 0: no limit, the level is always kFree.
+  static void SetLimit(int64_t bytes);
+  static int64_t limit() { return limit_.load(std::memory_order_relaxed); }
+  static int64_t held() { return held_.load(std::memory_order_relaxed); }
+  static MemoryLevel level() { return level_.load(std::memory_order_relaxed); }
+  // Below this it is kFree, whatever it was.
+  static int64_t FreeMark() { return limit() / 8 * 5; }
+
+  // Takes `bytes` (negative: given back) into the sum, and sets the level.
+  static void Add(int64_t bytes);
+  // Sets the level anew: two threads that add at once may leave that of the first.
+  static void Refresh();
+
+  // One thread's part that the sum has not heard of. Trivially destructible; Flush when the thread ends.
+  struct Share {
+    int64_t unreported = 0;
+    void Count(int64_t bytes) {
+      unreported += bytes;
+      if (unreported >= kStepBytes || unreported <= -kStepBytes) Flush();
+    }
+    void Flush() {
+      MemoryBudget::Add(unreported);
+      unreported = 0;
+    }
+  };
+
+ private:
+  static constexpr size_t kCacheLine = 64;
+  // What every read asks for, and next to nobody writes, stands apart from what all threads write.
+  alignas(kCacheLine) static inline std::atomic<int64_t> held_{0};
+  alignas(kCacheLine) static inline std::atomic<MemoryLevel> level_{MemoryLevel::kFree};
+  static inline std::atomic<int64_t> limit_{0};
+};
+
+}  // namespace sluice::base

@@ -1,0 +1,329 @@
+// Too much memory held: slow clients that are sent away, reading that stops, refused calls; and the way back.
+#include "proxy/memory_relief.h"
+
+#include "base/memory_budget.h"
+#include "runtime/frame_pool.h"
+#include "support/proxy_fixture.h"
+
+namespace sluice::proxy {
+namespace {
+
+using base::MemoryBudget;
+using base::MemoryLevel;
+using h2::Block;
+using h2::Data;
+using h2::GrpcRequest;
+using h2::Headers;
+using std::chrono::milliseconds;
+using test::FramePeer;
+using test::kLast;
+
+constexpr int64_t kMiB = 1024 * 1024;
+
+class MemoryReliefTest : public test::ProxyFixture {
+ public:
+  // As if something else held it; up to `share` of a limit that is far above what is held in truth.
+  void Pretend(double share) {
+    MemoryBudget::SetLimit(1024 * kMiB);
+    const int64_t wanted = static_cast<int64_t>(share * 1024 * kMiB);
+    pretended_ += wanted - MemoryBudget::held();
+    MemoryBudget::Add(wanted - MemoryBudget::held());
+  }
+  void TearDown() override {
+    MemoryBudget::Add(-std::exchange(pretended_, 0));
+    MemoryBudget::SetLimit(0);
+    ProxyFixture::TearDown();
+  }
+  uint32_t Call(FramePeer& client) {
+    next_ += 2;
+    client.Send(Headers(next_, Block(GrpcRequest()), kLast));
+    Run();
+    return next_;
+  }
+  void Tick() { Advance(MemoryRelief::kTick); }
+  void Pass(milliseconds by) {
+    for (; by.count() > 0; by -= MemoryRelief::kTick) Tick();
+  }
+  // A client without a window for whom `bytes` of a response wait.
+  FramePeer& Waiting(size_t bytes) {
+    FramePeer& client = Client({{4, 0}});  // INITIAL_WINDOW_SIZE
+    client.credit = false;
+    client.Send(Headers(1, Block(GrpcRequest()), kLast));
+    Run();
+    const uint32_t id = Up().streams.rbegin()->first;
+    std::string all = Headers(id, Block(h2::GrpcResponse()));
+    for (size_t sent = 0; sent < bytes; sent += 10'000) all += Data(id, std::string(10'000, 'z'));
+    Up().Send(all);
+    Run();
+    return client;
+  }
+  uint64_t Refused() { return metrics.errors[static_cast<size_t>(base::ErrorKind::kMemoryLimited)]->Value(); }
+  uint64_t Ended() { return metrics.memory_connections_closed->Value(); }
+
+ private:
+  int64_t pretended_ = 0;
+  uint32_t next_ = 99;
+};
+
+TEST_F(MemoryReliefTest, NewCallsAreRefusedAboveTheLimitAndTakenAgainLater) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(GrpcRequest())));  // under way before
+  Run();
+  Pretend(0.99);
+  uint32_t id = Call(client);
+  Tick();
+  EXPECT_EQ(client.streams[id].Value("grpc-status"), "<none>");  // it waits to be read, and is not refused
+  Pretend(1.01);
+  id = Call(client);
+  Tick();
+  EXPECT_EQ(client.streams[id].Value("grpc-status"), "8");
+  EXPECT_EQ(client.streams[id].Value("sluice-reason"), "memory_limited");
+  EXPECT_EQ(client.streams[id].Value("grpc-retry-pushback-ms"), "1000");
+  Pretend(0.9);  // not low enough
+  id = Call(client);
+  Tick();
+  EXPECT_EQ(client.streams[id].Value("grpc-status"), "8");
+  client.Send(Data(1, "the rest", h2::kEndStream));  // what is under way goes on
+  Tick();
+  Respond(Up(), 1, "answer");
+  Tick();
+  EXPECT_EQ(client.streams[1].data, "answer");
+  Pretend(0.87);
+  id = Call(client);
+  Tick();
+  EXPECT_FALSE(client.streams[id].end);
+  EXPECT_EQ(Up().streams.rbegin()->second.headers.size(), 1u);
+  EXPECT_EQ(Refused(), 2u);
+  EXPECT_EQ(Ended(), 0u);
+}
+
+TEST_F(MemoryReliefTest, WhatIsKeptForAnotherAttemptIsLetGo) {
+  Start({"10.0.0.1:1", "10.0.0.2:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(GrpcRequest())) + Data(1, std::string(1000, 'k')));
+  Run();
+  Pretend(0.9);
+  Call(client);  // wakes the worker
+  Pass(MemoryRelief::kPatience + MemoryRelief::kTick);
+  for (const char* address : {"10.0.0.1:1", "10.0.0.2:1"}) {
+    if (Connected(address)) Up(address).Send(h2::RstStream(1, 7));  // REFUSED_STREAM: safe to try again, if it could
+  }
+  Tick();
+  EXPECT_EQ(client.streams[1].Value("grpc-status"), "14");
+}
+
+TEST_F(MemoryReliefTest, BelowTheLimitReadingStopsButForABiteNowAndThen) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(GrpcRequest())));
+  Run();
+  Pretend(0.88);
+  client.Send(Data(1, std::string(10'000, 'a')));
+  Run();
+  EXPECT_EQ(Up().streams[1].data.size(), 0u);
+  EXPECT_GT(metrics.memory_read_pauses->Value(), 0u);
+  Tick();
+  EXPECT_GT(Up().streams[1].data.size(), 0u);
+  EXPECT_LE(Up().streams[1].data.size(), http2::PausedReads::kBiteBytes);
+  Pretend(0.76);  // not low enough
+  Tick();
+  EXPECT_LT(Up().streams[1].data.size(), 10'000u);
+  Pretend(0.74);
+  Tick();
+  EXPECT_EQ(Up().streams[1].data.size(), 10'000u);
+}
+
+TEST_F(MemoryReliefTest, SilenceOfWhomWeDoNotReadIsNotHeldAgainstHim) {
+  listener.keepalive = {milliseconds(100), milliseconds(50)};
+  listener.life.body_timeout = milliseconds(100);
+  listener.life.headers_timeout = milliseconds(100);
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(GrpcRequest())));
+  Run();
+  Pretend(0.9);
+  // More than the bites below take, with a frame cut at every bite.
+  for (int i = 0; i < 13; ++i) client.Send(Data(1, std::string(16'000, 'a')));
+  client.Send(Headers(3, Block(GrpcRequest()), kLast).substr(0, 12));
+  Pass(milliseconds(400));
+  Pretend(0.1);
+  client.Send(Headers(3, Block(GrpcRequest()), kLast).substr(12));
+  Tick();
+  EXPECT_EQ(client.Count(h2::kGoaway), 0u);
+  EXPECT_FALSE(client.streams[1].reset);
+}
+
+// Four clients: one takes nothing, one a little now and then, two have little waiting.
+TEST_F(MemoryReliefTest, WhoTakesNothingGoesFirstWhoIsSlowLaterAndWhoHoldsLittleStays) {
+  Start({"10.0.0.1:1"});
+  FramePeer& stuck = Waiting(200'000);
+  FramePeer& slow = Waiting(300'000);
+  FramePeer& little = Waiting(40'000);
+  FramePeer& least = Waiting(10'000);
+  const auto pass = [&](milliseconds by) {
+    for (; by.count() > 0; by -= milliseconds(100)) {
+      slow.Send(h2::WindowUpdate(1, 2'000));
+      Pass(milliseconds(100));
+    }
+  };
+  Pretend(0.8);
+  pass(milliseconds(400));
+  EXPECT_EQ(Ended(), 0u);  // nobody has been looked at for long enough
+  pass(milliseconds(1100));
+  EXPECT_TRUE(stuck.Count(h2::kGoaway));
+  EXPECT_EQ(stuck.Last(h2::kGoaway)->Word(4), 11u);  // ENHANCE_YOUR_CALM
+  EXPECT_FALSE(slow.Count(h2::kGoaway));
+  EXPECT_EQ(Ended(), 1u);
+  Pretend(0.9);
+  pass(milliseconds(1100));
+  EXPECT_TRUE(slow.Count(h2::kGoaway));
+  EXPECT_FALSE(little.Count(h2::kGoaway));
+  EXPECT_EQ(Ended(), 2u);
+  EXPECT_EQ(Refused(), 0u);
+  Pretend(1.1);
+  pass(milliseconds(600));
+  EXPECT_TRUE(little.Count(h2::kGoaway));  // now size is all that counts
+  EXPECT_FALSE(least.Count(h2::kGoaway));
+}
+
+TEST_F(MemoryReliefTest, WhoHasJustComeHasItsTime) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  Pretend(0.8);
+  client.Send(h2::Ping(1));
+  Pass(milliseconds(480));
+  FramePeer& late = Waiting(200'000);
+  Pass(milliseconds(100));
+  EXPECT_FALSE(late.Count(h2::kGoaway));
+  Pass(milliseconds(500));
+  EXPECT_TRUE(late.Count(h2::kGoaway));
+}
+
+// Free lists count as held, so that they must not keep the level up where nobody holds anything.
+TEST_F(MemoryReliefTest, SpareMemoryIsGivenBackAndThatIsAll) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  std::vector<base::Block*> blocks;
+  for (int i = 0; i < 8; ++i) blocks.push_back(base::Block::New(kMiB / 4));
+  for (base::Block* block : blocks) block->Unref();
+  MemoryBudget::SetLimit(MemoryBudget::held() + kMiB / 8);
+  client.Send(h2::Ping(1));
+  Run();
+  EXPECT_NE(MemoryBudget::level(), MemoryLevel::kFree);
+  Pass(MemoryRelief::kPatience + 2 * MemoryRelief::kTick);
+  EXPECT_EQ(MemoryBudget::level(), MemoryLevel::kFree);
+  EXPECT_EQ(Ended(), 0u);
+}
+
+TEST_F(MemoryReliefTest, WhatCallsTakeIsCountedAndComesBack) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  const auto trimmed = [] {
+    base::Block::TrimSpares();
+    http2::HeaderList::TrimSpares();
+    runtime::TrimFrames();
+    return MemoryBudget::held();
+  };
+  h2::Fields request = GrpcRequest();
+  request.emplace_back("x-long", std::string(3000, 'm'));
+  constexpr int kCalls = 500;
+  // Each thread's three pools tell what they hold in steps.
+  constexpr int64_t kOff = 3 * MemoryBudget::kStepBytes;
+  const int64_t before = trimmed();
+  for (int round = 0; round < 2; ++round) {
+    std::vector<uint32_t> ids;
+    for (int i = 0; i < kCalls; ++i) {
+      ids.push_back(2 * (round * kCalls + i) + 1);
+      client.Send(Headers(ids.back(), Block(request), kLast));
+    }
+    Run();
+    EXPECT_GT(MemoryBudget::held() - before, kCalls * 4000 - kOff);
+    for (uint32_t id : ids) client.Send(h2::RstStream(id, 8));
+    Run();
+    EXPECT_LT(trimmed() - before, kOff + kMiB / 2);  // and a read block or two
+  }
+}
+
+// The real thing: clients that do not read, responses that fill what they may, and an honest client beside them.
+TEST_F(MemoryReliefTest, SlowReadersAreEndedBeforeAnHonestCallIsRefused) {
+  Start({"10.0.0.1:1"});
+  constexpr int kSlow = 24;
+  constexpr size_t kEach = 450'000;  // within the upstream's window
+  std::vector<FramePeer*> slow;
+  for (int i = 0; i < kSlow; ++i) {
+    slow.push_back(&Client());
+    slow.back()->Send(Headers(1, Block(GrpcRequest()), kLast));
+  }
+  FramePeer& honest = Client();
+  honest.Send(Headers(1, Block(GrpcRequest()), kLast));
+  Run();
+  const int64_t limit = MemoryBudget::held() + 5 * kMiB;
+  MemoryBudget::SetLimit(limit);
+  for (FramePeer* client : slow) client->reading = false;
+  std::vector<uint32_t> ids;
+  for (auto& [id, heard] : Up().streams) {
+    if (!heard.headers.empty()) ids.push_back(id);
+  }
+  ASSERT_EQ(ids.size(), size_t{kSlow} + 1);
+  uint32_t honest_id = ids.back();
+  std::string all;
+  for (uint32_t id : ids) {
+    if (id == honest_id) continue;
+    all += Headers(id, Block(h2::GrpcResponse()));
+    for (size_t sent = 0; sent < kEach; sent += 15'000) all += Data(id, std::string(15'000, 'z'));
+  }
+  Up().Send(all);
+  int64_t most = 0;
+  bool full = false;
+  for (int i = 0; i < 1000; ++i) {
+    Advance(milliseconds(10));
+    if (i % 10 == 0) Call(honest);
+    most = std::max(most, MemoryBudget::held());
+    full |= MemoryBudget::level() == MemoryLevel::kFull;
+  }
+  EXPECT_TRUE(full);
+  // Reading stops an eighth before it, 640 KiB; until the slow ones go, at the second look from there, come a read that had begun
+  // (256 KiB) and 50 bites of the one endpoint (200 KiB).
+  EXPECT_LT(most, limit);
+  EXPECT_EQ(Refused(), 0u);
+  EXPECT_GT(Ended(), 0u);
+  EXPECT_LT(Ended(), uint64_t{kSlow});
+  EXPECT_EQ(MemoryBudget::level(), MemoryLevel::kFree);
+  EXPECT_FALSE(honest.end);
+  Respond(Up(), honest_id, "still served");
+  Run();
+  EXPECT_EQ(honest.streams[1].data, "still served");
+}
+
+// The same the other way round: requests that an endpoint does not read.
+TEST_F(MemoryReliefTest, RequestsThatNobodyReadsAreBoundedToo) {
+  listener.http2.stream_window_bytes = 1024 * 1024;
+  routes[0].retry.buffer_bytes_max = 0;
+  Start({"10.0.0.1:1"});
+  net.host("10.0.0.1:1").settings = {{4, 0}};  // no window for anybody
+  std::vector<FramePeer*> clients;
+  for (int i = 0; i < 24; ++i) {
+    clients.push_back(&Client());
+    clients.back()->Send(Headers(1, Block(GrpcRequest())));
+  }
+  Run();
+  const int64_t limit = MemoryBudget::held() + 16 * kMiB;
+  MemoryBudget::SetLimit(limit);
+  int64_t most = 0;
+  for (int i = 0; i < 400; ++i) {
+    if (i < 60) {
+      for (FramePeer* client : clients) client->Send(Data(1, std::string(15'000, 'z')));
+    }
+    Advance(milliseconds(10));
+    most = std::max(most, MemoryBudget::held());
+  }
+  // Reading stops 2 MiB before it. Clients that filled their windows until then are slow at the second look from there: a read
+  // that had begun (256 KiB) and 50 times kBitesPerTick of 4 KiB (1.6 MiB).
+  EXPECT_LT(most, limit);
+  EXPECT_GT(Ended(), 0u);
+  EXPECT_LT(MemoryBudget::level(), MemoryLevel::kFull);
+}
+
+}  // namespace
+}  // namespace sluice::proxy
