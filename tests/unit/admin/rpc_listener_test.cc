@@ -13,6 +13,7 @@
 #include <fstream>
 #include <mutex>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "captured_log.h"
 #include "fake_backend.h"
@@ -115,8 +116,9 @@ TEST_F(RpcListenerTest, OutOfDescriptorsItWaitsAndTriesAgain) {
   ASSERT_EQ(ConnectUnix(Socket(AF_UNIX)), 0);
   ASSERT_TRUE(WaitUntil([&] { return Accepted() == 1; }));
   const int waits = Socket(AF_UNIX);
-  // UBSan looks at an object's type through a pipe, once for each type: let it see those of the log while there are
-  // descriptors for one.
+  // UBSan looks at an object's type through a pipe, once for each type: let it see those of the log and the clock
+  // while there are descriptors for one.
+  (void)base::Clock::Steady().Now();
   SLUICE_LOG_WARN("the {} that follows is {} {}", std::string("warning"), "expected", 1);
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
