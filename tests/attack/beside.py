@@ -30,7 +30,7 @@ import time
 
 UNARY, BIDI = "/sluice.echo.v1.Echo/Unary", "/sluice.echo.v1.Echo/BidiStream"
 OF_DATA = {"empty-data", "byte-data", "padding", "window-update"}  # on a call that stays open
-MANY = {"slow-preface": 1000, "slow-headers": 1000, "slow-read": 100, "connect": 1}  # connections; others: 4
+MANY = {"slow-preface": 1000, "slow-headers": 1000, "slow-read": 10, "connect": 1}  # connections; others: 4. With 100 slow readers the backend has 1 GB to make
 BIG_ANSWERS = {"data-dribble": "28a08d06", "slow-read": "28a08d06"}  # asks for answers of 100,000 bytes
 PROXY_CORE, OTHERS_CORE = 0, 1
 START_LIMIT = 10  # seconds until a program that does not listen is given up

@@ -107,7 +107,8 @@ def wanted(opts, most):
 
 def idle_connections(bench, peers, bursts, opts):
     files = files_limit()
-    n = min(wanted(opts, 100_000), files - 200)
+    # The daemon keeps the last of its descriptors from clients (net::DescriptorReserve).
+    n = min(wanted(opts, 100_000), files - min(files // 8, 1024) - 200)
     with bench.locked(opts.lock), daemon(bench, peers, opts, files) as pid:
         before, clients = resident(pid), []
         try:
