@@ -30,7 +30,7 @@ enum class Abuse : uint8_t {
   kGoawayFlood,          // GOAWAY again and again
   kLateResponses,        // HEADERS of a server on streams that have ended
   kUnreadAnswers,        // what we must answer, and the answers are not read (control_frames_max)
-  kUnreadData,         // DATA that it does not take, in all streams (queued_bytes_max): of them some are reset
+  kUnreadData,           // DATA that it does not take, in all streams (queued_bytes_max): of them some are reset
 };
 inline constexpr size_t kAbuses = static_cast<size_t>(Abuse::kUnreadData) + 1;
 
