@@ -105,7 +105,7 @@ class WireModel {
     int64_t initial = 0;  // the window that it began with, and changes of the setting since
     uint64_t data = 0;
     uint64_t credit = 0;
-    bool head = false, end = false, reset = false;
+    bool begun = false, head = false, end = false, reset = false;
   };
 
   static size_t Length(std::string_view bytes, size_t at) {
@@ -190,10 +190,10 @@ class WireModel {
     block_stream_ = 0;
     const std::optional<Pairs> fields = inflater_.Decode(std::exchange(block_, {}));
     SLUICE_CHECK(fields.has_value());
-    auto [it, first] = said_.try_emplace(frame.stream);
-    Said& said = it->second;
+    Said& said = said_[frame.stream];  // credit may have been said before
     SLUICE_CHECK(!said.end && !said.reset);
-    if (first) said.initial = peer_window_;
+    if (!said.begun) said.initial = peer_window_;
+    said.begun = true;
     if (!server_ && !said.head) {
       SLUICE_CHECK(frame.stream % 2 == 1 && (requests_.empty() || frame.stream > requests_.back()));  // RFC 9113 5.1.1
       requests_.push_back(frame.stream);
