@@ -127,6 +127,7 @@ __attribute__((noinline)) void Block::TrimSpares() {
     CountHeap(-static_cast<int64_t>(thread_blocks.count[c] * (sizeof(Block) + kClasses[c])));
     while (thread_blocks.count[c] > 0) std::free(thread_blocks.blocks[c][--thread_blocks.count[c]]);
   }
+  thread_blocks.held.Flush();
 }
 
 size_t Block::LiveBytes() {

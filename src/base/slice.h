@@ -44,7 +44,7 @@ class Block {
   // threads under a lock: for metrics, limits looked at now and then, and leak tests. Exact while no other
   // thread allocates.
   static size_t LiveBytes();
-  // Gives back to the heap what this thread keeps for later.
+  // Gives back to the heap what this thread keeps for later, and tells MemoryBudget all it has not been told.
   static void TrimSpares();
 
  private:

@@ -52,13 +52,13 @@ constinit thread_local ChunkPool pool_{};
     }
     pool_.count[i] = 0;
   }
+  pool_.held.Flush();
 }
 
 struct PoolCloser {
   ~PoolCloser() {
     pool_.closed = true;
     TrimChunks();
-    pool_.held.Flush();
   }
   void Touch() {}
 };

@@ -40,11 +40,11 @@ struct Pool {
       }
       classes[i].count = 0;
     }
+    held.Flush();
   }
   ~Pool() {
     closed = true;  // a frame freed by a later thread-local destructor goes to the heap
     Trim();
-    held.Flush();
   }
 };
 

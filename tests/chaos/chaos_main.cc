@@ -91,7 +91,7 @@ int Main(int argc, char** argv) {
   spdlog::set_level(spdlog::level::off);
   for (int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGALRM}) ::signal(signal, OnDeath);
   const auto start = std::chrono::steady_clock::now();
-  uint64_t failed = 0, calls = 0, ok = 0, refused = 0, bytes = 0, events = 0, good = 0, replayed = 0, sum = 0;
+  uint64_t failed = 0, calls = 0, ok = 0, refused = 0, bytes = 0, events = 0, good = 0, paused = 0, scarce = 0, replayed = 0, sum = 0;
   for (uint64_t seed = args.from; seed < args.from + args.count; ++seed) {
     Outcome outcome = RunWatched(seed, args.trace);
     if (args.hash) std::fputs(HashLine(seed, outcome).c_str(), stdout);
@@ -112,6 +112,8 @@ int Main(int argc, char** argv) {
     bytes += outcome.bytes;
     events += outcome.events;
     good += outcome.all_good;
+    paused += outcome.paused;
+    scarce += outcome.refused_for_memory;
     sum ^= outcome.hash;
     if (outcome.faults.empty()) continue;
     ++failed;
@@ -124,11 +126,13 @@ int Main(int argc, char** argv) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::fprintf(stderr,
                "%llu seeds from %llu in %.1f s: %llu calls (%llu OK, %llu with another status, the rest cut off), %llu MB written in %llu "
-               "events, %llu seeds in which all must succeed, %llu run twice, hash %016llx; %llu failed\n",
+               "events, %llu seeds in which all must succeed, %llu in which reading stopped for memory, %llu in which calls were refused for it, "
+               "%llu run twice, hash %016llx; %llu failed\n",
                static_cast<unsigned long long>(args.count), static_cast<unsigned long long>(args.from), seconds,
                static_cast<unsigned long long>(calls), static_cast<unsigned long long>(ok), static_cast<unsigned long long>(refused),
                static_cast<unsigned long long>(bytes >> 20), static_cast<unsigned long long>(events),
-               static_cast<unsigned long long>(good), static_cast<unsigned long long>(replayed), static_cast<unsigned long long>(sum),
+               static_cast<unsigned long long>(good), static_cast<unsigned long long>(paused), static_cast<unsigned long long>(scarce),
+               static_cast<unsigned long long>(replayed), static_cast<unsigned long long>(sum),
                static_cast<unsigned long long>(failed));
   return failed == 0 ? 0 : 1;
 }

@@ -37,7 +37,23 @@ http2::SessionOptions DrawSession(const Plan& plan, Dice& dice) {
     options.control_frames_max = dice.Of<uint32_t>({16, 10000});
     options.header_list_bytes_max = dice.Of<uint32_t>({1024, 64 * 1024});
   }
+  if (plan.impatient) options.queued_bytes_max = dice.Of<uint64_t>({4096, 100'000, 128 << 20});
   return options;
+}
+
+// Idleness and age end connections in good order. What else there is to run out of loses calls.
+http2::LifeOptions DrawLife(const Plan& plan, Dice& dice) {
+  http2::LifeOptions life;
+  life.idle_timeout = milliseconds(dice.Of({0, 300000, 500, 50}));
+  if (dice.OneIn(3)) life.age_max = milliseconds(dice.In(20, 3000));
+  life.age_grace = milliseconds(plan.impatient ? dice.In(1, 3000) : 600000);
+  if (!plan.impatient) return life;
+  const auto bound = [&dice] { return milliseconds(dice.OneIn(3) ? 0 : dice.In(5, 5000)); };
+  life.headers_timeout = bound();
+  life.send_timeout = bound();
+  life.stall_timeout = bound();
+  life.body_timeout = bound();
+  return life;
 }
 
 http2::KeepaliveOptions DrawKeepalive(const Plan& plan, Dice& dice) {
@@ -61,7 +77,7 @@ upstream::ClusterOptions DrawCluster(const std::string& name, const Plan& plan, 
   cluster.connections_max = static_cast<uint32_t>(dice.In(1, 4));
   if (plan.tight && dice.OneIn(3)) cluster.pending_calls_max = static_cast<uint32_t>(dice.In(1, 4));
   cluster.drain_timeout = milliseconds(plan.tight ? dice.In(0, 2000) : 600000);
-  cluster.life.idle_timeout = milliseconds(dice.Of({0, 300000, 500, 50}));
+  cluster.life = DrawLife(plan, dice);
   cluster.keepalive = DrawKeepalive(plan, dice);
   cluster.http2 = DrawSession(plan, dice);
   cluster.rate_limit = DrawRate(plan, dice);
@@ -112,8 +128,10 @@ Plan DrawPlan(Dice& dice) {
     plan.bad_clients = dice.OneIn(2);
     plan.bad_backends = dice.OneIn(2);
     plan.tight = dice.OneIn(2);
+    plan.impatient = plan.tight && dice.OneIn(2);
     if (dice.OneIn(4)) plan.stop = dice.OneIn(2) ? Plan::Stop::kDrain : Plan::Stop::kStop;
   }
+  if (plan.impatient && dice.OneIn(2)) plan.buffered_bytes_max = dice.Of({280'000, 300'000, 400'000, 1'000'000});
   plan.hasty = dice.OneIn(5);
   plan.clients = static_cast<uint32_t>(dice.In(1, 4));
   plan.backends = static_cast<uint32_t>(dice.In(1, 5));
@@ -146,6 +164,7 @@ Plan DrawPlan(Dice& dice) {
   proxy::ListenerOptions listener;
   listener.http2 = DrawSession(plan, dice);
   listener.keepalive = DrawKeepalive(plan, dice);
+  listener.life = DrawLife(plan, dice);
   config.listeners = {listener};
   return plan;
 }

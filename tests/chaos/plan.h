@@ -14,6 +14,9 @@ struct Plan {
   bool bad_clients = false, bad_backends = false;
   // Limits that refuse, deadlines that pass. Without: limits that make calls wait, and no deadlines.
   bool tight = false;
+  // Bounds on time and memory that end connections, so that calls go with them. Only with `tight`.
+  bool impatient = false;
+  int64_t buffered_bytes_max = 0;  // beyond what is held at the start; 0: no limit
   bool hasty = false;  // nobody has delays, so that much happens at once
   enum class Stop : uint8_t { kAtEnd, kDrain, kStop } stop = Stop::kAtEnd;  // the latter two in the middle
   uint32_t clients = 1, backends = 1, calls = 1, changes = 0;

@@ -94,7 +94,9 @@ bool Proxy::Stop() {
 }
 
 uint64_t Proxy::CallsEnded(size_t code) {
-  uint64_t sum = 0;
+  // What is refused for want of memory has not met a route.
+  const uint64_t refused = metrics_.errors[static_cast<size_t>(base::ErrorKind::kMemoryLimited)]->Value();
+  uint64_t sum = code == static_cast<size_t>(proxy::GrpcCode::kResourceExhausted) ? refused : 0;
   for (const proxy::RouteOptions& route : config_.routes) {
     for (const upstream::ClusterOptions& cluster : config_.clusters) {
       sum += registry_

@@ -40,7 +40,7 @@ class Proxy {
   // As Server::TearDown does: calls answer, then the connections go. False: calls are left.
   bool Stop();
 
-  // Of all routes and clusters, by gRPC code.
+  // Of all routes and clusters, and of none, by gRPC code.
   uint64_t CallsEnded(size_t code);
   // Empty, or what is not as it is in a proxy without calls.
   std::string Busy();

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "base/memory_budget.h"
 #include "base/slice.h"
+#include "http2/header.h"
+#include "runtime/frame_pool.h"
 
 namespace sluice::chaos {
 
@@ -17,6 +20,15 @@ Run::Run(uint64_t seed, bool trace) : record_(clock_, trace), dice_(seed), plan_
 }
 
 Run::~Run() = default;
+
+MemoryLimit::MemoryLimit(int64_t bytes) {
+  base::Block::TrimSpares();
+  runtime::TrimFrames();
+  http2::HeaderList::TrimSpares();
+  base::MemoryBudget::SetLimit(bytes == 0 ? 0 : base::MemoryBudget::held() + bytes);
+}
+
+MemoryLimit::~MemoryLimit() { base::MemoryBudget::SetLimit(0); }
 
 // To the next thing that happens, outside or by a timer of the proxy's; not past `end`.
 void Run::Step(base::TimePoint end) {
@@ -74,6 +86,8 @@ Outcome Run::Go() {
   CheckCounters();
   Outcome outcome{record_.hash(), record_.bytes(), timeline_.done()};
   outcome.all_good = plan_.CallsMustSucceed() && !plan_.bad_clients;
+  outcome.paused = proxy_->metrics().memory_read_pauses->Value() > 0;
+  outcome.refused_for_memory = proxy_->metrics().errors[static_cast<size_t>(base::ErrorKind::kMemoryLimited)]->Value() > 0;
   for (const Call& call : calls_) {
     outcome.calls += call.stream != 0;
     outcome.ok += call.ok();

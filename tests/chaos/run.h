@@ -20,10 +20,21 @@ struct Outcome {
   uint64_t bytes = 0, events = 0;
   uint32_t calls = 0, ok = 0, refused = 0;  // refused: ended with another status
   bool all_good = false;
+  bool paused = false, refused_for_memory = false;  // reading was, calls were
   std::vector<std::string> faults;
 };
 
 Outcome RunSeed(uint64_t seed, bool trace);
+
+// While it lives the process may hold `bytes` more than it does now; 0: no limit. What earlier runs have left in free lists goes
+// back first, so that each run begins with the same.
+class MemoryLimit {
+ public:
+  explicit MemoryLimit(int64_t bytes);
+  ~MemoryLimit();
+  MemoryLimit(const MemoryLimit&) = delete;
+  MemoryLimit& operator=(const MemoryLimit&) = delete;
+};
 
 // Private to run.cc, script.cc and audit.cc.
 class Run {
@@ -69,6 +80,7 @@ class Run {
   Stage stage_{timeline_, record_, interns_};
   Dice dice_;
   Plan plan_;
+  MemoryLimit memory_{plan_.buffered_bytes_max};
   bool stopped_ = false;  // the proxy was, in the middle
   uint64_t connections_ = 0;
   std::unique_ptr<Proxy> proxy_;

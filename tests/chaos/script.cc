@@ -74,6 +74,7 @@ void Run::PlanClients() {
   for (uint32_t i = 0; i < plan_.clients; ++i) {
     Client& client = Connect(i);
     if (client.bad()) PlanMischief(client);
+    if (plan_.impatient) client.Excuse();
   }
 }
 
