@@ -131,13 +131,17 @@ Plan DrawPlan(Dice& dice) {
     plan.impatient = plan.tight && dice.OneIn(2);
     if (dice.OneIn(4)) plan.stop = dice.OneIn(2) ? Plan::Stop::kDrain : Plan::Stop::kStop;
   }
-  if (plan.impatient && dice.OneIn(2)) plan.buffered_bytes_max = dice.Of({280'000, 300'000, 400'000, 1'000'000});
   plan.hasty = dice.OneIn(5);
   plan.clients = static_cast<uint32_t>(dice.In(1, 4));
   plan.backends = static_cast<uint32_t>(dice.In(1, 5));
   plan.calls = static_cast<uint32_t>(1 + dice.Size(59));
   plan.changes = dice.OneIn(2) ? 0 : static_cast<uint32_t>(dice.In(1, 6));
   plan.body_max = dice.Of<size_t>({50, 50, Plan::kSmall, Plan::kSmall, 5000, 5000, 5000, 70000, plan.calls < 10 ? 300000u : 2000u});
+  if (plan.tight && dice.OneIn(2)) {
+    // Each worker's read buffer alone is 256 KiB: below 350,000 the level never falls again, above it does.
+    plan.buffered_bytes_max = dice.Of({290'000, 360'000, 400'000, 400'000, 600'000});
+    plan.body_max = dice.Of<size_t>({5000, 70000, 70000, 200'000});
+  }
   plan.span = dice.Of({Micros(0), Micros(2000), Micros(100'000), Micros(3'000'000)});
   const auto piece = [&]() -> size_t {
     if (dice.OneIn(2)) return 0;

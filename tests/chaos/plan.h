@@ -14,9 +14,9 @@ struct Plan {
   bool bad_clients = false, bad_backends = false;
   // Limits that refuse, deadlines that pass. Without: limits that make calls wait, and no deadlines.
   bool tight = false;
-  // Bounds on time and memory that end connections, so that calls go with them. Only with `tight`.
+  // Both only with `tight`. Bounds on time; and on what is held beyond what is at the start, 0: none.
   bool impatient = false;
-  int64_t buffered_bytes_max = 0;  // beyond what is held at the start; 0: no limit
+  int64_t buffered_bytes_max = 0;
   bool hasty = false;  // nobody has delays, so that much happens at once
   enum class Stop : uint8_t { kAtEnd, kDrain, kStop } stop = Stop::kAtEnd;  // the latter two in the middle
   uint32_t clients = 1, backends = 1, calls = 1, changes = 0;
@@ -27,6 +27,8 @@ struct Plan {
 
   static constexpr size_t kSmall = 500;  // bodies
   bool small() const { return body_max <= kSmall; }
+  // Connections may be ended for what they cost, and calls go with them.
+  bool MayLoseCalls() const { return impatient || buffered_bytes_max > 0; }
   // A call between peers that keep the protocol must succeed.
   bool CallsMustSucceed() const { return !bad_backends && !tight; }
 };

@@ -28,7 +28,15 @@ MemoryLimit::MemoryLimit(int64_t bytes) {
   base::MemoryBudget::SetLimit(bytes == 0 ? 0 : base::MemoryBudget::held() + bytes);
 }
 
-MemoryLimit::~MemoryLimit() { base::MemoryBudget::SetLimit(0); }
+MemoryLimit::~MemoryLimit() {
+  Press(-pressed_);
+  base::MemoryBudget::SetLimit(0);
+}
+
+void MemoryLimit::Press(int64_t bytes) {
+  pressed_ += bytes;
+  base::MemoryBudget::Add(bytes);
+}
 
 // To the next thing that happens, outside or by a timer of the proxy's; not past `end`.
 void Run::Step(base::TimePoint end) {
@@ -57,6 +65,7 @@ Outcome Run::Go() {
   PlanClients();
   for (uint32_t i = 0; i < plan_.calls; ++i) PlanCall(i);
   PlanChanges();
+  PlanPressure();
   Advance(plan_.span + seconds(2));
   // The script is over: what was held back goes on, and all must come to an end.
   stage_.over = true;

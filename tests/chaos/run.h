@@ -32,8 +32,13 @@ class MemoryLimit {
  public:
   explicit MemoryLimit(int64_t bytes);
   ~MemoryLimit();
+  // As if other workers held `bytes` more; negative: less again.
+  void Press(int64_t bytes);
   MemoryLimit(const MemoryLimit&) = delete;
   MemoryLimit& operator=(const MemoryLimit&) = delete;
+
+ private:
+  int64_t pressed_ = 0;
 };
 
 // Private to run.cc, script.cc and audit.cc.
@@ -52,6 +57,7 @@ class Run {
   void PlanMischief(Client& client);
   void PlanMischief(BackendConnection& connection);
   void PlanChanges();
+  void PlanPressure();
   void ChangeSomething();
   void ChangeEndpoints();
   void ChangeLimit();

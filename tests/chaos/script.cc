@@ -74,7 +74,7 @@ void Run::PlanClients() {
   for (uint32_t i = 0; i < plan_.clients; ++i) {
     Client& client = Connect(i);
     if (client.bad()) PlanMischief(client);
-    if (plan_.impatient) client.Excuse();
+    if (plan_.MayLoseCalls()) client.Excuse();
   }
 }
 
@@ -162,6 +162,20 @@ void Run::PlanChanges() {
     });
   }
   if (plan_.stop == Plan::Stop::kStop) timeline_.After(Somewhere(), [this] { StopInTheMiddle(); });
+}
+
+// For a while there is less memory than there was, or none.
+void Run::PlanPressure() {
+  if (plan_.buffered_bytes_max == 0) return;
+  for (uint64_t n = dice_.Below(5); n > 0; --n) {
+    const int64_t bytes = plan_.buffered_bytes_max / 8 * static_cast<int64_t>(dice_.In(1, 8));
+    const base::Nanos start = Somewhere();
+    timeline_.After(start, [this, bytes] {
+      record_.Say("script", "memory: " + std::to_string(bytes) + " bytes less");
+      memory_.Press(bytes);
+    });
+    timeline_.After(start + dice_.Time(Micros(2'000'000)), [this, bytes] { memory_.Press(-bytes); });
+  }
 }
 
 void Run::StopInTheMiddle() {
