@@ -8,20 +8,9 @@
 # --profile: also the functions that cost most, with instructions per call of their own and with what they call.
 # The figures differ between compilers and with the C library; between two runs of one program by nothing.
 set -eu
-build=build/release calls=20000 profile= variants=
-while [ $# -gt 0 ]; do
-  case $1 in
-    --build) build=$2; shift ;;
-    --calls) calls=$2; shift ;;
-    --profile) profile=1 ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) variants="$variants $1" ;;
-  esac
-  shift
-done
-bench=$build/bin/path_bench
-[ -x "$bench" ] || { echo "path_instructions.sh: no $bench; build it: ninja -C $build path_bench" >&2; exit 2; }
-command -v valgrind >/dev/null || { echo "path_instructions.sh: needs valgrind" >&2; exit 2; }
+calls=20000
+. "$(dirname "$0")/path_options.sh"
+command -v valgrind >/dev/null || wrong "needs valgrind"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 

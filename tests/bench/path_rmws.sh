@@ -4,17 +4,7 @@
 #
 #   tests/bench/path_rmws.sh [--build DIR] [VARIANT...]      (DIR: default build/release; VARIANT: default unary)
 set -eu
-build=build/release variants=
-while [ $# -gt 0 ]; do
-  case $1 in
-    --build) build=$2; shift ;;
-    -h | --help) sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) variants="$variants $1" ;;
-  esac
-  shift
-done
-bench=$build/bin/path_bench
-[ -x "$bench" ] || { echo "path_rmws.sh: no $bench; build it: ninja -C $build path_bench" >&2; exit 2; }
+. "$(dirname "$0")/path_options.sh"
 for variant in ${variants:-unary}; do
   "$bench" --rmws --variant="$variant" | {
     read -r summary
