@@ -8,13 +8,11 @@ Starts sluice-echo and sluiced (one worker), opens the connections, makes the ca
 metadata of a gRPC client, waits until the daemon is quiet and reads its Rss and Pss. The kernel's socket buffers are not
 counted: an idle socket holds none. Prints bytes for each connection; the promise is 8 KiB (docs/architecture.md).
 """
-import argparse, os, resource, select, socket, struct, subprocess, sys, tempfile, time
+import argparse, os, socket, subprocess, sys, tempfile, time
 
-END_HEADERS, END_STREAM = 4, 1
+from hold import DATA, HEADERS, Client, files_limit, frame
 
-
-def frame(kind, flags, stream, payload):
-    return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+END_HEADERS, END_STREAM, RST_STREAM, GOAWAY = 4, 1, 3, 7
 
 
 def literal(name, value, indexed):
@@ -31,29 +29,12 @@ def request(stream, number, call, index_ids):
     for name, value in fields:
         block += literal(name, value, call == 0)
     block += literal("x-request-id", f"{number:08x}{call:08x}", index_ids)
-    return frame(1, END_HEADERS, stream, block) + frame(0, END_STREAM, stream, b"\0\0\0\0\0")
+    return frame(HEADERS, END_HEADERS, stream, block) + frame(DATA, END_STREAM, stream, b"\0\0\0\0\0")
 
 
-def await_end(sock, stream):
-    """Reads until the stream has ended. Returns False if it was reset or the connection closed."""
-    data = b""
-    while True:
-        while len(data) >= 9:
-            size = int.from_bytes(data[:3], "big")
-            if len(data) < 9 + size:
-                break
-            kind, flags, at = data[3], data[4], int.from_bytes(data[5:9], "big")
-            data = data[9 + size:]
-            if kind == 4 and not flags & 1:
-                sock.sendall(frame(4, 1, 0, b""))
-            if kind in (3, 7):
-                return False
-            if at == stream and kind in (0, 1) and flags & END_STREAM:
-                return True
-        got = sock.recv(65536)
-        if not got:
-            return False
-        data += got
+def ends(stream):
+    """Whether a frame (kind, flags, stream) ends the stream, well or not."""
+    return lambda head: head[0] in (RST_STREAM, GOAWAY) or (head[2] == stream and head[1] & END_STREAM and head[0] in (DATA, HEADERS))
 
 
 def memory(pid):
@@ -90,8 +71,7 @@ def main():
     parser.add_argument("--index-ids", action="store_true", help="each call's id goes to the header table too, until it is full")
     parser.add_argument("--max", type=int, help="exit with 1 if a connection takes more bytes than this")
     options = parser.parse_args()
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    hard = files_limit()
     if options.connections > hard - 200:
         sys.exit(f"this process may have {hard} descriptors")
 
@@ -110,26 +90,25 @@ def main():
         wait_for(listen)
 
         def open_one(number):
-            sock = socket.create_connection(("127.0.0.1", listen), 10)
-            hello = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(4, 0, 0, b"")
+            client = Client(number, listen)
             for call in range(options.calls):
-                sock.sendall(hello + request(2 * call + 1, number, call, options.index_ids))
-                hello = b""
-                if not await_end(sock, 2 * call + 1):
+                stream = 2 * call + 1
+                client.socket.sendall(request(stream, number, call, options.index_ids))
+                if client.frames_until(ends(stream))[-1][0] in (RST_STREAM, GOAWAY):
                     sys.exit("a call failed")
-            return sock
+            return client
 
         warm = [open_one(i) for i in range(100)]  # pools, tables and the allocator's first pages
         time.sleep(0.5)
         before = memory(daemon.pid)
-        sockets = [open_one(i) for i in range(options.connections)]
+        clients = [open_one(i) for i in range(options.connections)]
         time.sleep(1)
         after = memory(daemon.pid)
         each = {key: (after[key] - before[key]) / options.connections for key in after}
         print(f"{options.connections} idle connections after {options.calls} calls each: "
               + ", ".join(f"{key} {value:.0f} bytes" for key, value in each.items()) + " for each connection")
-        for sock in warm + sockets:
-            sock.close()
+        for client in warm + clients:
+            client.socket.close()
         time.sleep(1)
         left = (memory(daemon.pid)["Rss"] - before["Rss"]) / 1024
         print(f"all closed: {left:.0f} KiB more than before")
