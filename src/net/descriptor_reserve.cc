@@ -24,7 +24,9 @@ void DescriptorReserve::ReadLimit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = INT_MAX;  // not permitted: nothing is kept
   limit_ = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, INT_MAX));
-  mark_ = limit_ - std::min(limit_ / share_, kMax * kShare / share_);
+  mark_ = MarkOf(limit_, share_);
 }
+
+int DescriptorReserve::MarkOf(int limit, int share) { return limit - std::min(limit / share, kMax * kShare / share); }
 
 }  // namespace sluice::net

@@ -22,6 +22,8 @@ class DescriptorReserve {
   void Took(int fd) { short_ = fd >= mark_; }
   // There was none.
   void NoneLeft() { short_ = true; }
+  // Of `limit` descriptors, the first number that is not for those of `share`.
+  static int MarkOf(int limit, int share);
   // RLIMIT_NOFILE as last looked at.
   int limit() const { return limit_; }
 
@@ -29,7 +31,7 @@ class DescriptorReserve {
   void ReadLimit();
 
   const int share_;
-  int limit_ = 0, mark_ = 0;  // numbers from mark_ on are not for clients
+  int limit_ = 0, mark_ = 0;  // MarkOf it
   bool short_ = false;
 };
 

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <climits>
 #include <functional>
 #include <vector>
 
@@ -99,13 +100,15 @@ TEST_F(DescriptorReserveTest, ALimitChangedFromOutsideIsSeenWhenItMatters) {
   EXPECT_EQ(reserve.limit(), 2 * kLimit);
 }
 
-TEST_F(DescriptorReserveTest, OfAHugeLimitAThousandAreKept) {
-  rlimit limit{};
-  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
-  if (before_.rlim_max < 16 * DescriptorReserve::kMax) GTEST_SKIP() << "the hard limit here is " << before_.rlim_max;
-  Limit(16 * DescriptorReserve::kMax);
-  DescriptorReserve reserve;
-  EXPECT_EQ(TakeAll(reserve, [this] { return Take(); }), 15 * DescriptorReserve::kMax);
+TEST(DescriptorReserve, OfAHugeLimitAThousandAreKept) {
+  constexpr int kClients = DescriptorReserve::kShare, kOperators = DescriptorReserve::kOperatorsShare;
+  for (int limit : {16'384, 1'048'576, INT_MAX}) {
+    EXPECT_EQ(DescriptorReserve::MarkOf(limit, kClients), limit - 1024);
+    EXPECT_EQ(DescriptorReserve::MarkOf(limit, kOperators), limit - 512);
+  }
+  EXPECT_EQ(DescriptorReserve::MarkOf(8'191, kClients), 8'191 - 1023);
+  EXPECT_EQ(DescriptorReserve::MarkOf(8'191, kOperators), 8'191 - 511);
+  EXPECT_EQ(DescriptorReserve::MarkOf(0, kClients), 0);
 }
 
 }  // namespace
