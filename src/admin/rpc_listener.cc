@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/log_limit.h"
 #include "net/descriptor_reserve.h"
 
 namespace sluice::admin {
@@ -155,9 +156,7 @@ struct RpcListener::Impl {
   }
 
   bool Say(const char* why) {
-    const base::TimePoint now = base::Clock::Steady().Now();
-    if (now >= say_again_at) {
-      say_again_at = now + kSayAgain;
+    if (log.Allow(base::Clock::Steady().Now())) {
       SLUICE_LOG_WARN("admin {}: accepts nothing for now: {} (RLIMIT_NOFILE is {})", address.ToString(), why, reserve.limit());
     }
     return false;
@@ -173,7 +172,7 @@ struct RpcListener::Impl {
   std::thread thread;
   // The thread's.
   net::DescriptorReserve reserve{net::DescriptorReserve::kOperatorsShare};
-  base::TimePoint say_again_at{};
+  base::LogLimit log{1, kSayAgain};
 };
 
 RpcListener::RpcListener(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -1,9 +1,11 @@
-// LogLimit: bounds the lines that peers can make us log, and says how many were kept back. Not thread-safe.
+// LogLimit: bounds the lines of one kind that peers, or a trouble that lasts, can make us log, and says how many were kept back.
+// Not thread-safe.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/clock.h"
 
@@ -11,27 +13,33 @@ namespace sluice::base {
 
 class LogLimit {
  public:
-  static constexpr uint32_t kLinesPerSecond = 10;
+  // Lines about peers that misbehave: so many in kPeriod.
+  static constexpr uint32_t kLines = 10;
+  static constexpr Nanos kPeriod = std::chrono::seconds(1);
+
+  // At most `lines` (>= 1) in `period`, which begins with the first line after the last one's end.
+  LogLimit(uint32_t lines, Nanos period) : lines_max_(lines), period_(period) {}
+  LogLimit() : LogLimit(kLines, kPeriod) {}
 
   // Whether one more line may be written now; if so, what to put at its end.
   std::optional<std::string> Allow(TimePoint now) {
-    if (now - begun_ >= std::chrono::seconds(1)) {
+    if (!begun_ || now - *begun_ >= period_) {
       begun_ = now;
       lines_ = 0;
     }
-    if (lines_ == kLinesPerSecond) {
+    if (lines_ == lines_max_) {
       ++kept_back_;
       return std::nullopt;
     }
     ++lines_;
     if (kept_back_ == 0) return std::string();
-    std::string note = " (and " + std::to_string(kept_back_) + " lines of this kind before it)";
-    kept_back_ = 0;
-    return note;
+    return " (and " + std::to_string(std::exchange(kept_back_, 0)) + " lines of this kind before it)";
   }
 
  private:
-  TimePoint begun_{};
+  uint32_t lines_max_;
+  Nanos period_;
+  std::optional<TimePoint> begun_;
   uint32_t lines_ = 0;
   uint64_t kept_back_ = 0;
 };

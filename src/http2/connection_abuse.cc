@@ -1,7 +1,6 @@
 #include "http2/connection_abuse.h"
 
 #include <string>
-#include <utility>
 
 #include "base/log.h"
 
@@ -25,13 +24,10 @@ bool AbuseReports::Report(runtime::Worker& worker, bool downstream, std::string_
     (downstream ? record_->downstream : record_->upstream)[static_cast<size_t>(abuse)]->Add(worker.index());
     if (downstream && abuse != Abuse::kUnreadData) record_->clients.Note(peer, worker.now());  // its connection goes on
   }
-  if (worker.now() < next_line_) {
-    ++not_logged_;
-    return false;
-  }
-  next_line_ = worker.now() + kLogEvery;
-  SLUICE_LOG_WARN("{} {}: {}: {} (and {} other connections since the last such line)", downstream ? "client" : "backend", peer,
-                  abuse == Abuse::kUnreadData ? "calls reset" : "connection ended", why, std::exchange(not_logged_, 0));
+  const auto note = log_.Allow(worker.now());
+  if (!note) return false;
+  SLUICE_LOG_WARN("{} {}: {}: {}{}", downstream ? "client" : "backend", peer,
+                  abuse == Abuse::kUnreadData ? "calls reset" : "connection ended", why, *note);
   return true;
 }
 

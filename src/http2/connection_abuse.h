@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/clock.h"
+#include "base/log_limit.h"
 #include "http2/abuse.h"
 #include "http2/connection_abusers.h"
 #include "metrics/registry.h"
@@ -38,10 +38,8 @@ class AbuseReports {
   bool Delays(runtime::Worker& worker, std::string_view peer);
 
  private:
-  static constexpr std::chrono::seconds kLogEvery{1};
   AbuseRecord* record_;
-  base::TimePoint next_line_{};
-  uint64_t not_logged_ = 0;
+  base::LogLimit log_{1, std::chrono::seconds(1)};
 };
 
 }  // namespace sluice::http2

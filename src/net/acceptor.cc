@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "base/log_limit.h"
 #include "net/descriptor_reserve.h"
 #include "net/socket_address.h"
 #include "runtime/timer_wheel.h"
@@ -150,8 +151,7 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
 
   void Pause() { worker.timers().Arm(*this, worker.now() + kPause); }
   void Pause(const char* why) {
-    if (worker.now() >= say_again_at) {
-      say_again_at = worker.now() + kSayAgain;
+    if (log.Allow(worker.now())) {
       SLUICE_LOG_WARN("listener {}: accepts nothing for now, clients wait in the kernel's queue: {} (RLIMIT_NOFILE is {})",
                       address.ToString(), why, reserve.limit());
     }
@@ -191,7 +191,7 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
   OnAccept on_accept;
   Admit admit;
   DescriptorReserve reserve;
-  base::TimePoint say_again_at{};
+  base::LogLimit log{1, kSayAgain};
   bool waiting = false, closed = false;
 };
 
