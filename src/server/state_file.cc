@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/hash.h"
+#include "base/log.h"
 
 namespace sluice::server {
 namespace {
@@ -77,7 +78,11 @@ base::Status SaveState(const std::string& path, const SavedLists& lists) {
   File directory(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.fd < 0) return failed("open the folder of", path);
   if (::rename(temporary.c_str(), path.c_str()) != 0) return failed("rename to", path);
-  if (::fsync(directory.fd) != 0) return IoError("fsync the folder of", path);
+  // Too late to refuse: whoever reads the file finds the new one. Some file systems cannot do it at all (EINVAL).
+  if (::fsync(directory.fd) != 0 && errno != EINVAL) {
+    const base::Error error = IoError("fsync the folder of", path);  // before errno is the log's
+    SLUICE_LOG_WARN("{}; after a power failure there may be the former file", error.detail);
+  }
   return base::Ok();
 }
 

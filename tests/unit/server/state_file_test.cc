@@ -2,9 +2,26 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "integration/support/temp_dir.h"
+
+namespace {
+int folder_error = 0;  // what fsync(2) of a folder fails with; 0: nothing
+}
+
+// In place of the C library's.
+extern "C" int fsync(int fd) {
+  struct stat info {};
+  if (folder_error != 0 && ::fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) {
+    errno = folder_error;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_fsync, fd));
+}
 
 namespace sluice::server {
 namespace {
@@ -79,6 +96,19 @@ TEST(StateFile, AWriteThatFailsLeavesTheOldOne) {
   EXPECT_EQ(dir.Read("state"), before);
   EXPECT_NE(::access((path + ".new").c_str(), F_OK), 0);  // it would take room on a disk that has none
   EXPECT_TRUE(SaveState(path, {}).ok());
+}
+
+// What is written is in force at the next start, so it must not be refused.
+TEST(StateFile, AFolderThatCannotBeSyncedIsNoError) {
+  TempDir dir;
+  const std::string path = dir.File("state");
+  for (int error : {EINVAL, EIO}) {
+    folder_error = error;
+    EXPECT_TRUE(SaveState(path, Lists()).ok());
+    folder_error = 0;
+    EXPECT_EQ(LoadState(path)->size(), Lists().size());
+    ASSERT_EQ(::unlink(path.c_str()), 0);
+  }
 }
 
 TEST(StateFile, AFolderThatIsNotThereIsAnError) {
