@@ -81,7 +81,9 @@ base::Status Clusters::Init(const config::Config& config, const CallGear& gear) 
   for (const auto& [name, entry] : *entries) {
     if (entry.state->overridden) kept[name] = {entry.configured, WantedOf(*entry.state)};
   }
-  state_.Start(config.state_file, std::move(kept));
+  // Of a cluster that is gone, or configured otherwise now: it goes from the file with the next change, and must not come back.
+  const bool in_file = kept.size() == saved.size();
+  state_.Start(config.state_file, std::move(kept), in_file);
   std::lock_guard lock(mutex_);
   entries_ = std::move(*entries);
   PublishLocked(std::move(*route_config));
@@ -125,7 +127,7 @@ base::Status Clusters::Apply(const config::Config& config, const CallGear& gear)
     auto it = built->find(cluster.life->name());
     if (it != built->end() && it->second.state->overridden) list = {it->second.configured, WantedOf(*it->second.state)};
   }
-  if (auto saved = state_.Update(changes); !saved) return saved.error();
+  if (auto saved = state_.Update(std::move(changes)); !saved) return saved.error();
   // 3. From here on nothing fails. Who waits for a cluster that goes is told so.
   std::vector<Left> left;
   for (HeldCluster& cluster : *held) {

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "integration/support/temp_dir.h"
 #include "support/manual_worker.h"
@@ -281,6 +283,59 @@ TEST_F(ClustersTest, AChangeThatCannotBeSavedChangesNothing) {
   EXPECT_EQ(result.error().kind, ErrorKind::kIo);
   EXPECT_EQ(View().version, 1u);
   EXPECT_EQ(Endpoints(), (Strings{"a 1 active", "b 1 active"}));
+}
+
+TEST_F(ClustersTest, AChangeThatCouldNotBeSavedIsNotSavedByTheNext) {
+  integration::TempDir dir;
+  const std::string folder = dir.File("folder");
+  config.state_file = folder + "/state";
+  std::filesystem::create_directory(folder);
+  Init();
+  ASSERT_TRUE(clusters->Change(Change(Kind::kDrain, {{"a", "", 1}})).ok());
+  std::filesystem::remove_all(folder);
+  EXPECT_FALSE(clusters->Change(Change(Kind::kDrain, {{"b", "", 1}})).ok());
+  EndpointChange other = Change(Kind::kAdd, {{"x", "10.0.0.7:1", 1}});
+  other.cluster = "other";
+  EXPECT_FALSE(clusters->Change(other).ok());  // nor that of a cluster that had none before
+  std::filesystem::create_directory(folder);
+  ASSERT_TRUE(clusters->Change(Change(Kind::kReweight, {{"b", "", 2}})).ok());
+  const auto saved = LoadState(config.state_file);
+  ASSERT_TRUE(saved.ok());
+  ASSERT_EQ(saved->size(), 1u);
+  const auto& list = saved->at("c").endpoints;
+  EXPECT_TRUE(list[0].draining);
+  EXPECT_FALSE(list[1].draining);
+  EXPECT_EQ(list[1].weight, 2);
+}
+
+TEST_F(ClustersTest, AReloadThatChangesNoListNeedsNoStateFile) {
+  integration::TempDir dir;
+  config.state_file = dir.File("gone/state");
+  Init();
+  config.routes[0].name = "renamed";
+  Configure({{"a", "10.0.0.1:1"}});  // of a list that nobody has changed by RPC
+  EXPECT_TRUE(clusters->Apply(config).ok());
+  EXPECT_EQ(Published(), (Strings{"a"}));
+}
+
+// Else it would be in force again after the next start.
+TEST_F(ClustersTest, AListThatLostToTheConfigurationGoesFromTheFileWithTheNextReload) {
+  integration::TempDir dir;
+  config.state_file = dir.File("state");
+  {
+    Clusters earlier(registry, 1);
+    ASSERT_TRUE(earlier.Init(config).ok());
+    ASSERT_TRUE(earlier.Change(Change(Kind::kDrain, {{"a", "", 1}})).ok());
+  }
+  const config::Config first = config;
+  Configure({{"a", "10.0.0.1:1"}});
+  Init();
+  EXPECT_EQ(Endpoints(), (Strings{"a 1 active"}));
+  ASSERT_TRUE(clusters->Apply(first).ok());
+  EXPECT_EQ(Endpoints(), (Strings{"a 1 active", "b 1 active"}));
+  Clusters later(registry, 1);
+  ASSERT_TRUE(later.Init(first).ok());
+  EXPECT_EQ((*later.List("c"))[0].endpoints[0].state, "active");
 }
 
 TEST_F(ClustersTest, EndpointsThatLeaveAreMarkedAndDrainedOnTheirWorkers) {

@@ -38,11 +38,12 @@ SavedLists Lists() {
   SavedLists lists;
   lists["plain"] = {UINT64_MAX,
                     {{"a", *net::Address::Parse("10.0.0.1:1"), 0.1, false},
+                     {"c", *net::Address::Parse("10.0.0.3:1"), 0.01, false},
                      {"b", *net::Address::Parse("[::1]:2"), 100, true}}};
   lists["empty"] = {0, {}};
   // Names that YAML could take for something else.
-  for (const char* name : {"true", "1", "null", "~", "a: b", "- a", "#", "\"q\"", "'", "\xc3\xa4", "a\nb",
-                           " a ", "[", "*x", "0x1"}) {
+  for (const char* name : {"true", "1", "null", "~", "a: b", "- a", "#", "\"q\"", "'", "\xc3\xa4", "a\nb", "a\tb",
+                           "\\", "a\\\"b", "\x7f", "\xc2\x85", "\xe2\x80\xa8", " a ", "[", "*x", "0x1"}) {
     lists[name] = {7, {{name, *net::Address::Parse("unix:/tmp/with space: and #"), 1.0 / 3, false}}};
   }
   return lists;
