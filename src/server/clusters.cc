@@ -5,7 +5,6 @@
 #include <optional>
 #include <set>
 
-#include "base/hash.h"
 #include "runtime/worker.h"
 #include "server/cluster_view.h"
 #include "server/endpoint_change.h"
@@ -16,44 +15,8 @@ using base::ErrorKind;
 using base::MakeError;
 using sync::LockMode;
 using upstream::ClusterState;
-using upstream::WantedEndpoint;
 
 namespace {
-
-// The same but for the list itself.
-bool SameOptions(upstream::ClusterOptions a, upstream::ClusterOptions b) {
-  a.endpoints.clear();
-  b.endpoints.clear();
-  return a == b;
-}
-
-proxy::RouteMetrics MakeRouteMetrics(metrics::Registry& registry, const std::string& route, const std::string& cluster) {
-  proxy::RouteMetrics out;
-  for (size_t code = 0; code < proxy::kGrpcCodes; ++code) {
-    out.calls[code] = registry.AddCounter(
-        "sluice_calls_total", "Calls ended, by route and gRPC status.",
-        {{"route", route}, {"cluster", cluster}, {"grpc_status", std::string(ToString(static_cast<proxy::GrpcCode>(code)))}});
-  }
-  out.duration = registry.AddHistogram("sluice_call_duration_seconds", "Time from a call's first byte to its end.", 1e-9,
-                                       {{"route", route}});
-  return out;
-}
-
-// Those of the plan; the former object where its limiters are the same, null where there is no plan.
-std::shared_ptr<const upstream::ClusterLimits> ClusterLimitsOf(const CallGear& gear, const std::string& cluster,
-                                                               const ClusterState* previous, metrics::Registry& registry) {
-  if (gear.limits == nullptr) return nullptr;
-  auto rate = gear.limits->ClusterRate(cluster);
-  auto concurrency = gear.limits->ClusterConcurrency(cluster);
-  if (previous != nullptr && previous->limits->rate == rate && previous->limits->concurrency == concurrency) return previous->limits;
-  return std::make_shared<const upstream::ClusterLimits>(std::move(rate), std::move(concurrency), cluster, registry);
-}
-
-std::shared_ptr<const proxy::RouteLimits> RouteLimitsOf(const CallGear& gear, const std::string& route, metrics::Registry& registry) {
-  if (gear.limits == nullptr) return nullptr;
-  return std::make_shared<const proxy::RouteLimits>(gear.limits->RouteRate(route), gear.limits->RouteClientRate(route), route,
-                                                    registry);
-}
 
 void ConfigureEach(const ClusterState& state, const limits::ConcurrencyOptions& options) {
   for (const upstream::ListedEndpoint& listed : state.endpoints) listed.endpoint->concurrency()->Configure(options);
@@ -73,25 +36,21 @@ base::Status Clusters::Init(const config::Config& config, const CallGear& gear) 
     if (!loaded) return loaded.error();
     saved = std::move(*loaded);
   }
-  auto entries = BuildEntries(config, gear, saved, {});
-  if (!entries) return entries.error();
-  auto route_config = BuildRouteConfig(config, gear, *entries);
-  if (!route_config) return route_config.error();
+  auto plan = MakePlan(config, saved, {});
+  if (!plan) return plan.error();
+  Entries entries = BuildEntries(config, gear, *plan, {});
   SavedLists kept;
-  for (const auto& [name, entry] : *entries) {
-    if (entry.state->overridden) kept[name] = {entry.configured, WantedOf(*entry.state)};
+  for (auto& [name, list] : plan->lists) {
+    if (list.overridden) kept[name] = {list.configured, std::move(list.wanted)};
   }
   // Of a cluster that is gone, or configured otherwise now: it goes from the file with the next change, and must not come back.
   const bool in_file = kept.size() == saved.size();
   state_.Start(config.state_file, std::move(kept), in_file);
+  auto route_config = BuildRouteConfig(config, gear, std::move(plan->access_log), entries);
   std::lock_guard lock(mutex_);
-  entries_ = std::move(*entries);
-  PublishLocked(std::move(*route_config));
+  entries_ = std::move(entries);
+  PublishLocked(std::move(route_config));
   return base::Ok();
-}
-
-bool Clusters::Keeps(const Entry& entry, const upstream::ClusterOptions& options) {
-  return SameOptions(*entry.state->options, options) && entry.configured == Fingerprint(options.endpoints);
 }
 
 base::Result<std::vector<HeldCluster>> Clusters::HoldForReload(const config::Config& config, const Entries& before) const {
@@ -115,24 +74,25 @@ base::Status Clusters::Apply(const config::Config& config, const CallGear& gear)
   // 1. Nobody else changes what this reload changes.
   auto held = HoldForReload(config, entries());
   if (!held) return held.error();
-  // 2. Build aside: all that can fail. `before` is read under the locks: for the clusters held it stays true.
+  // 2. All that can fail. `before` is read under the locks: for the clusters held it stays true.
   const Entries before = entries();
-  auto built = BuildEntries(config, gear, {}, before);
-  if (!built) return built.error();
-  auto route_config = BuildRouteConfig(config, gear, *built);
-  if (!route_config) return route_config.error();
+  auto plan = MakePlan(config, {}, before);
+  if (!plan) return plan.error();
   StateKeeper::Changes changes;
   for (const HeldCluster& cluster : *held) {
     std::optional<SavedList>& list = changes[cluster.life->name()];
-    auto it = built->find(cluster.life->name());
-    if (it != built->end() && it->second.state->overridden) list = {it->second.configured, WantedOf(*it->second.state)};
+    auto it = plan->lists.find(cluster.life->name());
+    if (it != plan->lists.end() && it->second.overridden) list = {it->second.configured, it->second.wanted};
   }
   if (auto saved = state_.Update(std::move(changes)); !saved) return saved.error();
-  // 3. From here on nothing fails. Who waits for a cluster that goes is told so.
+  // 3. From here on nothing fails. Build aside; only now, because series of metrics last as long as the process.
+  Entries built = BuildEntries(config, gear, *plan, before);
+  auto route_config = BuildRouteConfig(config, gear, std::move(plan->access_log), built);
+  // Who waits for a cluster that goes is told so.
   std::vector<Left> left;
   for (HeldCluster& cluster : *held) {
-    auto it = built->find(cluster.life->name());
-    const ClusterState* after = it == built->end() ? nullptr : it->second.state.get();
+    auto it = built.find(cluster.life->name());
+    const ClusterState* after = it == built.end() ? nullptr : it->second.state.get();
     left.push_back({cluster.life, Removed(*before.find(cluster.life->name())->second.state, after)});
     cluster.life->AddLeaving(left.back().endpoints);
     if (after == nullptr) cluster.life->Remove(cluster.guard);
@@ -140,73 +100,20 @@ base::Status Clusters::Apply(const config::Config& config, const CallGear& gear)
   // 4. Publish. Clusters that are kept may have been changed meanwhile: by what they are now.
   {
     std::lock_guard lock(mutex_);
-    for (auto& [name, entry] : *built) {
+    for (auto& [name, entry] : built) {
       auto it = before.find(name);
       if (it != before.end() && it->second.state == entry.state) entry.state = entries_.find(name)->second.state;
     }
-    entries_.swap(*built);
+    entries_.swap(built);
     // New endpoints were made with what is configured; calls must not meet them before what is in force.
     if (gear.limits != nullptr) {
       for (const auto& [name, entry] : entries_) ConfigureEach(*entry.state, gear.limits->EndpointConcurrency(name));
     }
-    PublishLocked(std::move(*route_config));
+    PublishLocked(std::move(route_config));
   }
   DropFormer();
   Drain(std::move(*held), left);
   return base::Ok();
-}
-
-base::Result<Clusters::Entries> Clusters::BuildEntries(const config::Config& config, const CallGear& gear,
-                                                       const SavedLists& saved, const Entries& before) const {
-  Entries entries;
-  for (const upstream::ClusterOptions& options : config.clusters) {
-    auto it = before.find(options.name);
-    if (it != before.end() && Keeps(it->second, options)) {
-      entries[options.name] = it->second;
-      continue;
-    }
-    const ClusterState* previous = it == before.end() ? nullptr : it->second.state.get();
-    uint64_t configured = Fingerprint(options.endpoints);
-    bool same_options = previous != nullptr && SameOptions(*previous->options, options);
-    bool same_list = previous != nullptr && it->second.configured == configured;
-    bool overridden = previous != nullptr && previous->overridden && same_list;
-    std::vector<WantedEndpoint> wanted = overridden ? WantedOf(*previous) : WantedOf(options.endpoints);
-    if (auto kept = saved.find(options.name); kept != saved.end() && kept->second.configured == configured) {
-      wanted = kept->second.endpoints;
-      overridden = true;
-    }
-    auto shared = same_options ? previous->options : std::make_shared<const upstream::ClusterOptions>(options);
-    auto state = upstream::BuildClusterState(shared, wanted, previous, overridden, worker_count_, registry_,
-                                             ClusterLimitsOf(gear, options.name, previous, registry_));
-    if (!state) return MakeError(state.error().kind, "cluster " + options.name + ": " + state.error().detail);
-    auto life = previous == nullptr ? std::make_shared<ClusterLife>(options.name) : it->second.life;
-    entries[options.name] = {std::move(*state), configured, std::move(life)};
-  }
-  return entries;
-}
-
-base::Result<std::shared_ptr<const proxy::RouteConfig>> Clusters::BuildRouteConfig(const config::Config& config,
-                                                                                   const CallGear& gear, const Entries& entries) {
-  std::map<std::string_view, uint32_t> index;
-  for (const auto& [name, entry] : entries) index.emplace(name, static_cast<uint32_t>(index.size()));
-  std::vector<proxy::Route> routes;
-  for (const proxy::RouteOptions& options : config.routes) {
-    auto it = index.find(options.cluster);
-    if (it == index.end()) return MakeError(ErrorKind::kInvalidArgument, "route " + options.name + ": no cluster " + options.cluster);
-    routes.push_back({options, it->second, MakeRouteMetrics(registry_, options.name, options.cluster),
-                      RouteLimitsOf(gear, options.name, registry_)});
-  }
-  std::shared_ptr<proxy::AccessLog> log = access_log();
-  if (log == nullptr || !(log->options() == config.access_log)) {
-    auto opened = proxy::AccessLog::Open(config.access_log);
-    if (!opened) return opened.error();
-    log = std::move(*opened);
-  }
-  std::shared_ptr<const proxy::ProcessLimits> process;
-  if (gear.limits != nullptr) process = std::make_shared<const proxy::ProcessLimits>(gear.limits->Process(), registry_);
-  return std::make_shared<const proxy::RouteConfig>(proxy::RouteConfig{proxy::RouteTable(std::move(routes)), config.forwarding,
-                                                                       std::move(log), base::Hash64(config.hash_seed),
-                                                                       std::move(process), gear.cache});
 }
 
 void Clusters::ConfigureEndpoints(std::string_view cluster) {
@@ -309,21 +216,23 @@ base::Result<admin::ChangeResult> Clusters::Change(const admin::EndpointChange& 
   }
   auto wanted = ApplyChange(before, change);
   if (!wanted) return wanted.error();
-  // A preview's endpoints are never in force, so they leave no series: those last as long as the process and are bounded.
+  // All that can fail comes first: series of metrics, which new endpoints have, last as long as the process and are bounded.
+  if (auto status = CheckChange(before, *wanted); !status) return status.error();
+  if (!change.preview && state_.keeps()) {
+    auto saved = state_.Update({{change.cluster, SavedList{entry.configured, WantedOf(before, *wanted)}}});
+    if (!saved) return saved.error();
+  }
+  // A preview's endpoints are never in force, so they leave no series.
   std::optional<metrics::Registry> unseen;
   if (change.preview) unseen.emplace(worker_count_);
   auto state = upstream::ChangeClusterState(before, *wanted, worker_count_, unseen ? *unseen : registry_);
-  if (!state) return state.error();
+  SLUICE_CHECK(state.ok());
   admin::ChangeResult result;
   result.version = (*state)->version;
   result.digest = (*state)->balancer->Digest();
   result.moved_share = MovedShare(before, **state);
   if (change.preview) return result;
 
-  if (state_.keeps()) {
-    auto saved = state_.Update({{change.cluster, SavedList{entry.configured, WantedOf(**state)}}});
-    if (!saved) return saved.error();
-  }
   const auto added = Removed(**state, &before);
   std::vector<Left> left;
   left.push_back({held->life, Removed(before, state->get())});

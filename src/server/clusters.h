@@ -83,6 +83,15 @@ class Clusters {
     std::shared_ptr<ClusterLife> life;
   };
   using Entries = std::map<std::string, Entry, std::less<>>;
+  struct PlannedList {
+    uint64_t configured;
+    std::vector<upstream::WantedEndpoint> wanted;
+    bool overridden;
+  };
+  struct Plan {
+    std::map<std::string, PlannedList, std::less<>> lists;  // of clusters that are new or change
+    std::shared_ptr<proxy::AccessLog> access_log;
+  };
   // Endpoints that left a cluster's list.
   struct Left {
     std::shared_ptr<ClusterLife> life;
@@ -96,12 +105,14 @@ class Clusters {
   static bool Keeps(const Entry& entry, const upstream::ClusterOptions& options);
   // Holds, in name order, each cluster that the configuration changes or does not have any more.
   base::Result<std::vector<HeldCluster>> HoldForReload(const config::Config& config, const Entries& before) const;
-  // The entries of `config`: those of `before` where they are kept, else new states.
-  base::Result<Entries> BuildEntries(const config::Config& config, const CallGear& gear, const SavedLists& saved,
-                                     const Entries& before) const;
+  // All of a configuration that can fail: lists, clusters of routes, the access log. kInvalidArgument, kIo.
+  base::Result<Plan> MakePlan(const config::Config& config, const SavedLists& saved, const Entries& before);
+  // The entries of `config`: those of `before` where the plan has no list, else new states. Their series of metrics are there
+  // from then on, and for as long as the process.
+  Entries BuildEntries(const config::Config& config, const CallGear& gear, const Plan& plan, const Entries& before) const;
   // What a snapshot has besides its clusters; these will stand in it in the order of `entries`.
-  base::Result<std::shared_ptr<const proxy::RouteConfig>> BuildRouteConfig(const config::Config& config, const CallGear& gear,
-                                                                           const Entries& entries);
+  std::shared_ptr<const proxy::RouteConfig> BuildRouteConfig(const config::Config& config, const CallGear& gear,
+                                                             std::shared_ptr<proxy::AccessLog> log, const Entries& entries) const;
 
   void ConfigureEndpointsLocked(std::string_view cluster);
   Entries entries();

@@ -82,14 +82,24 @@ base::Result<ListChange> Add(const ClusterState& before, const admin::EndpointCh
 
 std::vector<WantedEndpoint> WantedOf(const std::vector<upstream::EndpointOptions>& endpoints) {
   std::vector<WantedEndpoint> out;
+  out.reserve(endpoints.size());
   for (const upstream::EndpointOptions& e : endpoints) out.push_back({e.name, e.address, e.weight, false});
   return out;
 }
 
-std::vector<WantedEndpoint> WantedOf(const ClusterState& state) {
+std::vector<WantedEndpoint> WantedOf(const ClusterState& state) { return WantedOf(state, upstream::NoChange(state)); }
+
+std::vector<WantedEndpoint> WantedOf(const ClusterState& before, const ListChange& change) {
   std::vector<WantedEndpoint> out;
-  for (const upstream::ListedEndpoint& e : state.endpoints) {
-    out.push_back({e.endpoint->name(), e.endpoint->address(), e.weight, e.draining});
+  out.reserve(change.entries.size());
+  for (const ListChange::Entry& entry : change.entries) {
+    if (entry.is_new) {
+      const WantedEndpoint& added = change.added[entry.place];
+      out.push_back({added.name, added.address, entry.weight, entry.draining});
+    } else {
+      const upstream::Endpoint& endpoint = *before.endpoints[entry.place].endpoint;
+      out.push_back({endpoint.name(), endpoint.address(), entry.weight, entry.draining});
+    }
   }
   return out;
 }

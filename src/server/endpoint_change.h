@@ -11,6 +11,8 @@ namespace sluice::server {
 
 std::vector<upstream::WantedEndpoint> WantedOf(const std::vector<upstream::EndpointOptions>& endpoints);
 std::vector<upstream::WantedEndpoint> WantedOf(const upstream::ClusterState& state);
+// What `change` makes of the list of `before`.
+std::vector<upstream::WantedEndpoint> WantedOf(const upstream::ClusterState& before, const upstream::ListChange& change);
 
 // What the change makes of the list; names that are not there, or are there already, are errors (kNotFound,
 // kInvalidArgument), so nothing happens by mistake.

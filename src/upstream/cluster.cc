@@ -131,6 +131,21 @@ base::Result<ListChange> ChangeTo(const std::vector<WantedEndpoint>& wanted, con
   return change;
 }
 
+base::Status CheckList(const ClusterOptions& options, const std::vector<WantedEndpoint>& wanted) {
+  if (auto status = CheckSize(options, wanted); !status) return status;
+  const auto change = ChangeTo(wanted, nullptr);
+  return change ? base::Ok() : base::Status(change.error());
+}
+
+base::Status CheckChange(const ClusterState& previous, const ListChange& change) {
+  if (auto status = CheckSize(*previous.options, change.entries); !status) return status;
+  for (const ListChange::Entry& entry : change.entries) {
+    const std::string& name = entry.is_new ? change.added[entry.place].name : previous.endpoints[entry.place].endpoint->name();
+    if (auto status = CheckWeight(name, entry.weight); !status) return status;
+  }
+  return base::Ok();
+}
+
 base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_ptr<const ClusterOptions> options,
                                                                     const std::vector<WantedEndpoint>& wanted,
                                                                     const ClusterState* previous, bool overridden,
@@ -151,12 +166,7 @@ base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_
 
 base::Result<std::shared_ptr<const ClusterState>> ChangeClusterState(const ClusterState& previous, const ListChange& change,
                                                                      uint32_t workers, metrics::Registry& registry) {
-  if (auto status = CheckSize(*previous.options, change.entries); !status) return status.error();
-  for (const ListChange::Entry& entry : change.entries) {
-    if (entry.weight >= 0.01 && entry.weight <= 100) continue;
-    const std::string& name = entry.is_new ? change.added[entry.place].name : previous.endpoints[entry.place].endpoint->name();
-    return CheckWeight(name, entry.weight).error();
-  }
+  if (auto status = CheckChange(previous, change); !status) return status.error();
   auto state = std::make_shared<ClusterState>();
   state->options = previous.options;
   state->version = previous.version + 1;

@@ -52,6 +52,9 @@ struct WantedEndpoint {
   bool draining = false;
 };
 
+// What BuildClusterState says of the list, building nothing.
+base::Status CheckList(const ClusterOptions& options, const std::vector<WantedEndpoint>& wanted);
+
 // Builds the state for `wanted`. Endpoints of `previous` with the same name and address are kept: their connections, calls
 // and counters go on, also under changed options. `limits`: of the cluster from now on; null: those of `previous`, or new
 // ones as the options say. kInvalidArgument: duplicate names, bad weight, too many.
@@ -76,6 +79,9 @@ struct ListChange {
 ListChange NoChange(const ClusterState& state);
 // The change that comes to `wanted`. Duplicate names and bad weights: kInvalidArgument.
 base::Result<ListChange> ChangeTo(const std::vector<WantedEndpoint>& wanted, const ClusterState* previous);
+
+// What ChangeClusterState says of the change, building nothing.
+base::Status CheckChange(const ClusterState& previous, const ListChange& change);
 
 // As BuildClusterState, with what was before but for the list; a change by hand, so it is overridden. Takes time for what
 // changed, and a little for each endpoint. No name is in the list twice (the caller has looked); kInvalidArgument: bad

@@ -308,6 +308,38 @@ TEST_F(ClustersTest, AChangeThatCouldNotBeSavedIsNotSavedByTheNext) {
   EXPECT_EQ(list[1].weight, 2);
 }
 
+// Series last as long as the process, and there is room for so many.
+TEST_F(ClustersTest, WhatIsRefusedLeavesNoSeries) {
+  integration::TempDir dir;
+  config.state_file = dir.File("gone/state");
+  std::filesystem::create_directory(dir.File("gone"));
+  Init();
+  ASSERT_TRUE(clusters->Change(Change(Kind::kDrain, {{"a", "", 1}})).ok());
+  std::filesystem::remove_all(dir.File("gone"));
+  const std::string before = registry.RenderPrometheus();
+  EXPECT_EQ(clusters->Change(Change(Kind::kAdd, {{"new", "10.0.0.3:1", 1}})).error().kind, ErrorKind::kIo);
+  EXPECT_EQ(clusters->Change(Change(Kind::kAdd, {{"new", "10.0.0.3:1", 1e9}})).error().kind, ErrorKind::kInvalidArgument);
+  const config::Config good = config;
+  const auto refused = [&] {
+    config.clusters.push_back({});
+    config.clusters.back().name = "new";
+    config.clusters.back().endpoints.push_back({"first", *net::Address::Parse("10.0.0.4:1"), 1});
+    config.routes.push_back(config.routes[0]);
+    config.routes.back().name = "new";
+    return !clusters->Apply(std::exchange(config, good)).ok();
+  };
+  config.access_log = {proxy::AccessLogOptions::Format::kText, "/nonexistent/folder/log"};
+  EXPECT_TRUE(refused());
+  config.routes.push_back(config.routes[0]);
+  config.routes.back().cluster = "nope";
+  EXPECT_TRUE(refused());
+  Configure({{"x", "10.0.0.5:1"}, {"x", "10.0.0.6:1"}});
+  EXPECT_TRUE(refused());
+  Configure({{"x", "10.0.0.5:1"}});  // good, but the file must forget the former list
+  EXPECT_TRUE(refused());
+  EXPECT_EQ(registry.RenderPrometheus(), before);
+}
+
 TEST_F(ClustersTest, AReloadThatChangesNoListNeedsNoStateFile) {
   integration::TempDir dir;
   config.state_file = dir.File("gone/state");

@@ -39,16 +39,20 @@ class EndpointChangeTest : public ::testing::Test {
     EXPECT_TRUE(change.ok()) << change.error().detail;
     auto after = upstream::ChangeClusterState(*state, *change, 1, registry);
     EXPECT_TRUE(after.ok()) << after.error().detail;
+    EXPECT_EQ(Text(WantedOf(*state, *change)), Text(WantedOf(**after)));  // what the state file is told, before
     const double moved = MovedShare(*state, **after);
     state = *after;
     return moved;
   }
-  Strings List() {
+  static Strings Text(const std::vector<upstream::WantedEndpoint>& list) {
     Strings out;
-    for (const upstream::WantedEndpoint& e : WantedOf(*state))
-      out.push_back(e.name + " " + e.address.ToString() + (e.draining ? " draining" : ""));
+    for (const upstream::WantedEndpoint& e : list) {
+      std::string weight = e.weight == 1 ? "" : " x" + std::to_string(e.weight);
+      out.push_back(e.name + " " + e.address.ToString() + weight + (e.draining ? " draining" : ""));
+    }
     return out;
   }
+  Strings List() { return Text(WantedOf(*state)); }
   ErrorKind Error(Kind kind, std::vector<EndpointSpec> specs) {
     auto change = Ask(kind, std::move(specs));
     EXPECT_FALSE(change.ok());
