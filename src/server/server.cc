@@ -33,8 +33,6 @@ admin::TlsPaths TlsPathsOf(const config::Config& config) {
   return {tls.certificate, tls.key, tls.client_ca};
 }
 
-admin::Roles RolesOf(const config::Config& config) { return {config.admin.roles.read, config.admin.roles.write}; }
-
 }  // namespace
 
 base::Result<std::unique_ptr<Server>> Server::Start(config::Config config, ServerOptions options) {
@@ -107,7 +105,7 @@ base::Status Server::Init() {
   for (size_t i = 0; i < sockets.size(); ++i) AddListener(config_.listeners[i], std::move(sockets[i]));
 
   if (!config_.admin.grpc.empty()) {
-    admin::AdminSecurity security{{}, RolesOf(config_)};
+    admin::AdminSecurity security{{}, {config_.admin.roles.read, config_.admin.roles.write}};
     if (config_.admin.tls.enabled()) security.tls = TlsPathsOf(config_);
     auto admin = admin::AdminServer::Start(config_.admin.grpc, *this, std::move(security));
     if (!admin) return admin.error();
@@ -277,77 +275,6 @@ void Server::TearDown() {
   if (clusters_ != nullptr) clusters_->SetWorkers({});
   workers_.clear();
   base::MemoryBudget::SetLimit(0);  // the next server of this process sets its own
-}
-
-admin::ReloadResult Server::Reload() {
-  std::lock_guard lock(reload_mutex_);
-  admin::ReloadResult result;
-  auto failed = [&](std::string error) {
-    result.errors.push_back(std::move(error));
-    reloads_failed_->Add(registry_->shared_slot());
-    for (const std::string& line : result.errors) SLUICE_LOG_ERROR("reload: {}", line);
-    return result;
-  };
-  if (leaving_) return failed("the server is draining or stopping");
-  if (options_.config_file.empty()) return failed("there is no configuration file to read again");
-  config::ParseResult parsed = config::Load(options_.config_file);
-  for (const config::ConfigError& error : parsed.errors) result.errors.push_back(error.ToString());
-  if (!parsed.ok()) {
-    std::string last = std::move(result.errors.back());
-    result.errors.pop_back();
-    return failed(std::move(last));
-  }
-  config::Config& wanted = parsed.config;
-  result.warnings = config::RestartOnlyChanges(config_, wanted);
-
-  // First what can fail: files of TLS, new sockets; then everything that a call reads, whole; then the listeners.
-  auto tls = tls_->Prepare(wanted);
-  if (!tls) return failed(tls.error().detail);
-  std::vector<std::pair<proxy::ListenerOptions, net::ListenSocket>> added;
-  for (const proxy::ListenerOptions& listener : wanted.listeners) {
-    bool known = std::any_of(config_.listeners.begin(), config_.listeners.end(),
-                             [&](const auto& old) { return old.address == listener.address; });
-    if (known) continue;
-    auto socket = OpenSocket(listener);
-    if (!socket) return failed(socket.error().detail);
-    added.emplace_back(listener, std::move(*socket));
-  }
-  LimitTable limits = limits_.MakePlan(wanted);
-  std::shared_ptr<proxy::ResponseCache> cache = CacheFor(wanted);
-  if (auto status = clusters_->Apply(wanted, {&limits, cache}); !status) return failed(status.error().detail);
-  tls_->Commit(std::move(*tls));
-  limits_.Commit(std::move(limits));
-  clusters_->ConfigureEndpoints();
-  TakeCacheAndBounds(std::move(cache), wanted);
-  // Listeners stand in the order of the former configuration; go through them by the address that was asked for.
-  std::vector<std::unique_ptr<proxy::Listener>> kept;
-  for (size_t i = 0; i < listeners_.size(); ++i) {
-    auto it = std::find_if(wanted.listeners.begin(), wanted.listeners.end(),
-                           [&](const auto& l) { return l.address == listeners_[i]->options().address; });
-    if (it == wanted.listeners.end()) {
-      listeners_[i]->Stop();
-      continue;
-    }
-    if (!(*it == listeners_[i]->options())) listeners_[i]->Update(*it);
-    kept.push_back(std::move(listeners_[i]));
-  }
-  listeners_ = std::move(kept);
-  for (auto& [listener, socket] : added) AddListener(listener, std::move(socket));
-  if (wanted.log.level != config_.log.level) server::SetLogLevel(wanted.log.level);
-  // What needs a restart stays as it runs, so that the next reload says so again.
-  wanted.runtime = config_.runtime;
-  // Without tls in the file (for the next start) there are no names in it either: those in force stay.
-  config::AdminRoleOptions roles = wanted.admin.tls.enabled() ? wanted.admin.roles : config_.admin.roles;
-  wanted.admin = config_.admin;
-  wanted.admin.roles = std::move(roles);
-  if (admin_ != nullptr) admin_->SetRoles(RolesOf(wanted));
-  wanted.state_file = config_.state_file;
-  wanted.log.path = config_.log.path;
-  config_ = std::move(wanted);
-  reloads_ok_->Add(registry_->shared_slot());
-  SLUICE_LOG_INFO("configuration reloaded from {}", options_.config_file);
-  for (const std::string& warning : result.warnings) SLUICE_LOG_WARN("reload: {}", warning);
-  return result;
 }
 
 base::Status Server::ReopenLogs() {
