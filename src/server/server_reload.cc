@@ -1,5 +1,6 @@
 // The server's reload: a whole new configuration in place of the one that runs, or none of it.
 #include <algorithm>
+#include <latch>
 
 #include "admin/admin_server.h"
 #include "base/log.h"
@@ -50,18 +51,19 @@ admin::ReloadResult Server::Reload() {
   clusters_->ConfigureEndpoints();
   TakeCacheAndBounds(std::move(cache), wanted);
   // Listeners stand in the order of the former configuration; go through them by the address that was asked for.
-  std::vector<std::unique_ptr<proxy::Listener>> kept;
+  std::vector<std::unique_ptr<proxy::Listener>> kept, gone;
   for (size_t i = 0; i < listeners_.size(); ++i) {
     auto it = std::find_if(wanted.listeners.begin(), wanted.listeners.end(),
                            [&](const auto& l) { return l.address == listeners_[i]->options().address; });
-    if (it == wanted.listeners.end()) {
-      listeners_[i]->Stop();
-      continue;
-    }
-    if (!(*it == listeners_[i]->options())) listeners_[i]->Update(*it);
-    kept.push_back(std::move(listeners_[i]));
+    const bool stays = it != wanted.listeners.end();
+    if (stays && !(*it == listeners_[i]->options())) listeners_[i]->Update(*it);
+    (stays ? kept : gone).push_back(std::move(listeners_[i]));
   }
   listeners_ = std::move(kept);
+  // Their addresses are free when this returns: the next reload may want them.
+  std::latch closed(static_cast<std::ptrdiff_t>(gone.size()));
+  for (auto& listener : gone) listener->Stop([&closed] { closed.count_down(); });
+  closed.wait();
   for (auto& [listener, socket] : added) AddListener(listener, std::move(socket));
   if (wanted.log.level != config_.log.level) server::SetLogLevel(wanted.log.level);
   // What needs a restart stays as it runs, so that the next reload says so again.

@@ -4,7 +4,9 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "sluice/admin/v1/admin.grpc.pb.h"
 #include "support/backends.h"
@@ -155,6 +157,22 @@ TEST_F(Daemon, ReloadsOnSighup) {
   dir_.Write("sluice.yaml", config_.ToYaml());
   daemon_->Signal(SIGHUP);
   EXPECT_TRUE(WaitUntil([&] { return Names() == std::vector<std::string>{"echo-1"}; }));
+  EXPECT_TRUE(Unary().ok());
+}
+
+TEST_F(Daemon, AnAddressThatAReloadGaveUpIsFreeForTheNext) {
+  Start();
+  const std::string first = config_.listen, second = "unix:" + dir_.File("second.sock");
+  for (int i = 0; i < 40; ++i) {
+    const std::string former = std::exchange(config_.listen, i % 2 == 0 ? second : first);
+    dir_.Write("sluice.yaml", config_.ToYaml());
+    grpc::ClientContext context;
+    admin::v1::ReloadResponse response;
+    const grpc::Status status = admin_->Reload(&context, {}, &response);
+    ASSERT_TRUE(status.ok()) << Describe(status);
+    ASSERT_EQ(response.errors_size(), 0) << response.DebugString();
+    EXPECT_FALSE(std::filesystem::exists(former.substr(std::strlen("unix:"))));
+  }
   EXPECT_TRUE(Unary().ok());
 }
 
