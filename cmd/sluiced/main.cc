@@ -103,6 +103,10 @@ int main(int argc, char** argv) {
   Flags flags;
   if (int code = ParseFlags(argc, argv, flags); code >= 0) return code;
   sluiced::DropPrivileges(flags.core_dumps);
+  // Before anything takes time: whoever started it may reload it at once, and a SIGHUP that is not blocked is its end. What
+  // comes before it serves waits until then.
+  const sigset_t signals = OurSignals();
+  if (!flags.check) pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   sluice::config::ParseResult parsed = sluice::config::Load(flags.config);
   for (const auto& error : parsed.errors) std::fprintf(stderr, "%s\n", error.ToString().c_str());
@@ -116,8 +120,6 @@ int main(int argc, char** argv) {
     return 0;
   }
 
-  sigset_t signals = OurSignals();
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // a log at its RLIMIT_FSIZE is an error of write(2), not the end of all calls
   if (auto status = sluice::server::SetUpLog(parsed.config.log); !status) {

@@ -1,8 +1,10 @@
 // The daemon as its users meet it: a process with flags, signals, files and exit codes.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
@@ -184,6 +186,24 @@ TEST_F(Daemon, ABadFileAtSighupChangesNothingAndIsLogged) {
       << daemon_->Output();
   EXPECT_EQ(Names().size(), 2u);
   EXPECT_TRUE(Unary().ok());
+}
+
+// systemd takes it for started as soon as it is executed, and may reload it then.
+TEST_F(Daemon, SignalsThatComeBeforeItServesAreKept) {
+  const std::string path = dir_.File("slow.yaml");
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);  // a file that takes its time
+  Process daemon("sluiced", {"-c", path}, dir_.File("slow.out"));
+  int end = -1;  // there is one when it reads
+  ASSERT_TRUE(WaitUntil([&] { return (end = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)) >= 0; }));
+  daemon.Signal(SIGHUP);
+  daemon.Signal(SIGUSR1);
+  ::unlink(path.c_str());
+  dir_.Write("slow.yaml", "no_such_key: 1\n");  // what the reload will read
+  const std::string yaml = config_.ToYaml();
+  EXPECT_EQ(::write(end, yaml.data(), yaml.size()), static_cast<ssize_t>(yaml.size()));
+  ::close(end);
+  EXPECT_TRUE(WaitUntil([&] { return daemon.Output().find("no_such_key") != std::string::npos || !daemon.Running(); }));
+  EXPECT_TRUE(daemon.Running()) << daemon.Output();
 }
 
 TEST_F(Daemon, ReopensItsLogsOnSigusr1) {
