@@ -35,10 +35,15 @@ base::Error IoError(const std::string& what, const Address& address) {
 }
 
 // Which file a path names now; zeros for none.
-std::pair<dev_t, ino_t> FileId(const std::string& path) {
+ListenSocket::File FileId(const std::string& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return {0, 0};
   return {info.st_dev, info.st_ino};
+}
+
+// Only our own: another process may have taken the path since.
+void RemoveFile(const Address& address, const ListenSocket::File& file) {
+  if (address.kind() == Address::Kind::kUnix && FileId(address.host()) == file) ::unlink(address.host().c_str());
 }
 
 // True if a Unix socket file is there and nobody listens behind it.
@@ -69,9 +74,10 @@ base::Result<ListenSocket> ListenSocket::Open(const Address& address, const Opti
     ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   }
   if (::bind(fd, target->get(), target->length) != 0) return IoError("cannot listen on", address);
+  owner.address_ = address;
+  if (is_unix) owner.file_ = FileId(address.host());
   if (is_unix && ::chmod(address.host().c_str(), options.unix_mode) != 0) return IoError("cannot set the mode of", address);
   if (::listen(fd, options.backlog) != 0) return IoError("cannot listen on", address);
-  owner.address_ = address;
   if (!is_unix) {
     SocketAddress bound;
     bound.length = sizeof(bound.storage);
@@ -86,14 +92,17 @@ base::Result<ListenSocket> ListenSocket::Open(const Address& address, const Opti
 }
 
 ListenSocket::ListenSocket(ListenSocket&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)) {}
+    : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)), file_(other.file_) {}
 ListenSocket& ListenSocket::operator=(ListenSocket&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(address_, other.address_);
+  std::swap(file_, other.file_);
   return *this;
 }
 ListenSocket::~ListenSocket() {
-  if (fd_ >= 0) ::close(fd_);
+  if (fd_ < 0) return;
+  RemoveFile(address_, file_);
+  ::close(fd_);
 }
 int ListenSocket::Release() { return std::exchange(fd_, -1); }
 
@@ -103,13 +112,14 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
       : worker(w),
         address(socket.address()),
         descriptor(w.io()),
-        file(FileId(address.host())),
+        file(socket.file()),
         on_accept(std::move(callback)),
         admit(std::move(asked)) {
     boost::system::error_code error;
     int fd = socket.Release();
     if (descriptor.assign(fd, error); error) {
       SLUICE_LOG_ERROR("listener {}: cannot watch the socket: {}", address.ToString(), error.message());
+      RemoveFile(address, file);
       ::close(fd);
       closed = true;
     }
@@ -163,11 +173,6 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
     Accept();
   }
 
-  // Only our own: another process may have taken the path since.
-  void RemoveFile() {
-    if (address.kind() == Address::Kind::kUnix && FileId(address.host()) == file) ::unlink(address.host().c_str());
-  }
-
   void Apply(const ListenSocket::Options& options) {
     if (closed) return;
     const bool is_unix = address.kind() == Address::Kind::kUnix;
@@ -178,7 +183,7 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
   }
 
   void Close() {
-    if (!std::exchange(closed, true)) RemoveFile();
+    if (!std::exchange(closed, true)) RemoveFile(address, file);
     worker.timers().Disarm(*this);
     boost::system::error_code ignored;
     descriptor.close(ignored);
@@ -187,7 +192,7 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
   runtime::Worker& worker;
   Address address;
   boost::asio::posix::stream_descriptor descriptor;
-  std::pair<dev_t, ino_t> file;  // of a Unix socket
+  ListenSocket::File file;  // of a Unix socket
   OnAccept on_accept;
   Admit admit;
   DescriptorReserve reserve;

@@ -5,9 +5,12 @@
 // are not for clients (DescriptorReserve).
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "net/address.h"
@@ -15,7 +18,8 @@
 
 namespace sluice::net {
 
-// A bound and listening socket, made before workers run so that errors are known at start. Closes what was not released.
+// A bound and listening socket, made before workers run so that errors are known at start. Closes what was not released, and
+// removes its file.
 class ListenSocket {
  public:
   struct Options {
@@ -31,12 +35,17 @@ class ListenSocket {
   ~ListenSocket();
   // The address in force: with the port the kernel chose where 0 was asked for.
   const Address& address() const { return address_; }
+  // Of a Unix socket, which file it made (device, number); zeros for others.
+  using File = std::pair<dev_t, ino_t>;
+  File file() const { return file_; }
+  // The caller closes it and removes the file.
   int Release();
 
  private:
   ListenSocket(int fd, Address address) : fd_(fd), address_(std::move(address)) {}
   int fd_ = -1;
   Address address_;
+  File file_{};
 };
 
 class Acceptor {

@@ -75,12 +75,25 @@ TEST_F(UnixPath, AStaleSocketIsReplaced) {
   {
     auto dead = Listen(address);
     ASSERT_TRUE(dead.ok());
+    ::close(dead->Release());  // killed: its file stays
   }
+  ASSERT_EQ(::access(path.c_str(), F_OK), 0);
   auto socket = Listen(address);
   ASSERT_TRUE(socket.ok()) << socket.error().detail;
   int client = Connect(socket->address());
   EXPECT_GE(client, 0);
   ::close(client);
+}
+
+TEST_F(UnixPath, WhatNobodyTookLeavesNoFile) {
+  { auto unused = Listen(address); }
+  EXPECT_NE(::access(path.c_str(), F_OK), 0);
+  {
+    auto unused = Listen(address);
+    ::unlink(path.c_str());
+    std::ofstream(path) << "another's";
+  }
+  EXPECT_EQ(::access(path.c_str(), F_OK), 0);
 }
 
 TEST_F(UnixPath, ALiveSocketIsLeftAlone) {
