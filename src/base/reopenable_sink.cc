@@ -8,16 +8,29 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 
 #include "base/log.h"
 
 namespace sluice::base {
 namespace {
 
-// At the end of the process the last lines are written when there is no logger any more.
-bool Heard() { return spdlog::default_logger_raw() != nullptr; }
+// At the end of the process background threads write their last lines while the logger goes.
+std::mutex say_mutex;
+bool say_losses = true;  // under say_mutex
+
+template <typename Say>
+void SayIfHeard(const Say& say) {
+  std::lock_guard lock(say_mutex);
+  if (say_losses) say();
+}
 
 }  // namespace
+
+void ReopenableSink::SayLosses(bool on) {
+  std::lock_guard lock(say_mutex);
+  say_losses = on;
+}
 
 ReopenableSink::~ReopenableSink() { CloseOurs(); }
 
@@ -62,13 +75,14 @@ void ReopenableSink::Write(std::string_view text, std::string_view end) {
   }
   cut_ = false;
   if (lost_ == 0) return;
-  if (Heard()) SLUICE_LOG_WARN("log {}: can be written again; {} lines were lost: {}", name(), lost_, std::strerror(error_));
+  SayIfHeard([this] { SLUICE_LOG_WARN("log {}: can be written again; {} lines were lost: {}", name(), lost_, std::strerror(error_)); });
   lost_ = 0;
 }
 
 void ReopenableSink::Lost(int error) {
   error_ = error;
-  if (lost_++ == 0 && Heard()) SLUICE_LOG_ERROR("log {}: cannot be written, lines are lost: {}", name(), std::strerror(error));
+  if (lost_++ > 0) return;
+  SayIfHeard([&] { SLUICE_LOG_ERROR("log {}: cannot be written, lines are lost: {}", name(), std::strerror(error)); });
 }
 
 }  // namespace sluice::base

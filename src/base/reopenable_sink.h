@@ -25,6 +25,10 @@ class ReopenableSink final : public spdlog::sinks::base_sink<std::mutex> {
   // Opens, or opens again; on an error (kIo) what was open stays in use.
   Status Open();
 
+  // Whether losses are said (at first: yes), by all sinks of the process. To be off before the process's logger goes: when it
+  // returns nobody is about to use the logger.
+  static void SayLosses(bool on);
+
  private:
   void sink_it_(const spdlog::details::log_msg& message) override;
   void flush_() override {}

@@ -74,6 +74,9 @@ config::LogLevel CurrentLogLevel() {
 
 base::Status ReopenLog() { return sink == nullptr ? base::Ok() : sink->Open(); }
 
-void ShutDownLog() { spdlog::shutdown(); }
+void ShutDownLog() {
+  base::ReopenableSink::SayLosses(false);  // the access log's thread runs on, and the logger's own until its queue is empty
+  spdlog::shutdown();
+}
 
 }  // namespace sluice::server

@@ -125,14 +125,17 @@ TEST_F(ReopenableSinkTest, ALossIsSaidOnceWhenItBeginsAndOnceWhenItEnds) {
   EXPECT_NE(said.find("log " + path_ + ": can be written again; 2 lines were lost: File too large"), std::string::npos) << said;
 }
 
-TEST_F(ReopenableSinkTest, ALossWithoutALoggerIsNotSaid) {
+// As at the end of the process, when there is no logger any more.
+TEST_F(ReopenableSinkTest, LossesAreNotSaidWhereThatIsOff) {
   auto former = spdlog::default_logger();
+  ReopenableSink::SayLosses(false);
   spdlog::set_default_logger(nullptr);
   Grow(0);
   Write("lost");
   Grow(RLIM_INFINITY);
   Write("kept");
   spdlog::set_default_logger(former);
+  ReopenableSink::SayLosses(true);
   EXPECT_EQ(Read(path_), "kept\n");
 }
 
