@@ -13,7 +13,9 @@
 
 #include "admin/http_routes.h"
 #include "admin/listen_address.h"
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/log_limit.h"
 
 namespace sluice::admin {
 namespace {
@@ -149,7 +151,7 @@ struct HttpServer::Impl {
       if (error == asio::error::operation_aborted) return;
       if (error) {
         // Most likely no descriptor is left; to try again at once would spin.
-        SLUICE_LOG_WARN("admin http: accept: {}", error.message());
+        if (const auto note = log.Allow(base::Clock::Steady().Now())) SLUICE_LOG_WARN("admin http: accept: {}{}", error.message(), *note);
         retry.expires_after(std::chrono::milliseconds(100));
         return retry.async_wait([this](Code wait_error) {
           if (!wait_error) Accept();
@@ -166,6 +168,7 @@ struct HttpServer::Impl {
   asio::io_context context{1};
   tcp::acceptor acceptor{context};
   asio::steady_timer retry{context};
+  base::LogLimit log{1, std::chrono::seconds(10)};
   ListenAddress address;
   std::thread thread;
 };

@@ -3,10 +3,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include "admin/http_routes.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "captured_log.h"
 #include "fake_backend.h"
 #include "http_client.h"
+#include "integration/support/wait_until.h"
 
 namespace sluice::admin {
 namespace {
@@ -169,6 +174,36 @@ TEST_F(HttpServerTest, EndsWithOpenConnections) {
   ASSERT_TRUE(client.Send("GET / HT"));
   server_.reset();
   EXPECT_EQ(client.ReadAll(), "");
+}
+
+TEST_F(HttpServerTest, OutOfDescriptorsItTriesAgainAndSaysSoOnce) {
+  CapturedLog log;
+  const int client = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in where{};
+  where.sin_family = AF_INET;
+  where.sin_port = htons(server_->port());
+  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  // UBSan looks at an object's type through a pipe, once for each type: let it see those of the log and the clock
+  // while there are descriptors for one.
+  (void)base::Clock::Steady().Now();
+  SLUICE_LOG_WARN("the {}{} that follows is {}", std::string("warning"), std::string(), "expected");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_EQ(::connect(client, reinterpret_cast<sockaddr*>(&where), sizeof(where)), 0);
+  std::string said;
+  const auto lines = [&] {
+    said += log.Take();
+    size_t count = 0;
+    for (size_t at = 0; (at = said.find("admin http: accept", at)) != said.npos; ++at) ++count;
+    return count;
+  };
+  EXPECT_TRUE(integration::WaitUntil([&] { return lines() == 1; }));
+  EXPECT_FALSE(integration::WaitUntil([&] { return lines() > 1; }, milliseconds(500)));  // it has tried some times more
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200 "));
+  ::close(client);
 }
 
 TEST_F(HttpServerTest, TellsWhenThePortIsInUse) {
