@@ -30,6 +30,14 @@ class ConnectionTest : public ::testing::Test, public ConnectionEvents {
     Run();
     log.clear();
   }
+  // A server whose client is cut off, for SETTINGS at a rate beyond the bound.
+  void StartAndFlood() {
+    options.session.settings_per_second = 16;
+    Start(Role::kServer);
+    for (int i = 0; i < 16; ++i) peer->Send(h2::Settings());
+    Run();
+    ASSERT_EQ(peer->Count(h2::kGoaway), 1u);
+  }
   StreamEvents* OnRequest(Connection&, Stream& stream, HeaderList fields, bool end_stream) override {
     log.push_back("request " + std::to_string(stream.id()));
     streams[stream.id()] = &stream;

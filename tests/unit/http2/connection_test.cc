@@ -95,13 +95,7 @@ TEST_F(ConnectionTest, AFloodEndsItAndIsCountedByKindAndSide) {
   metrics::Registry registry(2);
   AbuseRecord record(registry);
   context.abuse = AbuseReports(&record);
-  options.session.settings_per_second = 16;
-  Start(Role::kServer);
-  std::string settings;
-  for (int i = 0; i < 16; ++i) settings += h2::Settings();
-  peer->Send(settings);
-  Run();
-  EXPECT_EQ(peer->Count(h2::kGoaway), 1u);
+  StartAndFlood();
   Advance(std::chrono::seconds(2));
   EXPECT_TRUE(connection->closed());
   EXPECT_EQ(log, Strings{"closed ENHANCE_YOUR_CALM: settings_flood: beyond 16 a second"});
@@ -129,11 +123,7 @@ TEST_F(ConnectionTest, AfterItsLastWordItReadsOnlySoMuch) {
 }
 
 TEST_F(ConnectionTest, AfterAFloodItReadsLess) {
-  options.session.settings_per_second = 16;
-  Start(Role::kServer);
-  for (int i = 0; i < 16; ++i) peer->Send(h2::Settings());
-  Run();
-  EXPECT_EQ(peer->Count(h2::kGoaway), 1u);
+  StartAndFlood();
   peer->Send(std::string(1 << 18, 'x'));
   Run();
   EXPECT_FALSE(connection->closed());
