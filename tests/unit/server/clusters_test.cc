@@ -337,7 +337,7 @@ TEST_F(ClustersTest, WhatIsRefusedLeavesNoSeries) {
   EXPECT_TRUE(refused());
   Configure({{"x", "10.0.0.5:1"}});  // good, but the file must forget the former list
   EXPECT_TRUE(refused());
-  EXPECT_EQ(registry.RenderPrometheus(), before);
+  EXPECT_TRUE(registry.RenderPrometheus() == before);  // long
 }
 
 TEST_F(ClustersTest, AReloadThatChangesNoListNeedsNoStateFile) {

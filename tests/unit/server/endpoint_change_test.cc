@@ -75,6 +75,13 @@ TEST_F(EndpointChangeTest, ReplaceKeepsWhatStaysUnderItsNameAndAddress) {
   EXPECT_EQ(state->balancer->Digest(), before->balancer->Digest());
 }
 
+TEST_F(EndpointChangeTest, WhatIsSavedHasTheWeights) {  // compared in Do()
+  Do(Kind::kAdd, {{"heavy", "10.0.1.1:1", 3}});
+  Do(Kind::kReweight, {{"a", "", 0.5}});
+  Do(Kind::kReplace, {{"a", "10.0.0.1:1", 2}, {"light", "10.0.1.2:1", 0.1}});
+  EXPECT_EQ(List(), (Strings{"a 10.0.0.1:1 x2.000000", "light 10.0.1.2:1 x0.100000"}));
+}
+
 TEST_F(EndpointChangeTest, ReplaceByNobodyAndByOthersOnly) {
   EXPECT_EQ(Do(Kind::kReplace, {{"x", "10.0.1.1:1"}, {"y", "10.0.1.1:1"}}), 1);
   EXPECT_EQ(List(), (Strings{"x 10.0.1.1:1", "y 10.0.1.1:1"}));
