@@ -38,6 +38,7 @@ struct TlsCertSpec {
   bool authority = false;
   unsigned rsa_bits = 0;  // 0: P-256
   long from = -3600, until = 86400;  // seconds from now
+  std::string common_name_too;       // one more; empty: none
 };
 
 inline std::string TakeText(BIO* bio) {
@@ -60,9 +61,10 @@ inline TlsCert MakeCert(const TlsCertSpec& spec, const TlsCert* issuer = nullptr
   X509_gmtime_adj(X509_getm_notAfter(cert), spec.until);
   X509_set_pubkey(cert, out.key);
   X509_NAME* subject = X509_get_subject_name(cert);
-  if (!spec.common_name.empty()) {
-    X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, reinterpret_cast<const unsigned char*>(spec.common_name.data()),
-                               static_cast<int>(spec.common_name.size()), -1, 0);
+  for (const std::string& name : {spec.common_name, spec.common_name_too}) {
+    if (name.empty()) continue;
+    X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, reinterpret_cast<const unsigned char*>(name.data()),
+                               static_cast<int>(name.size()), -1, 0);
   }
   X509* signer = issuer != nullptr ? issuer->certificate : cert;
   X509_set_issuer_name(cert, X509_get_subject_name(signer));

@@ -49,7 +49,7 @@ class TlsPair : public ::testing::Test {
     const base::TimePoint deadline = time.worker.now() + std::chrono::seconds(5);
     at_client = net::TlsOutcome();
     at_server = net::TlsOutcome();
-    one = std::make_unique<net::TlsHandshake>(time.worker, std::move(pair.near), client_context, *net::Address::Parse("10.0.0.1:1"),
+    one = std::make_unique<net::TlsHandshake>(time.worker, std::move(pair.near), client_context, *net::Address::Parse(endpoint),
                                          deadline, [this](net::TlsOutcome o) { at_client = std::move(o); });
     two = std::make_unique<net::TlsHandshake>(time.worker, std::move(pair.far), server_context, deadline,
                                          [this](net::TlsOutcome o) { at_server = std::move(o); });
@@ -78,6 +78,7 @@ class TlsPair : public ::testing::Test {
   TlsCert client = MakeCert({.common_name = "c", .names = "URI:spiffe://d/c"}, &ca);
   const TlsCert* trusted_by_client = &ca;
   bool client_has_certificate = false;
+  std::string endpoint = "10.0.0.1:1";
   size_t call_bytes_max = 0;
   std::shared_ptr<net::TlsTicketKeys> tickets = std::make_shared<net::TlsTicketKeys>();
   net::ListenerTlsOptions listener;

@@ -136,6 +136,12 @@ TEST_F(TlsContextTest, NamesWithControlCharactersAreNobodys) {
   EXPECT_EQ(NamesOf(odd.certificate).common_name, "");
 }
 
+// Who reads the first and who reads the last of them see two people.
+TEST_F(TlsContextTest, OfTwoCommonNamesNeitherCounts) {
+  EXPECT_EQ(NamesOf(MakeCert({.common_name = "a", .common_name_too = "b"}).certificate).common_name, "");
+  EXPECT_EQ(NamesOf(MakeCert({.common_name = "a"}).certificate).common_name, "a");
+}
+
 TEST_F(TlsContextTest, AClusterNeedsNoCertificate) {
   ClusterTlsOptions cluster;
   cluster.server_name = "a.example.com";

@@ -1,5 +1,6 @@
 #include "net/tls_files.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -49,6 +50,14 @@ TEST_F(TlsFilesTest, AStampTellsEachKindOfChange) {
   TlsStamps after = StampsOf(options);
   EXPECT_NE(after[0], before[0]);
   EXPECT_EQ(after[1], before[1]);
+  // Written in place, of the same size, with its time set back as cp -p does.
+  const TlsStamps again = StampsOf(options);
+  const timespec times[] = {{0, UTIME_OMIT}, {again[0].modified_ns / 1'000'000'000, again[0].modified_ns % 1'000'000'000}};
+  dir.Write("a.crt", "four.");
+  ASSERT_EQ(::utimensat(AT_FDCWD, options.certificate.c_str(), times, 0), 0);
+  EXPECT_EQ(StampsOf(options)[0].modified_ns, again[0].modified_ns);
+  EXPECT_EQ(StampsOf(options)[0].size, again[0].size);
+  EXPECT_NE(StampsOf(options)[0], again[0]);
   dir.Write("new", "two");  // of the same size
   std::filesystem::rename(dir.File("new"), options.key);
   EXPECT_NE(StampsOf(options)[1], before[1]);

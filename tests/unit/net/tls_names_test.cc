@@ -33,6 +33,9 @@ TEST(TlsNames, AWildcardCertificateIsNobodyInParticular) {
 TEST(TlsNames, AUriIsAllowedExactlyOrBelow) {
   EXPECT_TRUE(NameAllowed(Uri("spiffe://a/b"), "spiffe://a/b"));
   EXPECT_FALSE(NameAllowed(Uri("spiffe://a/B"), "spiffe://a/b"));
+  EXPECT_FALSE(NameAllowed(Uri("spiffe://a/bc"), "spiffe://a/b"));
+  EXPECT_FALSE(NameAllowed(Uri("spiffe://a/b/c"), "spiffe://a/b"));
+  EXPECT_FALSE(NameAllowed(Uri("spiffe://a"), "spiffe://a/b"));
   EXPECT_TRUE(NameAllowed(Uri("spiffe://a/b/c"), "spiffe://a/b/*"));
   EXPECT_TRUE(NameAllowed(Uri("spiffe://a/b/c/d"), "spiffe://a/b/*"));
   EXPECT_FALSE(NameAllowed(Uri("spiffe://a/bc"), "spiffe://a/b/*"));
@@ -48,6 +51,9 @@ TEST(TlsNames, KindsAreNotTakenForEachOther) {
   EXPECT_FALSE(NameAllowed(names, "CN=x"));
   EXPECT_FALSE(NameAllowed(names, "10.0.0.1"));
   EXPECT_TRUE(NameAllowed(names, "CN=a.example.com"));
+  EXPECT_FALSE(NameAllowed(names, "CN=a.example"));
+  EXPECT_FALSE(NameAllowed(names, "CN=example.com"));
+  EXPECT_FALSE(NameAllowed(names, "CN=A.example.com"));
   EXPECT_FALSE(NameAllowed(TlsNames{}, "CN="));
 }
 

@@ -52,6 +52,7 @@ class TlsStoreTest : public ::testing::Test {
   base::TimePoint now{};
   metrics::Registry registry{1};
   TlsCert ca = MakeCert({.common_name = "ca", .authority = true});
+  TlsCert ca_too = MakeCert({.common_name = "ca too", .authority = true});
   TlsCert first = MakeCert({.common_name = "first", .names = "DNS:a.example.com", .until = 2 * 86400 + 3600}, &ca);
   TlsCert second = MakeCert({.common_name = "second"}, &ca);
   config::Config config;
@@ -126,6 +127,27 @@ TEST_F(TlsStoreTest, WhatIsBadKeepsTheFormerOneAndIsToldOnce) {
   EXPECT_EQ(store.List()[0].error, "");
 }
 
+// docs/operations.md: a reload fails as long as a file cannot be used, also where it has been read and refused before.
+TEST_F(TlsStoreTest, AReloadFailsWhileAFileIsBad) {
+  ASSERT_EQ(Apply(), "");
+  dir.Write("a.crt", "no PEM");
+  Poll(4);
+  ASSERT_EQ(Loads("failed"), 1);
+  EXPECT_THAT(Apply(), HasSubstr("listener in: TLS: " + dir.File("a.crt")));
+  EXPECT_EQ(Subject(), "CN=first");
+}
+
+TEST_F(TlsStoreTest, TicketKeysChangeInTime) {
+  ASSERT_EQ(Apply(), "");
+  const auto* tickets = config.listeners[0].tls_slot->context()->tickets();
+  const auto first = tickets->current().name;
+  Poll(1);
+  store.Poll(now += net::TlsTicketKeys::kLifetime - std::chrono::seconds(1));
+  EXPECT_EQ(tickets->current().name, first);
+  store.Poll(now += std::chrono::seconds(1));
+  EXPECT_NE(tickets->current().name, first);
+}
+
 TEST_F(TlsStoreTest, APlanThatIsNotCommittedChangesNothing) {
   ASSERT_EQ(Apply(), "");
   Write(second);
@@ -176,9 +198,22 @@ TEST_F(TlsStoreTest, ListsWhatIsInUseWithItsEnd) {
   EXPECT_EQ(views[1].used_by + " " + views[1].purpose + " " + views[1].subject, "cluster/users own CN=first");
   EXPECT_EQ(views[2].used_by + " " + views[2].purpose + " " + views[2].subject, "cluster/users trusted CN=ca");
   EXPECT_EQ(views[3].used_by + " " + views[3].file + " " + views[3].subject, "cluster/public system ");
+  EXPECT_EQ(registry.RenderPrometheus().find("file=\"system\""), std::string::npos);  // its end is nobody's to say
   EXPECT_THAT(registry.RenderPrometheus(),
               HasSubstr("sluice_tls_certificate_not_after_seconds{file=\"" + dir.File("a.crt") + "\",purpose=\"own\",used_by=\"listener/in\"} " +
                         std::to_string(views[0].not_after)));
+}
+
+// Of a bundle the metric has the authority that ends first.
+TEST_F(TlsStoreTest, TheMetricOfATrustedFileIsItsFirstEnd) {
+  const TlsCert soon = MakeCert({.common_name = "soon", .authority = true, .until = 3600}, nullptr);
+  dir.Write("ca.crt", ca.certificate_pem + soon.certificate_pem + ca_too.certificate_pem);
+  ASSERT_EQ(Apply(), "");
+  const auto views = store.List();
+  ASSERT_EQ(views.size(), 4u);
+  EXPECT_LT(views[2].not_after, views[1].not_after);
+  EXPECT_THAT(registry.RenderPrometheus(),
+              HasSubstr("purpose=\"trusted\",used_by=\"cluster/users\"} " + std::to_string(views[2].not_after) + "\n"));
 }
 
 TEST_F(TlsStoreTest, ACertificateThatIsOverIsShownAsThat) {
