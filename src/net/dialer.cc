@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cerrno>
@@ -18,11 +19,38 @@ namespace sluice::net {
 using base::ErrorKind;
 using base::MakeError;
 
+namespace {
+
+// RFC 8305 4: the families in turn, beginning with that of the first, else in the order of the resolver (RFC 6724).
+std::vector<SocketAddress> InTurn(std::vector<SocketAddress> found) {
+  if (found.size() > Dialer::kAddressesMax) found.resize(Dialer::kAddressesMax);
+  if (found.size() < 3) return found;
+  const auto other = std::stable_partition(found.begin(), found.end(), [family = found[0].storage.ss_family](const auto& address) {
+    return address.storage.ss_family == family;
+  });
+  std::vector<SocketAddress> out;
+  for (auto one = found.begin(), two = other; out.size() < found.size();) {
+    if (one != other) out.push_back(*one++);
+    if (two != found.end()) out.push_back(*two++);
+  }
+  return out;
+}
+
+}  // namespace
+
 // Shared with pending waits and helper threads' answers, which may come after the Dialer is gone.
 struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_from_this<Impl> {
-  Impl(runtime::Worker& w, const Address& a, OnDone callback) : worker(w), address(a), on_done(std::move(callback)) {}
+  // A socket that connects.
+  struct Try {
+    Try(runtime::Worker& worker, const SocketAddress& to) : target(to), descriptor(worker.io()) {}
+    const SocketAddress target;
+    boost::asio::posix::stream_descriptor descriptor;
+  };
 
-  void Start(base::TimePoint deadline) {
+  Impl(runtime::Worker& w, const Address& a, base::TimePoint until, OnDone callback)
+      : worker(w), address(a), deadline(until), on_done(std::move(callback)) {}
+
+  void Start(Resolve resolve) {
     worker.timers().Arm(*this, deadline);
     if (address.kind() != Address::Kind::kName) {
       auto target = ToSocketAddress(address);
@@ -32,11 +60,12 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
       worker.Post([self = shared_from_this()] { self->TryNext(); });
       return;
     }
+    if (!resolve) resolve = &ResolveBlocking;
     auto found = std::make_shared<std::optional<base::Result<std::vector<SocketAddress>>>>();
     bool queued = worker.runtime().Block(
-        worker, [found, a = address] { found->emplace(ResolveBlocking(a)); },
+        worker, [found, resolve = std::move(resolve), a = address] { found->emplace(resolve(a)); },
         [found, self = shared_from_this()] {
-          if ((*found)->ok()) self->targets = ***found;
+          if ((*found)->ok()) self->targets = InTurn(std::move(***found));
           else self->error = (*found)->error();
           self->TryNext();
         });
@@ -45,7 +74,7 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
     worker.Post([self = shared_from_this()] { self->TryNext(); });
   }
 
-  // Tries the addresses in turn until one connects; the last failure is reported.
+  // The next address that does not fail at once. The last failure is reported when none is left.
   void TryNext() {
     while (!done && next < targets.size()) {
       const SocketAddress& target = targets[next++];
@@ -58,52 +87,73 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
       if (rc == 0) return Connected(fd);
       // EAGAIN on a Unix socket: its queue is full, which is a refusal; on TCP connect is under way (EINPROGRESS).
       if (errno != EINPROGRESS) {
-        error = MakeError(ErrorKind::kConnectFailed, "connect to " + ToString(target) + ": " + std::strerror(errno));
+        Failed(target, errno);
         ::close(fd);
         continue;
       }
-      boost::system::error_code failed;
-      descriptor.emplace(worker.io());
-      if (descriptor->assign(fd, failed); failed) {
-        error = MakeError(ErrorKind::kConnectFailed, "cannot watch a socket: " + failed.message());
-        descriptor.reset();
-        ::close(fd);
-        continue;
-      }
-      descriptor->async_wait(boost::asio::posix::stream_descriptor::wait_write,
-                             [self = shared_from_this()](const boost::system::error_code& ec) {
-                               if (!self->done && ec != boost::asio::error::operation_aborted) self->Finished();
-                             });
-      return;
+      if (Watch(fd, target)) return WaitForNext();
+      ::close(fd);
     }
-    if (!done) Done(error);
+    if (!done && tries.empty()) Done(error);
+    else if (!done) worker.timers().Arm(*this, deadline);
   }
 
-  void Finished() {
+  bool Watch(int fd, const SocketAddress& target) {
+    auto one = std::make_shared<Try>(worker, target);
+    boost::system::error_code failed;
+    if (one->descriptor.assign(fd, failed); failed) {
+      error = MakeError(ErrorKind::kConnectFailed, "cannot watch a socket: " + failed.message());
+      return false;
+    }
+    if (tries.size() == kConnectingMax) {
+      GiveUp(*tries.front());
+      tries.erase(tries.begin());
+    }
+    tries.push_back(one);
+    one->descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_write,
+                               [self = shared_from_this(), one](const boost::system::error_code& ec) {
+                                 if (!self->done && ec != boost::asio::error::operation_aborted) self->Finished(one);
+                               });
+    return true;
+  }
+
+  // What is left of the time is shared out among this address and those still to come.
+  void WaitForNext() {
+    if (next == targets.size()) return worker.timers().Arm(*this, deadline);
+    const base::Nanos share = (deadline - worker.now()) / static_cast<int64_t>(targets.size() - next + 1);
+    worker.timers().Arm(*this, worker.now() + std::min<base::Nanos>(share, kNextAddressAfter));
+  }
+
+  void Finished(const std::shared_ptr<Try>& one) {
+    auto it = std::find(tries.begin(), tries.end(), one);
+    if (it == tries.end()) return;  // given up
+    tries.erase(it);
     int problem = 0;
     socklen_t length = sizeof(problem);
-    ::getsockopt(descriptor->native_handle(), SOL_SOCKET, SO_ERROR, &problem, &length);
-    if (problem == 0) return Connected(descriptor->release());
-    error = MakeError(ErrorKind::kConnectFailed, "connect to " + ToString(targets[next - 1]) + ": " + std::strerror(problem));
-    descriptor.reset();
+    ::getsockopt(one->descriptor.native_handle(), SOL_SOCKET, SO_ERROR, &problem, &length);
+    if (problem == 0) return Connected(one->descriptor.release());
+    Failed(one->target, problem);
     TryNext();
   }
 
+  void Failed(const SocketAddress& target, int problem) {
+    error = MakeError(ErrorKind::kConnectFailed, "connect to " + ToString(target) + ": " + std::strerror(problem));
+  }
+
   void Connected(int fd) {
-    descriptor.reset();
     auto stream = MakeSocketStream(worker, fd, address.ToString());
     if (stream == nullptr) return Done(MakeError(ErrorKind::kConnectFailed, "cannot watch a socket"));
     Done(std::move(stream));
   }
 
-  void OnTimer(base::TimePoint) override {
-    descriptor.reset();
+  void OnTimer(base::TimePoint now) override {
+    if (now < deadline) return TryNext();
     Done(MakeError(ErrorKind::kConnectTimeout, "no connection to " + address.ToString() + " in time"));
   }
 
   void Done(base::Result<std::unique_ptr<Stream>> result) {
-    done = true;
-    worker.timers().Disarm(*this);
+    auto self = shared_from_this();
+    Cancel();
     auto callback = std::move(on_done);  // it may destroy the Dialer
     callback(std::move(result));
   }
@@ -111,22 +161,29 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
   void Cancel() {
     done = true;
     worker.timers().Disarm(*this);
-    descriptor.reset();
+    for (const auto& one : tries) GiveUp(*one);
+    tries.clear();
+  }
+  // Its wait, which holds it, ends with that.
+  static void GiveUp(Try& one) {
+    boost::system::error_code ignored;
+    one.descriptor.close(ignored);
   }
 
   runtime::Worker& worker;
-  Address address;
+  const Address address;
+  const base::TimePoint deadline;
   OnDone on_done;
   std::vector<SocketAddress> targets;
   size_t next = 0;
-  std::optional<boost::asio::posix::stream_descriptor> descriptor;
+  std::vector<std::shared_ptr<Try>> tries;  // the oldest first
   base::Error error = MakeError(ErrorKind::kConnectFailed, "no address to connect to");
   bool done = false;
 };
 
-Dialer::Dialer(runtime::Worker& worker, const Address& address, base::TimePoint deadline, OnDone on_done)
-    : impl_(std::make_shared<Impl>(worker, address, std::move(on_done))) {
-  impl_->Start(deadline);
+Dialer::Dialer(runtime::Worker& worker, const Address& address, base::TimePoint deadline, OnDone on_done, Resolve resolve)
+    : impl_(std::make_shared<Impl>(worker, address, deadline, std::move(on_done))) {
+  impl_->Start(std::move(resolve));
 }
 
 Dialer::~Dialer() { impl_->Cancel(); }

@@ -1,8 +1,15 @@
 // Dialer: one attempt to connect to an Address, with a deadline. DNS names are resolved on a helper thread.
+//
+// A name's addresses are tried as RFC 8305 says ("happy eyeballs"): IPv6 and IPv4 in turn, the next one as soon as one is refused,
+// or beside it when it has not answered for a while; the first that connects wins and the others are closed. So an address that
+// answers nothing costs a part of the time and not all of it.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -11,6 +18,8 @@
 #include "runtime/worker.h"
 
 namespace sluice::net {
+
+struct SocketAddress;
 
 // An attempt to connect that is under way; destroying it cancels it.
 class Attempt {
@@ -22,9 +31,18 @@ class Dialer final : public Attempt {
  public:
   // Called once, on the worker, not from inside the constructor: a connected stream, or kConnectFailed / kConnectTimeout.
   using OnDone = std::function<void(base::Result<std::unique_ptr<Stream>>)>;
+  // All addresses of a name; may block.
+  using Resolve = std::function<base::Result<std::vector<SocketAddress>>(const Address&)>;
 
-  // Starts at once. Make and destroy on `worker`; destroying it cancels the attempt and `on_done` is not called.
-  Dialer(runtime::Worker& worker, const Address& address, base::TimePoint deadline, OnDone on_done);
+  // RFC 8305 5, "Connection Attempt Delay". Less where the deadline would come before the last address had its turn.
+  static constexpr std::chrono::milliseconds kNextAddressAfter{250};
+  // Sockets that connect at once; beyond it the oldest is given up. And addresses of a name that are looked at.
+  static constexpr size_t kConnectingMax = 4;
+  static constexpr size_t kAddressesMax = 64;
+
+  // Starts at once. Make and destroy on `worker`; destroying it cancels the attempt and `on_done` is not called. `resolve`: null
+  // for the system's resolver.
+  Dialer(runtime::Worker& worker, const Address& address, base::TimePoint deadline, OnDone on_done, Resolve resolve = nullptr);
   ~Dialer() override;
 
  private:
