@@ -226,6 +226,7 @@ void Connection::ReadSome(size_t bytes_max) {
       context_.abuse.Report(context_.worker, session_.role() == Role::kServer, peer_name_, session_.abuse(), status.error().detail);
     }
     LastWord(status.error().detail);
+    if (session_.role() == Role::kClient) events_.OnGoaway(*this);  // calls that wait look for another connection
   } else if (const uint64_t unfinished = session_.unfinished(); unfinished != unfinished_) {
     NoteUnfinished(unfinished);
   }

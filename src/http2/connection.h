@@ -149,6 +149,8 @@ class Connection final : public PausedNode,
   bool closed() const { return state_ == State::kClosed; }
   // The last word is said: streams are gone, and so is soon the rest.
   bool ending() const { return last_word_; }
+  // Why it ends or has ended; empty: it does not, or the peer's GOAWAY said so.
+  const std::string& why() const { return why_; }
 
  private:
   // kOpen -> kLingering (our last bytes are out, write side shut; waiting for the peer's end, bounded) -> kClosed

@@ -97,6 +97,8 @@ class Session {
   Stream* Open(const HeaderList& fields, bool end_stream, StreamEvents& events);
   // Neither side said GOAWAY, the peer's concurrency limit has room, stream ids are left, not failed.
   bool CanOpen() const { return role_ == Role::kClient && !closing() && table_.size() < peer_streams_max_; }
+  // The peer's part of the preface has come (RFC 9113 3.4): it speaks HTTP/2, and we know its limits.
+  bool settings_received() const { return settings_received_; }
   // GOAWAY in either direction, failed, or out of ids: no stream will ever be opened again.
   bool closing() const { return failed_ || goaway_received_ || goaway_sent_ || next_id_ > kStreamIdMax; }
 

@@ -25,14 +25,14 @@ EndpointPool::~EndpointPool() {
 
 bool EndpointPool::Usable() const {
   if (draining_ || closing_) return false;
-  return !connections_.empty() || dialer_ != nullptr || context_.worker.now() >= retry_at_;
+  return context_.worker.now() >= retry_at_ || attempting() || UsableConnections() > 0;
 }
 
 http2::Connection* EndpointPool::Ready() { return waiters_.empty() ? FindRoom() : nullptr; }
 
 http2::Connection* EndpointPool::FindRoom() const {
   for (const auto& connection : connections_) {
-    if (connection->CanOpen()) return connection.get();
+    if (connection.get() != greeting_ && connection->CanOpen()) return connection.get();
   }
   return nullptr;
 }
@@ -63,12 +63,12 @@ void EndpointPool::EndCall() {
 
 size_t EndpointPool::UsableConnections() const {
   return static_cast<size_t>(
-      std::count_if(connections_.begin(), connections_.end(), [](const auto& c) { return c->usable(); }));
+      std::count_if(connections_.begin(), connections_.end(), [this](const auto& c) { return c.get() != greeting_ && c->usable(); }));
 }
 
 // One attempt at a time: enough, as a connection carries many calls and the next attempt follows while calls wait.
 void EndpointPool::DialIfNeeded() {
-  if (closing_ || draining_ || dialer_ != nullptr || waiters_.empty()) return;
+  if (closing_ || draining_ || attempting() || waiters_.empty()) return;
   const size_t usable = UsableConnections();
   if (usable >= options_->connections_max) return;
   if (context_.worker.now() < retry_at_) {
@@ -77,7 +77,7 @@ void EndpointPool::DialIfNeeded() {
     else context_.worker.timers().Arm(*this, retry_at_);
     return;
   }
-  const base::TimePoint deadline = base::DeadlineAfter(context_.worker.now(), options_->connect_timeout);
+  const base::TimePoint deadline = attempt_ends_ = base::DeadlineAfter(context_.worker.now(), options_->connect_timeout);
   auto on_done = [this](base::Result<std::unique_ptr<net::Stream>> result) { OnDialed(std::move(result)); };
   dialer_ = options_->tls.enabled
                 ? net::DialTls(context_.dial, context_.worker, endpoint_->address(), deadline, options_->tls_slot, std::move(on_done))
@@ -115,9 +115,51 @@ void EndpointPool::OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
   connections_.push_back(std::make_unique<http2::Connection>(context_, std::move(*result), http2::Role::kClient,
                                                              connection_options, events));
   http2::Connection& connection = *connections_.back();
+  // The kernel accepts also for a process that hangs, and a TLS server may refuse our certificate behind the handshake. So calls
+  // wait for its SETTINGS, which a server sends first and at once (RFC 9113 3.4); until then each can still go elsewhere.
+  greeting_ = &connection;
+  context_.worker.timers().Arm(*this, attempt_ends_);
   connection.Start();
   UpdateLink();
+}
+
+void EndpointPool::OnGreeted() {
+  greeting_ = nullptr;
+  context_.worker.timers().Disarm(*this);
+  UpdateLink();
   ServeWaiters();
+}
+
+// Nobody comes back to it at once: an endpoint that accepts and is of no use would be asked in a loop.
+void EndpointPool::GreetingFailed(base::Error error) {
+  greeting_ = nullptr;
+  context_.worker.timers().Disarm(*this);
+  BackOff();
+  UpdateLink();
+  if (UsableConnections() == 0) FailWaiters(error);
+  DialIfNeeded();
+}
+
+// connect_timeout has passed.
+void EndpointPool::OnNoGreeting() {
+  http2::Connection& connection = *greeting_;
+  endpoint_->metrics().timeouts->Add(context_.worker.index());
+  if (auto note = context_.peer_log.Allow(context_.worker.now())) {
+    SLUICE_LOG_WARN("cluster {} endpoint {}: connected, but no SETTINGS came within connect_timeout{}", endpoint_->cluster(),
+                    endpoint_->name(), *note);
+  }
+  connection.CloseNow("no SETTINGS in time");
+  Forget(connection);
+  GreetingFailed(MakeError(ErrorKind::kConnectTimeout, "endpoint " + endpoint_->name() + " accepts connections and says nothing"));
+}
+
+// Its end has come. It may be on the stack: it is destroyed when the turn's work is done.
+void EndpointPool::Forget(http2::Connection& connection) {
+  auto it = std::find_if(connections_.begin(), connections_.end(), [&](const auto& c) { return c.get() == &connection; });
+  SLUICE_CHECK(it != connections_.end());
+  context_.worker.Post([dead = std::shared_ptr<http2::Connection>(std::move(*it))] {});
+  connections_.erase(it);
+  endpoint_->metrics().connections->Add(context_.worker.index(), -1);
 }
 
 void EndpointPool::ServeWaiters() {
@@ -144,15 +186,23 @@ void EndpointPool::FailWaiters(const base::Error& error) {
 
 void EndpointPool::UpdateLink() {
   Endpoint::Link link = Endpoint::Link::kIdle;
-  if (!connections_.empty()) link = Endpoint::Link::kConnected;
-  else if (dialer_ != nullptr) link = Endpoint::Link::kConnecting;
+  if (connections_.size() > (greeting_ != nullptr ? 1 : 0)) link = Endpoint::Link::kConnected;
+  else if (attempting()) link = Endpoint::Link::kConnecting;
   else if (context_.worker.now() < retry_at_) link = Endpoint::Link::kBackoff;
   endpoint_->set_link(context_.worker.index(), link);
 }
 
-void EndpointPool::OnCapacity(http2::Connection&) { ServeWaiters(); }
+void EndpointPool::OnCapacity(http2::Connection& connection) {
+  if (&connection != greeting_) return ServeWaiters();
+  if (connection.session().settings_received() && connection.usable()) OnGreeted();
+}
 
-void EndpointPool::OnGoaway(http2::Connection&) { DialIfNeeded(); }
+void EndpointPool::OnGoaway(http2::Connection& connection) {
+  if (&connection != greeting_) return DialIfNeeded();
+  std::string text = "endpoint " + endpoint_->name() + " accepts connections and takes no calls";
+  if (!connection.why().empty()) text.append(": ").append(connection.why());
+  GreetingFailed(MakeError(ErrorKind::kConnectFailed, std::move(text)));
+}
 
 void EndpointPool::OnTimeout(http2::Connection&, http2::Timeout which, size_t streams) {
   if (which == http2::Timeout::kIdle || which == http2::Timeout::kAge) return;  // in good order
@@ -164,25 +214,20 @@ void EndpointPool::OnTimeout(http2::Connection&, http2::Timeout which, size_t st
 }
 
 void EndpointPool::OnClosed(http2::Connection& connection, std::string_view why) {
-  auto it = std::find_if(connections_.begin(), connections_.end(), [&](const auto& c) { return c.get() == &connection; });
-  SLUICE_CHECK(it != connections_.end());
-  // It never said a word, or far too many: as bad as a refused connection, and as fast to come again. A TLS 1.3 server that does
-  // not like our certificate looks like the former: the handshake was done before it knew.
-  const http2::Session& session = connection.session();
-  if (session.stats().frames_received == 0 || session.abuse() != http2::Abuse::kNone) {
-    BackOff();
-    if (session.stats().frames_received == 0 && options_->tls.enabled && !closing_ && !draining_) {
-      SLUICE_LOG_WARN("cluster {} endpoint {}: ended the connection behind the TLS handshake: {}", endpoint_->cluster(),
-                      endpoint_->name(), why);
-    }
-  } else {
-    failures_in_row_ = 0;
+  const bool greeting = &connection == greeting_;
+  if (greeting && options_->tls.enabled) {
+    // A TLS 1.3 server that does not like our certificate looks so: the handshake was done before it knew.
+    SLUICE_LOG_WARN("cluster {} endpoint {}: ended the connection behind the TLS handshake: {}", endpoint_->cluster(),
+                    endpoint_->name(), why);
   }
-  // The connection is on the stack: destroy it when the turn's work is done.
-  context_.worker.Post([dead = std::shared_ptr<http2::Connection>(std::move(*it))] {});
-  connections_.erase(it);
-  endpoint_->metrics().connections->Add(context_.worker.index(), -1);
   SLUICE_LOG_DEBUG("cluster {} endpoint {}: connection ended: {}", endpoint_->cluster(), endpoint_->name(), why);
+  if (connection.session().abuse() != http2::Abuse::kNone) BackOff();  // it would flood us again
+  else if (connection.session().stats().streams_opened > 0) failures_in_row_ = 0;  // it was of use
+  Forget(connection);
+  if (greeting) {
+    return GreetingFailed(MakeError(ErrorKind::kConnectFailed, "endpoint " + endpoint_->name() +
+                                                                   " ended the connection before its SETTINGS: " + std::string(why)));
+  }
   UpdateLink();
   if (closing_) return;
   DialIfNeeded();
@@ -193,6 +238,7 @@ void EndpointPool::StartDrain() {
   if (draining_ || closing_) return;
   draining_ = true;
   dialer_.reset();
+  greeting_ = nullptr;  // it drains as the others do
   UpdateLink();
   FailWaiters(MakeError(ErrorKind::kDraining, "endpoint " + endpoint_->name() + " was removed"));
   std::vector<http2::Connection*> all;
@@ -203,7 +249,7 @@ void EndpointPool::StartDrain() {
 }
 
 void EndpointPool::OnTimer(base::TimePoint) {
-  if (!draining_) return DialIfNeeded();  // the back-off is over
+  if (!draining_) return greeting_ != nullptr ? OnNoGreeting() : DialIfNeeded();  // or the back-off is over
   // drain_timeout: what still runs is cut off.
   std::vector<http2::Connection*> all;
   for (const auto& connection : connections_) all.push_back(connection.get());
@@ -213,6 +259,7 @@ void EndpointPool::OnTimer(base::TimePoint) {
 void EndpointPool::CloseNow() {
   closing_ = true;
   dialer_.reset();
+  greeting_ = nullptr;
   context_.worker.timers().Disarm(*this);
   FailWaiters(MakeError(ErrorKind::kDraining, "the proxy is stopping"));
   uint32_t w = context_.worker.index();

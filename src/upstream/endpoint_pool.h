@@ -1,6 +1,9 @@
 // EndpointPool: one worker's connections to one endpoint: opened on demand, kept, reopened with jittered back-off, another
 // one when the peer's MAX_CONCURRENT_STREAMS is reached; calls that find no room wait, FIFO and bounded.
 //
+// A connection: dialed (dialer_) -> there, its server's SETTINGS awaited (greeting_) -> with room for calls. The first two are
+// one attempt, within connect_timeout; it fails as a whole, into back-off, and the calls that waited go to other endpoints.
+//
 // Life: kActive -> kDraining (removed from the list: no new calls, those in flight go on until drain_timeout) -> gone: it
 // asks its owner, PoolSet, to destroy it. One worker only; not thread-safe.
 #pragma once
@@ -73,6 +76,12 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
 
   void DialIfNeeded();
   void OnDialed(base::Result<std::unique_ptr<net::Stream>> result);
+  void OnGreeted();
+  void OnNoGreeting();
+  void GreetingFailed(base::Error error);
+  void Forget(http2::Connection& connection);
+  // The next attempt may not begin yet.
+  bool attempting() const { return dialer_ != nullptr || greeting_ != nullptr; }
   void ServeWaiters();
   void FailWaiters(const base::Error& error);
   void BackOff();
@@ -88,6 +97,9 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   http2::ConnectionContext& context_;
   std::vector<std::unique_ptr<http2::Connection>> connections_;
   std::unique_ptr<net::Attempt> dialer_;
+  // The newest connection, until its server's SETTINGS have come: it is there, but not proved to be alive. Gets no calls.
+  http2::Connection* greeting_ = nullptr;
+  base::TimePoint attempt_ends_{};  // of the attempt under way: both must be done by then
   base::IntrusiveList<Waiter, Waiter> waiters_;
   uint32_t waiting_ = 0;
   uint32_t in_flight_ = 0;

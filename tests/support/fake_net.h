@@ -34,6 +34,12 @@ class FakeNet {
       return std::unique_ptr<net::Attempt>(new Attempt(*this, address.ToString(), deadline, std::move(done)));
     };
   }
+  // Goes on with the attempts that hang at a host, as its mode says now.
+  void Answer(const std::string& address) {
+    for (Attempt* attempt : std::vector<Attempt*>(hanging_)) {
+      if (attempt->address == address) attempt->Answer();
+    }
+  }
   bool Pump() {
     bool moved = false;
     for (auto& [address, host] : hosts_) {
@@ -49,11 +55,15 @@ class FakeNet {
       FakeHost& host = net.host(address);
       ++host.dials;
       net.worker_.timers().Arm(*this, deadline);
-      if (host.mode == FakeHost::Mode::kHang) return;
+      if (host.mode == FakeHost::Mode::kHang) {
+        net.hanging_.push_back(this);
+        return;
+      }
       net.worker_.Post([this, alive = std::weak_ptr<bool>(alive)] {
         if (!alive.expired()) Answer();
       });
     }
+    ~Attempt() override { std::erase(net.hanging_, this); }
     void Answer() {
       FakeHost& host = net.host(address);
       if (host.mode == FakeHost::Mode::kRefuse)
@@ -80,6 +90,7 @@ class FakeNet {
 
   runtime::Worker& worker_;
   std::map<std::string, FakeHost> hosts_;
+  std::vector<Attempt*> hanging_;
 };
 
 }  // namespace sluice::test

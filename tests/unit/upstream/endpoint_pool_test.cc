@@ -18,14 +18,14 @@ using test::FramePeer;
 
 // One call that waits for a connection and opens a stream on it.
 struct Caller final : EndpointPool::Waiter {
-  Caller(std::string n, std::vector<std::string>& l, http2::InternTable& i)
-      : name(std::move(n)), log(l), interns(i) {}
+  Caller(std::string n, std::vector<std::string>& l, http2::InternTable& i, h2::Fields r)
+      : name(std::move(n)), log(l), interns(i), request(std::move(r)) {}
   ~Caller() {
     if (stream != nullptr) stream->Release();
   }
   void OnConnection(http2::Connection& connection) override {
     log.push_back(name + " connection");
-    stream = connection.Open(h2::List(interns, h2::GrpcRequest()), false, recorder);
+    stream = connection.Open(h2::List(interns, request), false, recorder);
   }
   void OnNoConnection(const base::Error& error) override {
     log.push_back(name + " " + std::string(base::Reason(error.kind)));
@@ -33,6 +33,7 @@ struct Caller final : EndpointPool::Waiter {
   std::string name;
   std::vector<std::string>& log;
   http2::InternTable& interns;
+  const h2::Fields request;
   http2::Stream* stream = nullptr;
   h2::Recorder recorder{0, log};
 };
@@ -51,7 +52,7 @@ class EndpointPoolTest : public ::testing::Test {
   // A call as proxy::Call makes it: at once if there is room, else it waits.
   Caller& NewCall(const std::string& name) {
     EndpointPool& pool = Pool();
-    callers.push_back(std::make_unique<Caller>(name, log, context->interns));
+    callers.push_back(std::make_unique<Caller>(name, log, context->interns, request));
     Caller& caller = *callers.back();
     if (http2::Connection* connection = pool.Ready())
       caller.OnConnection(*connection);
@@ -80,6 +81,7 @@ class EndpointPoolTest : public ::testing::Test {
 
   using Strings = std::vector<std::string>;
   ClusterOptions options;
+  h2::Fields request = h2::GrpcRequest();
   test::ManualWorker time;
   metrics::Registry registry{1};
   test::FakeNet net{time.worker};
@@ -212,28 +214,144 @@ TEST_F(EndpointPoolTest, ConnectTimeoutFailsTheWaitingCalls) {
   EXPECT_EQ(Log(), (Strings{"a connect_timeout", "b connect_timeout"}));
 }
 
-TEST_F(EndpointPoolTest, AConnectionThatNeverSaysAWordCountsAsAFailure) {
+// The kernel accepts for a process that hangs; what a server sends first shows that it is there (RFC 9113 3.4).
+TEST_F(EndpointPoolTest, AConnectionCarriesCallsWhenItsServersSettingsHaveCome) {
+  host.speaks = false;
+  NewCall("a");
+  Run();
+  EXPECT_EQ(host.dials, 1);
+  EXPECT_EQ(Log(), Strings{});
+  EXPECT_EQ(endpoint->link(), Endpoint::Link::kConnecting);
+  EXPECT_EQ(Pool().Ready(), nullptr);
+  EXPECT_EQ(host.last().Count(h2::kSettings), 1u);  // ours need not wait
+  EXPECT_EQ(host.last().Count(h2::kHeaders), 0u);
+  NewCall("b");  // waits too, and no second connection is opened meanwhile
+  Run();
+  EXPECT_EQ(host.dials, 1);
+  host.last().Send(h2::Settings().substr(0, 5));
+  Run();
+  EXPECT_EQ(Log(), Strings{});
+  host.last().Send(h2::Settings().substr(5));
+  Run();
+  EXPECT_EQ(Log(), (Strings{"a connection", "b connection"}));
+  EXPECT_EQ(endpoint->link(), Endpoint::Link::kConnected);
+  Advance(options.connect_timeout * 2);
+  EXPECT_FALSE(host.last().end);
+  EXPECT_EQ(endpoint->metrics().connect_failures->Value(), 0u);
+}
+
+TEST_F(EndpointPoolTest, AnEndpointThatAcceptsAndSaysNothingIsAConnectTimeoutAndInBackOff) {
+  options.connect_timeout = milliseconds(300);
+  host.speaks = false;
+  NewCall("a");
+  NewCall("b");
+  Run();
+  Advance(milliseconds(299));
+  EXPECT_EQ(Log(), Strings{});
+  Advance(milliseconds(1));
+  EXPECT_EQ(Log(), (Strings{"a connect_timeout", "b connect_timeout"}));  // they were never sent: for another endpoint
+  EXPECT_FALSE(Pool().Usable());
+  EXPECT_EQ(endpoint->link(), Endpoint::Link::kBackoff);
+  EXPECT_EQ(endpoint->metrics().connect_failures->Value(), 1u);
+  EXPECT_EQ(endpoint->metrics().timeouts->Value(), 1u);
+  EXPECT_EQ(endpoint->metrics().connections->Value(), 0);
+  EXPECT_TRUE(host.last().end);
+  EXPECT_EQ(host.last().Count(h2::kHeaders), 0u);
+  NewCall("c");
+  EXPECT_EQ(Log(), (Strings{"c connect_failed"}));  // not another that hangs
+  EXPECT_EQ(host.dials, 1);
+  host.speaks = true;
+  Advance(milliseconds(1000));
+  NewCall("d");
+  Run();
+  EXPECT_EQ(Log(), (Strings{"d connection"}));
+}
+
+// connect_timeout is one for the connection and what follows.
+TEST_F(EndpointPoolTest, TimeThatTheConnectionTookIsNotThereForTheSettings) {
+  options.connect_timeout = milliseconds(300);
+  host.mode = FakeHost::Mode::kHang;
+  host.speaks = false;
+  NewCall("a");
+  Advance(milliseconds(200));
+  host.mode = FakeHost::Mode::kAccept;
+  net.Answer("10.0.0.1:1");
+  Run();
+  EXPECT_EQ(host.connections.size(), 1u);
+  Advance(milliseconds(100));
+  EXPECT_EQ(Log(), (Strings{"a connect_timeout"}));
+}
+
+TEST_F(EndpointPoolTest, AConnectionThatEndsBeforeItsSettingsCountsAsAFailure) {
   host.speaks = false;
   NewCall("a");
   Run();
   host.last().wire().Close();
   Run();
-  EXPECT_EQ(Log(), (Strings{"a connection", "0: reset NO_ERROR lost"}));
+  EXPECT_EQ(Log(), (Strings{"a connect_failed"}));
   EXPECT_FALSE(Pool().Usable());
+  EXPECT_EQ(endpoint->metrics().connect_failures->Value(), 1u);
+  EXPECT_EQ(host.dials, 1);
+}
+
+// Trap: each such connection is there, so it is replaced at once, for ever.
+TEST_F(EndpointPoolTest, AnEndpointThatGoesAwayBehindItsSettingsIsInBackOff) {
+  options.backoff_base = milliseconds(100);
+  host.speaks = false;
+  NewCall("a");
+  Run();
+  host.last().Send(h2::Settings() + h2::Goaway(0, 0));
+  Run();
+  EXPECT_EQ(Log(), (Strings{"a connect_failed"}));
+  EXPECT_EQ(host.dials, 1);
+  EXPECT_FALSE(Pool().Usable());
+  host.last().wire().Close();
+  Run();
+  Advance(milliseconds(121));
+  NewCall("b");
+  Run();
+  host.last().Send(h2::Settings() + h2::Goaway(0, 0));
+  Run();
+  EXPECT_EQ(Log(), (Strings{"b connect_failed"}));
+  Advance(milliseconds(121));
+  EXPECT_FALSE(Pool().Usable());  // twice as long now
+}
+
+TEST_F(EndpointPoolTest, AServerOfAnotherProtocolFailsTheCallsAtOnce) {
+  host.speaks = false;
+  NewCall("a");
+  Run();
+  host.last().Send("HTTP/1.1 400 Bad Request\r\n\r\n");
+  Run();
+  EXPECT_EQ(Log(), (Strings{"a connect_failed"}));
+  EXPECT_FALSE(Pool().Usable());
+  host.last().wire().Close();
+  Run();
+  EXPECT_EQ(endpoint->metrics().connections->Value(), 0);
   EXPECT_EQ(endpoint->metrics().connect_failures->Value(), 1u);
 }
 
-TEST_F(EndpointPoolTest, AnEndpointThatHangsIsInBackOffAsSoonAsHeadersTimeoutHasPassed) {
-  host.speaks = false;  // as the kernel accepts for a process that was stopped
+TEST_F(EndpointPoolTest, ADrainDoesNotWaitForSettings) {
+  host.speaks = false;
   NewCall("a");
   Run();
-  Advance(milliseconds(10000));
-  EXPECT_THAT(Log(), testing::Contains("0: reset NO_ERROR lost"));
-  EXPECT_FALSE(Pool().Usable());
-  EXPECT_EQ(endpoint->metrics().connect_failures->Value(), 1u);
-  NewCall("b");
-  EXPECT_EQ(Log(), (Strings{"b connect_failed"}));  // not another that hangs
-  EXPECT_EQ(host.dials, 1);
+  set->Drain(*endpoint);
+  EXPECT_EQ(Log(), (Strings{"a draining"}));
+  Run();
+  Advance(milliseconds(1001));
+  EXPECT_EQ(set->size(), 0u);
+  EXPECT_TRUE(host.last().end);
+}
+
+TEST_F(EndpointPoolTest, CloseNowEndsAConnectionWhoseSettingsAreAwaited) {
+  host.speaks = false;
+  NewCall("a");
+  Run();
+  set->CloseAll();
+  EXPECT_EQ(Log(), (Strings{"a draining"}));
+  Run();
+  EXPECT_TRUE(host.last().end);
+  Advance(options.connect_timeout);
 }
 
 TEST_F(EndpointPoolTest, AConnectionThatSpokeAndEndedIsReplacedAtOnce) {
