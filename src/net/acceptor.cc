@@ -1,6 +1,7 @@
 #include "net/acceptor.h"
 
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <netinet/in.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -9,7 +10,9 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <cerrno>
+#include <climits>
 #include <cstring>
+#include <iterator>
 
 #include "base/log.h"
 #include "base/log_limit.h"
@@ -46,6 +49,39 @@ void RemoveFile(const Address& address, const ListenSocket::File& file) {
   if (address.kind() == Address::Kind::kUnix && FileId(address.host()) == file) ::unlink(address.host().c_str());
 }
 
+// SO_REUSEPORT looks at both sockets when one of them is bound, or begins to listen; to have it on for longer would let others of
+// this user take connections away.
+bool SetReusePort(int fd, bool on) {
+  const int value = on ? 1 : 0;
+  return ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &value, sizeof(value)) == 0;
+}
+
+// The kernel remembers of a port that somebody with SO_REUSEPORT was bound to it, and would let others of this user beside us for as
+// long as anything has the port, whatever our sockets say now. Whoever is bound without it makes it look at the sockets again.
+// Where no free address is found it stays so.
+void ForgetReusePort(uint16_t port) {
+  for (const char* host : {"[::1]", "127.0.0.1", "127.255.255.254"}) {
+    auto target = ToSocketAddress(*Address::Parse(std::string(host) + ":" + std::to_string(port)));
+    const int fd = ::socket(target->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) continue;
+    const int on = 1;
+    if (target->storage.ss_family == AF_INET6) ::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+    const bool bound = ::bind(fd, target->get(), target->length) == 0;
+    ::close(fd);
+    if (bound) return;
+  }
+}
+
+// No SYN gets here any more; a client that sends one tries again in a second (RFC 6298 2.1). Without this one could be let in
+// between the last accept and the close, which resets it.
+void DropSyns(int fd) {
+  constexpr uint32_t kFlagsAt = 13, kSyn = 0x02, kAll = UINT32_MAX;  // RFC 9293 3.1
+  sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kFlagsAt), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kSyn, 0, 1),
+                         BPF_STMT(BPF_RET | BPF_K, 0), BPF_STMT(BPF_RET | BPF_K, kAll)};
+  const sock_fprog program{std::size(steps), steps};
+  ::setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+}
+
 // True if a Unix socket file is there and nobody listens behind it.
 bool IsStale(const SocketAddress& address, const std::string& path) {
   struct stat info {};
@@ -72,12 +108,17 @@ base::Result<ListenSocket> ListenSocket::Open(const Address& address, const Opti
   } else {
     int on = 1;
     ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (options.beside_shared && !SetReusePort(fd, true)) return IoError("cannot share the port of", address);
   }
   if (::bind(fd, target->get(), target->length) != 0) return IoError("cannot listen on", address);
   owner.address_ = address;
   if (is_unix) owner.file_ = FileId(address.host());
   if (is_unix && ::chmod(address.host().c_str(), options.unix_mode) != 0) return IoError("cannot set the mode of", address);
   if (::listen(fd, options.backlog) != 0) return IoError("cannot listen on", address);
+  if (options.beside_shared) {
+    SetReusePort(fd, false);
+    ForgetReusePort(address.port());
+  }
   if (!is_unix) {
     SocketAddress bound;
     bound.length = sizeof(bound.storage);
@@ -136,7 +177,18 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
   }
 
   void Accept() {
-    for (int i = 0; i < kAcceptsPerTurn && !closed; ++i) {
+    if (AcceptSome(kAcceptsPerTurn)) Wait();
+  }
+
+  void AcceptRest() {
+    if (closed) return;
+    if (address.kind() != Address::Kind::kUnix) DropSyns(descriptor.native_handle());
+    AcceptSome(INT_MAX);
+  }
+
+  // False: none may be taken now, and a pause has begun.
+  bool AcceptSome(int count) {
+    for (int i = 0; i < count && !closed; ++i) {
       if (admit && !admit()) return Pause();
       if (!reserve.MayTake()) return Pause("the last file descriptors are kept for backends and the admin RPC");
       SocketAddress peer;
@@ -156,16 +208,19 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
       }
       break;  // EAGAIN, or the peer's trouble: wait for the next
     }
-    Wait();
+    return true;
   }
 
-  void Pause() { worker.timers().Arm(*this, worker.now() + kPause); }
-  void Pause(const char* why) {
+  bool Pause() {
+    worker.timers().Arm(*this, worker.now() + kPause);
+    return false;
+  }
+  bool Pause(const char* why) {
     if (log.Allow(worker.now())) {
       SLUICE_LOG_WARN("listener {}: accepts nothing for now, clients wait in the kernel's queue: {} (RLIMIT_NOFILE is {})",
                       address.ToString(), why, reserve.limit());
     }
-    Pause();
+    return Pause();
   }
 
   void OnTimer(base::TimePoint) override {
@@ -180,6 +235,10 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
     bool done = ::listen(descriptor.native_handle(), options.backlog) == 0;
     if (done && is_unix && FileId(address.host()) == file) done = ::chmod(address.host().c_str(), options.unix_mode) == 0;
     if (!done) SLUICE_LOG_WARN("listener {}: cannot take its new options: {}", address.ToString(), std::strerror(errno));
+  }
+
+  void SetShared(bool shared) {
+    if (!closed && address.kind() != Address::Kind::kUnix) SetReusePort(descriptor.native_handle(), shared);
   }
 
   void Close() {
@@ -206,6 +265,10 @@ Acceptor::Acceptor(runtime::Worker& worker, ListenSocket socket, OnAccept on_acc
 }
 
 void Acceptor::Apply(const ListenSocket::Options& options) { impl_->Apply(options); }
+
+void Acceptor::SetShared(bool shared) { impl_->SetShared(shared); }
+
+void Acceptor::AcceptRest() { impl_->AcceptRest(); }
 
 Acceptor::~Acceptor() { impl_->Close(); }
 

@@ -25,6 +25,8 @@ class ListenSocket {
   struct Options {
     int backlog = 1024;
     uint32_t unix_mode = 0666;
+    // May stand beside sockets of this process that have the same port now: Acceptor::SetShared.
+    bool beside_shared = false;
   };
   // kInvalidArgument (a name that is not an address), kIo (bind or listen failed; says why). A stale Unix socket file,
   // to which nobody listens any more, is replaced.
@@ -62,6 +64,12 @@ class Acceptor {
 
   // New options for the socket that is there. What cannot be had is logged, and stays as it was.
   void Apply(const ListenSocket::Options& options);
+  // While `shared`, a ListenSocket with beside_shared may have an address that covers this one's, or that this one's covers.
+  // Otherwise, as by default, the port is nobody else's. Nothing for a Unix socket.
+  void SetShared(bool shared);
+  // Last, before it is destroyed: no client begins to connect any more, and those in the kernel's queue are accepted, which would
+  // be reset. A client that is turned away just now tries again by itself (TCP), and finds who listens then.
+  void AcceptRest();
 
  private:
   struct Impl;

@@ -235,6 +235,21 @@ void Listener::Stop(std::function<void()> done) {
   });
 }
 
+void Listener::HandOver(std::function<void()> done) {
+  state_->workers.front()->worker().Post([state = state_, done = std::move(done)] {
+    if (state->acceptor) state->acceptor->AcceptRest();
+    state->acceptor.reset();
+    done();
+  });
+}
+
+void Listener::SetShared(bool shared, std::function<void()> done) {
+  state_->workers.front()->worker().Post([state = state_, shared, done = std::move(done)] {
+    if (state->acceptor) state->acceptor->SetShared(shared);
+    done();
+  });
+}
+
 void Listener::Update(const ListenerOptions& options) {
   options_ = std::make_shared<const ListenerOptions>(options);
   state_->workers.front()->worker().Post([state = state_, options = options_] {

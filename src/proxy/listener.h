@@ -63,6 +63,10 @@ class Listener {
   void Start();
   // Stops accepting; connections go on. Returns at once; the socket is closed on its worker, which then calls `done`.
   void Stop(std::function<void()> done = nullptr);
+  // As Stop, and those that wait in the kernel's queue are accepted first, as far as the limits let them in.
+  void HandOver(std::function<void()> done);
+  // net::Acceptor::SetShared, on its worker, which then calls `done`.
+  void SetShared(bool shared, std::function<void()> done);
   // New options for connections still to come, and for the socket; the address stays.
   void Update(const ListenerOptions& options);
 

@@ -133,19 +133,6 @@ Server::~Server() {
   }
 }
 
-base::Result<net::ListenSocket> Server::OpenSocket(const proxy::ListenerOptions& options) {
-  return net::ListenSocket::Open(options.address, {static_cast<int>(options.backlog), options.unix_mode});
-}
-
-void Server::AddListener(const proxy::ListenerOptions& options, net::ListenSocket socket) {
-  // Listeners take turns in which worker accepts for them; the list starts with it.
-  std::vector<proxy::WorkerContext*> order;
-  for (size_t i = 0; i < workers_.size(); ++i) order.push_back(workers_[(listeners_.size() + i) % workers_.size()].get());
-  listeners_.push_back(std::make_unique<proxy::Listener>(options, std::move(socket), std::move(order)));
-  listeners_.back()->Start();
-  SLUICE_LOG_INFO("listening on {}", listeners_.back()->address().ToString());
-}
-
 uint16_t Server::ListenerPort(size_t index) const {
   std::lock_guard lock(reload_mutex_);
   return index < listeners_.size() ? listeners_[index]->address().port() : 0;

@@ -95,7 +95,8 @@ class Server final : private admin::Backend {
   std::shared_ptr<proxy::ResponseCache> CacheFor(const config::Config& config);
   void TakeCacheAndBounds(std::shared_ptr<proxy::ResponseCache> cache, const config::Config& config);
   std::shared_ptr<proxy::ResponseCache> cache() const;
-  base::Result<net::ListenSocket> OpenSocket(const proxy::ListenerOptions& options);
+  static base::Result<net::ListenSocket> OpenSocket(const proxy::ListenerOptions& options, bool beside_shared = false);
+  base::Result<net::ListenSocket> OpenBeside(const proxy::ListenerOptions& options, const config::Config& wanted);
   void AddListener(const proxy::ListenerOptions& options, net::ListenSocket socket);
   void AddMetrics();
   void ControlMain();

@@ -39,7 +39,7 @@ admin::ReloadResult Server::Reload() {
     bool known = std::any_of(config_.listeners.begin(), config_.listeners.end(),
                              [&](const auto& old) { return old.address == listener.address; });
     if (known) continue;
-    auto socket = OpenSocket(listener);
+    auto socket = OpenBeside(listener, wanted);
     if (!socket) return failed(socket.error().detail);
     added.emplace_back(listener, std::move(*socket));
   }
@@ -62,7 +62,7 @@ admin::ReloadResult Server::Reload() {
   listeners_ = std::move(kept);
   // Their addresses are free when this returns: the next reload may want them.
   std::latch closed(static_cast<std::ptrdiff_t>(gone.size()));
-  for (auto& listener : gone) listener->Stop([&closed] { closed.count_down(); });
+  for (auto& listener : gone) listener->HandOver([&closed] { closed.count_down(); });
   closed.wait();
   for (auto& [listener, socket] : added) AddListener(listener, std::move(socket));
   if (wanted.log.level != config_.log.level) server::SetLogLevel(wanted.log.level);

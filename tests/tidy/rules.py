@@ -114,7 +114,7 @@ EXCEPTIONS = [
     (r"^src/admin/unix_socket\.cc$", "parks a worker", "runs on the thread that starts the daemon, before there are workers"),
     (r"^src/admin/(health_reporter|http_server|rpc_listener)\.cc$", "thread", "the control plane's own threads: gRPC's and the HTTP port's are not workers"),
     (r"^src/server/server\.(h|cc)$", "thread", "the control thread: reload and drain wait for workers, so they cannot run on one"),
-    (r"^src/server/server\.(h|cc)$", "parks a worker", "parks the control thread and whoever waits for the end, never a worker"),
+    (r"^src/server/server(_listeners)?\.(h|cc)$", "parks a worker", "parks the control thread and whoever waits for the end, never a worker"),
     (r"^src/proxy/access_log\.cc$", "wall clock", "the time of a log line"),
     (r"^src/admin/admin_service\.cc$", "wall clock", "whether a client's certificate is over"),
     (r"^src/admin/admin_server\.cc$", "wall clock", "gRPC takes its deadlines so"),

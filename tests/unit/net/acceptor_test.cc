@@ -240,5 +240,54 @@ TEST_F(AcceptorTest, ACallbackMayDestroyIt) {
   EXPECT_EQ(errno, ECONNREFUSED);
 }
 
+// An address that covers another one, on the same port: both listen until one has gone.
+TEST(SharedPort, ANewAddressMayStandBesideASharedOneAndNobodyElseMay) {
+  for (const auto& [first, second] : {std::pair{"0.0.0.0", "127.0.0.1"}, std::pair{"127.0.0.1", "0.0.0.0"}}) {
+    SCOPED_TRACE(first);
+    test::SocketWorker time;
+    auto socket = Listen(std::string(first) + ":0");
+    ASSERT_TRUE(socket.ok());
+    const std::string port = ":" + std::to_string(socket->address().port());
+    std::vector<int> accepted;
+    auto acceptor = std::make_unique<Acceptor>(time.worker, std::move(*socket), [&](int fd, std::string) { accepted.push_back(fd); });
+    const Address wanted = Parse(second + port);
+    EXPECT_FALSE(ListenSocket::Open(wanted, {}).ok());
+    EXPECT_FALSE(ListenSocket::Open(wanted, {.beside_shared = true}).ok());
+    acceptor->SetShared(true);
+    EXPECT_FALSE(ListenSocket::Open(wanted, {}).ok());
+    auto beside = ListenSocket::Open(wanted, {.beside_shared = true});
+    ASSERT_TRUE(beside.ok()) << beside.error().detail;
+    acceptor->SetShared(false);
+    const int client = Connect(Parse("127.0.0.1" + port));
+    ASSERT_GE(client, 0);
+    acceptor.reset();
+    // Alone again, it is as closed to others as any.
+    EXPECT_FALSE(ListenSocket::Open(wanted, {.beside_shared = true}).ok());
+    EXPECT_FALSE(ListenSocket::Open(Parse(first + port), {.beside_shared = true}).ok());
+    const int late = Connect(Parse("127.0.0.1" + port));
+    EXPECT_GE(late, 0);
+    for (int fd : {client, late}) ::close(fd);
+    for (int fd : accepted) ::close(fd);
+    time.Run();
+  }
+}
+
+TEST(SharedPort, TheRestIsAcceptedAndNobodyBegins) {
+  test::SocketWorker time;
+  auto socket = Listen("127.0.0.1:0");
+  const Address address = socket->address();
+  std::vector<int> accepted;
+  Acceptor acceptor(time.worker, std::move(*socket), [&](int fd, std::string) { accepted.push_back(fd); });
+  std::vector<int> clients;
+  for (int i = 0; i < 200; ++i) clients.push_back(Connect(address));
+  acceptor.AcceptRest();
+  EXPECT_EQ(accepted.size(), clients.size());
+  EXPECT_EQ(Connect(address, SOCK_NONBLOCK), -1);
+  EXPECT_EQ(errno, EINPROGRESS);
+  for (int fd : clients) ::close(fd);
+  for (int fd : accepted) ::close(fd);
+  time.Run();
+}
+
 }  // namespace
 }  // namespace sluice::net
