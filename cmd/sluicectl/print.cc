@@ -179,7 +179,7 @@ std::string Print(const v1::Limit& limit) {
 
 // A line under the table for each user whose new files cannot be used.
 std::string Print(const v1::ListCertificatesResponse& certificates) {
-  if (certificates.certificates().empty()) return "no listener and no cluster has TLS\n";
+  if (certificates.certificates().empty()) return "no listener, no cluster and not the admin RPC has TLS\n";
   std::vector<std::vector<std::string>> rows = {{"USED-BY", "PURPOSE", "SUBJECT", "NAMES", "NOT-AFTER", "DAYS", "FILE"}};
   std::string errors, last;
   for (const v1::Certificate& one : certificates.certificates()) {

@@ -132,6 +132,10 @@ base::Result<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string&
   return std::unique_ptr<AdminServer>(new AdminServer(std::move(impl)));
 }
 
+std::vector<CertificateView> AdminServer::ListCertificates() const {
+  return impl_->tls == nullptr ? std::vector<CertificateView>() : impl_->tls->List();
+}
+
 void AdminServer::SetRoles(Roles roles) { impl_->access.SetRoles(std::move(roles)); }
 
 void AdminServer::Shutdown(base::Nanos grace) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "admin/access.h"
 #include "admin/backend.h"
@@ -46,6 +47,9 @@ class AdminServer {
 
   // What clients dial: "unix:/path" or "host:port" with the real port.
   std::string address() const;
+
+  // Those of its TLS that are in use, as Backend::ListCertificates has them; none without TLS. Never blocks on files.
+  std::vector<CertificateView> ListCertificates() const;
 
   // For later RPCs, also on connections that are up. Of no consequence without TLS.
   void SetRoles(Roles roles);

@@ -98,7 +98,7 @@ struct CachePurgeRequest {
 
 // A certificate in use for TLS.
 struct CertificateView {
-  std::string used_by;                   // "listener/NAME", "cluster/NAME"
+  std::string used_by;                   // "listener/NAME", "cluster/NAME", "admin"
   std::string purpose;                   // "own", "trusted"
   std::string file;                      // or "system": the system's authorities, of which nothing else is told
   std::string subject, issuer;           // RFC 2253: "CN=a,O=b"

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "admin/certificate_view.h"
 #include "base/log.h"
 #include "net/tls_context.h"
 
@@ -68,7 +69,9 @@ base::Result<std::unique_ptr<TlsFiles>> TlsFiles::Open(TlsPaths paths) {
   std::unique_ptr<TlsFiles> files(new TlsFiles(std::move(paths)));
   base::Result<Pem> pem = files->Read();
   if (!pem.ok()) return pem.error();
-  if (base::Status status = files->Check(*pem); !status) return status.error();
+  base::Result<Shown> shown = files->Check(*pem);
+  if (!shown.ok()) return shown.error();
+  files->shown_ = std::move(*shown);
   files->seen_ = files->pem_ = std::move(*pem);
   return files;
 }
@@ -87,7 +90,7 @@ base::Result<TlsFiles::Pem> TlsFiles::Read() const {
 }
 
 // The data path's check: gRPC would say nothing but that a handshake has failed.
-base::Status TlsFiles::Check(const Pem& pem) const {
+base::Result<TlsFiles::Shown> TlsFiles::Check(const Pem& pem) const {
   net::ListenerTlsOptions options;
   options.certificate = paths_.certificate;
   options.key = paths_.key;
@@ -95,7 +98,8 @@ base::Status TlsFiles::Check(const Pem& pem) const {
   const net::TlsContents contents{
       {paths_.certificate, pem.certificate}, {paths_.key, pem.key}, {paths_.client_ca, pem.client_ca}};
   auto context = net::TlsContext::ForListener(options, contents, nullptr);
-  return context.ok() ? base::Ok() : base::Status(context.error());
+  if (!context.ok()) return context.error();
+  return Shown{(*context)->certificate(), (*context)->trusted()};
 }
 
 void TlsFiles::Refresh() {
@@ -108,22 +112,40 @@ void TlsFiles::Refresh() {
   if (*pem == seen_ && read_) return;  // taken or complained about already
   read_ = true;
   seen_ = *pem;
-  if (base::Status status = Check(*pem); !status) return Complain(status.error().detail);
-  problem_.clear();
+  base::Result<Shown> shown = Check(*pem);
+  if (!shown.ok()) return Complain(shown.error().detail);
   std::lock_guard handshakes(mutex_);
+  problem_.clear();
   if (*pem == pem_) {
     SLUICE_LOG_INFO("admin.tls: the files are good again, and as they were");
     return;
   }
   pem_ = std::move(*pem);
+  shown_ = std::move(*shown);
   ++version_;
   SLUICE_LOG_INFO("admin.tls: new connections get what {} has now", paths_.certificate);
 }
 
 void TlsFiles::Complain(const std::string& problem) {
-  if (problem == problem_) return;
-  problem_ = problem;
+  {
+    std::lock_guard lock(mutex_);
+    if (problem == problem_) return;
+    problem_ = problem;
+  }
   SLUICE_LOG_ERROR("admin.tls: what was there stays in use: {}", problem);
+}
+
+std::vector<CertificateView> TlsFiles::List() const {
+  std::vector<CertificateView> out;
+  const int64_t now = WallSeconds();
+  std::lock_guard lock(mutex_);
+  out.push_back(ViewOf(shown_.own, paths_.certificate, "own", now));
+  for (const net::CertificateInfo& trusted : shown_.trusted) out.push_back(ViewOf(trusted, paths_.client_ca, "trusted", now));
+  for (CertificateView& view : out) {
+    view.used_by = "admin";
+    view.error = problem_;
+  }
+  return out;
 }
 
 std::shared_ptr<grpc::ServerCredentials> TlsFiles::Credentials() { return std::make_shared<Fetcher>(*this); }

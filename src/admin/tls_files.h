@@ -11,8 +11,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
+#include "admin/backend.h"
 #include "base/error.h"
+#include "net/tls_pem.h"
 
 namespace grpc {
 class ServerCredentials;
@@ -39,6 +42,8 @@ class TlsFiles {
 
   // Reads the files again and takes them if they are good. Blocks for as long as the file system does.
   void Refresh();
+  // What handshakes get: our certificate, then those trusted. `error`: why the files as they are now are not it.
+  std::vector<CertificateView> List() const;
   // For one server, which must not outlive this.
   std::shared_ptr<grpc::ServerCredentials> Credentials();
 
@@ -51,16 +56,22 @@ class TlsFiles {
 
   explicit TlsFiles(TlsPaths paths) : paths_(std::move(paths)) {}
   base::Result<Pem> Read() const;
-  base::Status Check(const Pem& pem) const;
+  // What is in them, for List.
+  struct Shown {
+    net::CertificateInfo own;
+    std::vector<net::CertificateInfo> trusted;
+  };
+  base::Result<Shown> Check(const Pem& pem) const;
   void Complain(const std::string& problem);  // once for each
 
   const TlsPaths paths_;
   std::mutex refresh_mutex_;  // held while files are read; handshakes do not wait for it
   Pem seen_;                  // under refresh_mutex_: the files when they were last read
   bool read_ = true;          // same: the last try to read them went well
-  std::string problem_;       // same: with the files as they are; empty: none
-  std::mutex mutex_;
-  Pem pem_;                   // under mutex_: what handshakes get
+  mutable std::mutex mutex_;
+  std::string problem_;       // under mutex_: with the files as they are; empty: none
+  Pem pem_;                   // same: what handshakes get
+  Shown shown_;               // same: of pem_
   uint64_t version_ = 1;      // same: of pem_
   uint64_t handed_out_ = 0;   // same: the version that the server has
 };

@@ -110,6 +110,7 @@ base::Status Server::Init() {
     auto admin = admin::AdminServer::Start(config_.admin.grpc, *this, std::move(security));
     if (!admin) return admin.error();
     admin_ = std::move(*admin);
+    tls_->SetOthers([admin = admin_.get()] { return admin->ListCertificates(); });
     SLUICE_LOG_INFO("admin RPC on {}{}", admin_->address(), config_.admin.tls.enabled() ? " with TLS" : "");
   }
   if (!config_.admin.http.empty()) {
@@ -247,6 +248,7 @@ void Server::TearDown() {
   {
     std::lock_guard lock(reload_mutex_);
     leaving_ = true;
+    tls_->SetOthers(nullptr);
     admin_.reset();  // a reload would tell it the roles
     for (auto& listener : listeners_) listener->Stop();
   }

@@ -1,36 +1,11 @@
 #include "server/tls_store.h"
 
 #include <algorithm>
-#include <chrono>
 
+#include "admin/certificate_view.h"
 #include "base/log.h"
 
 namespace sluice::server {
-namespace {
-
-int64_t NowSeconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-admin::CertificateView ViewOf(const net::CertificateInfo& info, const std::string& file, std::string_view purpose) {
-  admin::CertificateView view;
-  view.purpose = purpose;
-  view.file = file;
-  view.subject = info.subject;
-  view.issuer = info.issuer;
-  for (const auto* names : {&info.names.dns, &info.names.uris, &info.names.ips}) {
-    view.names.insert(view.names.end(), names->begin(), names->end());
-  }
-  view.not_before = info.not_before;
-  view.not_after = info.not_after;
-  constexpr int64_t kDay = 86400;
-  const int64_t left = info.not_after - NowSeconds();
-  view.days_left = left >= 0 ? left / kDay : -((-left + kDay - 1) / kDay);  // the last day is 0, the first one over -1
-  return view;
-}
-
-}  // namespace
-
 const net::TlsOptions& TlsStore::Entry::options() const {
   if (is_listener) return listener;
   return cluster;
@@ -134,6 +109,11 @@ void TlsStore::Commit(Plan plan) {
   entries_ = std::move(plan.entries);
 }
 
+void TlsStore::SetOthers(Lister others) {
+  std::lock_guard lock(mutex_);
+  others_ = std::move(others);
+}
+
 void TlsStore::Reread(Entry& entry) {
   auto loaded = Load(entry);
   if (loaded) {
@@ -163,13 +143,14 @@ void TlsStore::Poll(base::TimePoint now) {
 
 std::vector<admin::CertificateView> TlsStore::List() const {
   std::vector<admin::CertificateView> out;
+  const int64_t now = admin::WallSeconds();
   std::lock_guard lock(mutex_);
   for (const EntryPtr& entry : entries_) {
     const auto context = entry->slot->context();
     const net::TlsOptions& options = entry->options();
     const size_t first = out.size();
-    if (!options.certificate.empty()) out.push_back(ViewOf(context->certificate(), options.certificate, "own"));
-    for (const net::CertificateInfo& trusted : context->trusted()) out.push_back(ViewOf(trusted, options.ca, "trusted"));
+    if (!options.certificate.empty()) out.push_back(admin::ViewOf(context->certificate(), options.certificate, "own", now));
+    for (const auto& trusted : context->trusted()) out.push_back(admin::ViewOf(trusted, options.ca, "trusted", now));
     if (options.ca == net::kSystemCa) {
       out.emplace_back();
       out.back().purpose = "trusted";
@@ -180,6 +161,7 @@ std::vector<admin::CertificateView> TlsStore::List() const {
       out[i].error = entry->error;
     }
   }
+  if (others_) std::ranges::move(others_(), std::back_inserter(out));
   return out;
 }
 

@@ -9,6 +9,7 @@
 // Thread safety: all of it, but from no worker: it blocks on the file system.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -67,8 +68,12 @@ class TlsStore {
   // Once a second, with a steady clock's time: files, and ticket keys whose time is over.
   void Poll(base::TimePoint now);
 
-  // What is in use: own certificates and trusted ones, in the order of the configuration.
+  // What is in use: own certificates and trusted ones, in the order of the configuration; then what SetOthers lists.
   std::vector<admin::CertificateView> List() const;
+  // Certificates that others keep (the admin RPC's); null: none. `others` is called with a lock held, and never again once this
+  // has returned for the next one.
+  using Lister = std::function<std::vector<admin::CertificateView>()>;
+  void SetOthers(Lister others);
 
  private:
   EntryPtr Find(bool is_listener, const std::string& name) const;  // under mutex_
@@ -81,6 +86,7 @@ class TlsStore {
   metrics::Counter* loads_failed_;
   mutable std::mutex mutex_;
   std::vector<EntryPtr> entries_;  // under mutex_: in force
+  Lister others_;                  // under mutex_
 };
 
 }  // namespace sluice::server

@@ -146,6 +146,12 @@ TEST_F(AdminTls, SluicectlShowsItsCertificate) {
   const Finished served = RunProgram("sluicectl", words, dir_.File("ctl.out"));
   EXPECT_EQ(served.code, 0) << served.output;
   EXPECT_EQ(RunProgram("sluicectl", plain, dir_.File("ctl.out")).code, 3);
+  // And the daemon's, where operators look for what ends soon.
+  words.back() = "certs";
+  EXPECT_THAT(RunProgram("sluicectl", words, dir_.File("ctl.out")).output, testing::ContainsRegex("admin +own .*daemon\\.pem"));
+  words.back() = "metrics";
+  EXPECT_THAT(RunProgram("sluicectl", words, dir_.File("ctl.out")).output,
+              testing::ContainsRegex("sluice_tls_certificate_not_after_seconds.*daemon\\.pem.*used_by=\"admin\""));
 }
 
 TEST_F(AdminTls, NewFilesAreUsedWithoutARestart) {

@@ -118,7 +118,7 @@ EXCEPTIONS = [
     (r"^src/proxy/access_log\.cc$", "wall clock", "the time of a log line"),
     (r"^src/admin/admin_service\.cc$", "wall clock", "whether a client's certificate is over"),
     (r"^src/admin/admin_server\.cc$", "wall clock", "gRPC takes its deadlines so"),
-    (r"^src/server/tls_store\.cc$", "wall clock", "certificates: a date that is over"),
+    (r"^src/admin/certificate_view\.cc$", "wall clock", "certificates: a date that is over"),
     (r"^src/server/server\.(h|cc)$", "clock", "uptime and the drain's end, outside the loop's turns"),
     (r"^tests/integration/support/wait_until\.h$", "sleep in a test", "the one place that looks again and again at a state it can observe"),
 ]

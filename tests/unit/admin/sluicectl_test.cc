@@ -115,7 +115,7 @@ TEST_F(Sluicectl, CertificatesAreATableAndWhatIsWrongBelow) {
             "cluster/users  trusted  -        -                           -                        -  system\n"
             "listener/in: new files are not in force: no key\n");
   backend_.set_certificates({});
-  EXPECT_EQ(Ctl({"certs"}).out, "no listener and no cluster has TLS\n");
+  EXPECT_EQ(Ctl({"certs"}).out, "no listener, no cluster and not the admin RPC has TLS\n");
 }
 
 TEST_F(Sluicectl, SetsAndResetsALimit) {

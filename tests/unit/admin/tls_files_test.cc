@@ -120,6 +120,26 @@ TEST_F(TlsFilesTest, BadFilesKeepTheGoodOnesAndAreLoggedOnce) {
   EXPECT_EQ(NameFor(&ops_), "other");
 }
 
+TEST_F(TlsFilesTest, ListsWhatHandshakesGetAndWhyTheFilesAreNotIt) {
+  const auto shown = [this](size_t i) {
+    const CertificateView view = files_->List().at(i);
+    return view.used_by + " " + view.purpose + " " + view.file + " " + view.subject;
+  };
+  ASSERT_EQ(files_->List().size(), 2u);
+  EXPECT_EQ(shown(0), "admin own " + Paths().certificate + " CN=first");
+  EXPECT_EQ(shown(1), "admin trusted " + Paths().client_ca + " CN=client ca");
+  EXPECT_EQ(files_->List()[0].names, (std::vector<std::string>{"admin.test", "127.0.0.1"}));
+  EXPECT_THAT(files_->List()[0].error, IsEmpty());
+  Write("cert.pem", "no PEM");
+  files_->Refresh();
+  EXPECT_EQ(shown(0), "admin own " + Paths().certificate + " CN=first");
+  for (const CertificateView& view : files_->List()) EXPECT_THAT(view.error, HasSubstr("cert.pem"));
+  WriteDaemon("second");
+  files_->Refresh();
+  EXPECT_EQ(shown(0), "admin own " + Paths().certificate + " CN=second");
+  EXPECT_THAT(files_->List()[0].error, IsEmpty());
+}
+
 TEST_F(TlsFilesTest, NothingOpensWithBadFiles) {
   TlsPaths paths = Paths();
   paths.key = dir_ / "none.pem";

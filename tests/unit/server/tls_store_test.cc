@@ -204,6 +204,23 @@ TEST_F(TlsStoreTest, ListsWhatIsInUseWithItsEnd) {
                         std::to_string(views[0].not_after)));
 }
 
+TEST_F(TlsStoreTest, WhatOthersKeepIsListedBehindItAndInTheMetric) {
+  ASSERT_EQ(Apply(), "");
+  admin::CertificateView other;
+  other.used_by = "admin";
+  other.purpose = "own";
+  other.file = "admin.crt";
+  other.subject = "CN=daemon";
+  other.not_after = 1234567890;
+  store.SetOthers([&] { return std::vector{other}; });
+  ASSERT_EQ(store.List().size(), 3u);
+  EXPECT_EQ(store.List()[2].subject, "CN=daemon");
+  const std::string line = "sluice_tls_certificate_not_after_seconds{file=\"admin.crt\",purpose=\"own\",used_by=\"admin\"} 1234567890\n";
+  EXPECT_THAT(registry.RenderPrometheus(), HasSubstr(line));
+  store.SetOthers(nullptr);
+  EXPECT_EQ(store.List().size(), 2u);
+}
+
 // Of a bundle the metric has the authority that ends first.
 TEST_F(TlsStoreTest, TheMetricOfATrustedFileIsItsFirstEnd) {
   const TlsCert soon = MakeCert({.common_name = "soon", .authority = true, .until = 3600}, nullptr);
