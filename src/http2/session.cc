@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "http2/hpack/static_table.h"
 
 namespace sluice::http2 {
 
@@ -226,6 +227,8 @@ void Session::Leave() {
   }
   --depth_;
 }
+
+void Session::SetScheme(bool secure) { encoder_.SetScheme(StaticField(secure ? kStaticSchemeHttps : kStaticSchemeHttp)); }
 
 // RFC 9113 5.4.1. The streams hear of it when the bytes that were fed are done with.
 void Session::Fail(ErrorCode code, std::string text) {

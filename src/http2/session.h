@@ -93,6 +93,10 @@ class Session {
   // it get kRefused, because the peer cannot have seen them.
   void TransportClosed(std::string_view why, bool output_lost = false);
 
+  // Client, before the first Open: what requests say of their transport (RFC 9113 8.3.1), https where it is `secure`, else http.
+  // Without this they say what their header lists do.
+  void SetScheme(bool secure);
+
   // Client. Opens a stream and sends its headers. Null if CanOpen() is false.
   Stream* Open(const HeaderList& fields, bool end_stream, StreamEvents& events);
   // Neither side said GOAWAY, the peer's concurrency limit has room, stream ids are left, not failed.

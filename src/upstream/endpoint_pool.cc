@@ -115,6 +115,7 @@ void EndpointPool::OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
   connections_.push_back(std::make_unique<http2::Connection>(context_, std::move(*result), http2::Role::kClient,
                                                              connection_options, events));
   http2::Connection& connection = *connections_.back();
+  connection.session().SetScheme(options.tls.enabled);
   // The kernel accepts also for a process that hangs, and a TLS server may refuse our certificate behind the handshake. So calls
   // wait for its SETTINGS, which a server sends first and at once (RFC 9113 3.4); until then each can still go elsewhere.
   greeting_ = &connection;

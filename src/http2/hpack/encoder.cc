@@ -64,7 +64,7 @@ size_t HpackEncoder::Encode(const HeaderList& fields, uint8_t* out) {
   if (update_due_) p = WriteSizeUpdates(p);
   const FieldRun* run = fields.run();
   if (run != nullptr) p = EncodeRun(*run, p);
-  for (size_t i = run != nullptr ? run->count : 0; i < fields.size(); ++i) p = EncodeField(&fields[i], p);
+  for (size_t i = run != nullptr ? run->count : 0; i < fields.size(); ++i) p = EncodeField(Outgoing(&fields[i]), p);
   SLUICE_DCHECK(static_cast<size_t>(p - out) <= BytesMax(fields));
   return static_cast<size_t>(p - out);
 }
@@ -89,7 +89,7 @@ uint8_t* HpackEncoder::EncodeRun(const FieldRun& run, uint8_t* p) {
   }
   const uint64_t version = table_.version();
   uint8_t* const begin = p;
-  for (uint32_t i = 0; i < run.count; ++i) p = EncodeField(run.fields()[i], p);
+  for (uint32_t i = 0; i < run.count; ++i) p = EncodeField(Outgoing(run.fields()[i]), p);
   const size_t size = static_cast<size_t>(p - begin);
   if (size <= RunMemo::kBytesMax && table_.version() == version) {
     memo.run = run.id;

@@ -28,6 +28,9 @@ class HpackEncoder {
   // 7541 4.2). We use at most kTableBytesCap of what is offered.
   void SetPeerTableBytesMax(size_t bytes);
 
+  // From now on :scheme is `scheme`, a static field, whatever the lists have. Before the first Encode.
+  void SetScheme(const Field* scheme) { scheme_ = scheme; }
+
   // An upper bound of the bytes Encode writes for `fields`: what the 32 bytes a field counts extra are enough
   // for, and two size updates.
   size_t BytesMax(const HeaderList& fields) const { return fields.hpack_size() + 2 * kIntegerBytesMax; }
@@ -57,6 +60,9 @@ class HpackEncoder {
 
   uint8_t* WriteSizeUpdates(uint8_t* p);
   uint8_t* EncodeRun(const FieldRun& run, uint8_t* p);
+  const Field* Outgoing(const Field* field) const {
+    return field->token == Token::kScheme && scheme_ != nullptr ? scheme_ : field;
+  }
   uint8_t* EncodeField(const Field* field, uint8_t* p);
   uint8_t* EncodeIndexing(const Field* field, uint8_t* p);
   uint8_t* EncodeTransient(const Field* field, uint8_t* p);
@@ -67,6 +73,7 @@ class HpackEncoder {
   size_t SearchIndex(const Field* field);
 
   InternTable& interns_;
+  const Field* scheme_ = nullptr;  // null: as the lists have it
   DynamicTable table_;
   // By the low bits of Field::id: the low bits of DynamicTable::inserted() when the field went in. Only a
   // hint, proved by looking at the entry it leads to.

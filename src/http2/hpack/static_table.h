@@ -12,6 +12,7 @@ namespace sluice::http2 {
 
 inline constexpr size_t kStaticCount = 61;
 static_assert(kStaticCount == kStaticIdMax);
+inline constexpr size_t kStaticSchemeHttp = 6, kStaticSchemeHttps = 7;
 
 // A static Field with its bytes behind it. One cache line each, in read-only memory, shared by all workers.
 struct alignas(64) StaticSlot {

@@ -94,6 +94,20 @@ TEST_F(CallTest, AResponseToACallThatIsNotGrpcIsLeftAsItIs) {
   EXPECT_TRUE(client.streams[1].end && client.streams[3].end);
 }
 
+// What the client said of its own transport is in x-forwarded-proto, where that is wanted.
+TEST_F(CallTest, TheSchemeIsThatOfTheConnectionToTheBackend) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  Fields request = h2::GrpcRequest();
+  request[1].second = "https";
+  for (uint32_t id : {1, 3, 5}) {
+    client.Send(Headers(id, Block(request), kLast));
+    Run();
+    EXPECT_EQ(Up().streams[id].Value(":scheme"), "http");
+    EXPECT_EQ(Up().streams[id].Value(":path"), "/pkg.Service/Method");
+  }
+}
+
 TEST_F(CallTest, RequestTrailersAreForwarded) {
   Start({"10.0.0.1:1"});
   FramePeer& client = Client();

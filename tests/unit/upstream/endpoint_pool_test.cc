@@ -354,6 +354,13 @@ TEST_F(EndpointPoolTest, CloseNowEndsAConnectionWhoseSettingsAreAwaited) {
   Advance(options.connect_timeout);
 }
 
+TEST_F(EndpointPoolTest, RequestsSayTheSchemeOfTheirTransport) {
+  request = {{":method", "POST"}, {":scheme", "https"}, {":path", "/a.B/C"}, {":authority", "a"}, {"te", "trailers"}};
+  NewCall("a");
+  Run();
+  EXPECT_EQ(host.last().streams[1].Value(":scheme"), "http");
+}
+
 TEST_F(EndpointPoolTest, AConnectionThatSpokeAndEndedIsReplacedAtOnce) {
   NewCall("a");
   Run();

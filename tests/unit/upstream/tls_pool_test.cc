@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "http2/hpack/decoder.h"
 #include "net/memory_stream.h"
 #include "net/tls_handshake.h"
 #include "net/tls_slot.h"
@@ -59,6 +60,22 @@ class TlsPoolTest : public ::testing::Test, public EndpointPool::Waiter {
     ASSERT_EQ(server->Write(&part, 1).bytes, bytes.size());
     time.Run();
   }
+  // The fields of the first request that the server has heard.
+  std::string Heard() {
+    uint8_t bytes[16384];
+    const net::IoResult result = server->Read(bytes, sizeof(bytes));
+    std::string text(reinterpret_cast<char*>(bytes), result.kind == net::IoResult::Kind::kOk ? result.bytes : 0);
+    text.erase(0, h2::Preface().size());
+    for (const h2::Frame& frame : h2::TakeFrames(text)) {
+      if (frame.type != h2::kHeaders) continue;
+      http2::InternTable interns;
+      http2::HpackDecoder decoder(interns);
+      http2::HeaderList list(&interns);
+      EXPECT_EQ(decoder.Decode(frame.payload, {}, list), http2::DecodeResult::kOk);
+      return h2::Text(list);
+    }
+    return "";
+  }
   void TearDown() override {
     if (stream != nullptr) stream->Release();
     set->CloseAll();
@@ -84,6 +101,14 @@ class TlsPoolTest : public ::testing::Test, public EndpointPool::Waiter {
   h2::Recorder recorder{1, log};
   http2::Stream* stream = nullptr;
 };
+
+TEST_F(TlsPoolTest, RequestsSayHttps) {
+  ASSERT_NO_FATAL_FAILURE(Call());
+  EXPECT_THAT(log, testing::IsEmpty());
+  Say(h2::Settings());
+  EXPECT_THAT(log, testing::ElementsAre("connection"));
+  EXPECT_THAT(Heard(), testing::HasSubstr(":scheme=https, :path=/pkg.Service/Method"));
+}
 
 // A TLS 1.3 server that does not like our certificate says so when the handshake is over for us.
 TEST_F(TlsPoolTest, AnEndBehindTheHandshakeCostsNoCall) {

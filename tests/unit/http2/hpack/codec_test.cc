@@ -288,5 +288,30 @@ TEST(HpackEncoder, LowersItsTableAtOnce) {
   EXPECT_EQ(EncodeHex(encoder, list), ToHex(FromHex("20 00 03782d61 0131"))) << "no table, no indexing";
 }
 
+// RFC 9113 8.3.1: of two hops with different transports.
+TEST(HpackEncoder, SaysTheSchemeItIsTold) {
+  for (const char* given : {"http", "https", "HTTPS", "other"}) {
+    for (Indexing indexing : {Indexing::kIndexed, Indexing::kLiteral, Indexing::kNever}) {
+      InternTable interns;
+      HpackEncoder client(interns), upstream(interns);
+      HpackDecoder proxy(interns), backend(interns);
+      upstream.SetScheme(InternTable::Static(7));
+      for (int block = 0; block < 5; ++block) {  // from the second on it is remembered as a run
+        HeaderList sent(&interns), seen(&interns), heard(&interns);
+        sent.Add(":method", "POST", Indexing::kIndexed);
+        sent.Add(":scheme", given, indexing);
+        sent.Add("a", std::to_string(block));
+        ASSERT_EQ(proxy.Decode(EncodeToString(client, sent), {}, seen), DecodeResult::kOk);
+        EXPECT_EQ(seen.Find(Token::kScheme)->value(), given);
+        ASSERT_EQ(backend.Decode(EncodeToString(upstream, seen), {}, heard), DecodeResult::kOk);
+        ASSERT_EQ(heard.size(), 3u);
+        EXPECT_EQ(heard.Find(Token::kScheme)->value(), "https");
+        EXPECT_EQ(heard.Find(Token::kMethod)->value(), "POST");
+        EXPECT_EQ(heard[2].value(), std::to_string(block));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sluice::http2
