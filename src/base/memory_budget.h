@@ -1,10 +1,12 @@
 // MemoryBudget: how much memory peers make this process hold, and whether that is too much.
 //
 // What is counted: blocks (slice.h: what was read and is still used, DATA that waits, output, kept requests, messages of
-// cached responses), the chunks of header lists and the frame pool (calls and their coroutines). Counted where it is taken
-// from the heap and given back, free lists included: the path of a call, which lives on those, pays nothing.
+// cached responses), the chunks of header lists, streams, fields in HPACK tables, frames and header blocks that have not come
+// whole, and the frame pool (calls and their coroutines). Counted where it is taken from the heap and given back, free lists
+// included: the path of a call, which lives on those, pays nothing. What is not, and how much that may be, says
+// docs/configuration.md, "How much memory".
 //
-// Each thread tells the sum in steps of 64 KiB, so the sum is off by at most that for each thread.
+// Each thread tells the sum in steps of 64 KiB, so the sum is off by at most that for each thread and kind of memory.
 //
 // Levels, by shares of the limit. The way down is lower than the way up, so that they do not flutter:
 //            from   until below
@@ -59,6 +61,24 @@ class MemoryBudget {
   alignas(kCacheLine) static inline std::atomic<int64_t> held_{0};
   alignas(kCacheLine) static inline std::atomic<MemoryLevel> level_{MemoryLevel::kFree};
   static inline std::atomic<int64_t> limit_{0};
+};
+
+// One holder's memory, told to the sum at once: an atomic operation for each change, so not for the path of a call.
+class MemoryCharge {
+ public:
+  MemoryCharge() = default;
+  MemoryCharge(const MemoryCharge&) = delete;
+  MemoryCharge& operator=(const MemoryCharge&) = delete;
+  ~MemoryCharge() { Set(0); }
+
+  // So much is held now.
+  void Set(size_t bytes) {
+    if (bytes != bytes_) MemoryBudget::Add(static_cast<int64_t>(bytes) - static_cast<int64_t>(bytes_));
+    bytes_ = bytes;
+  }
+
+ private:
+  size_t bytes_ = 0;
 };
 
 }  // namespace sluice::base

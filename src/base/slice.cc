@@ -141,8 +141,13 @@ size_t Block::LiveBytes() {
 
 Slice Slice::Copy(const void* data, size_t size) {
   if (size == 0) return Slice();
+  Slice slice = Uninitialized(size);
+  std::memcpy(slice.block_->data(), data, size);
+  return slice;
+}
+
+Slice Slice::Uninitialized(size_t size) {
   Block* block = Block::New(size);
-  std::memcpy(block->data(), data, size);
   Slice slice;
   slice.block_ = block;  // takes over the first reference
   slice.data_ = block->data();

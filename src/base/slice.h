@@ -65,6 +65,8 @@ class Slice {
   // A slice with a block of its own holding a copy.
   static Slice Copy(const void* data, size_t size);
   static Slice Copy(std::string_view text) { return Copy(text.data(), text.size()); }
+  // A slice with a block of its own, which the caller fills while nobody else has it.
+  static Slice Uninitialized(size_t size);
   // Bytes that live for ever, such as a string literal; no block.
   static Slice Static(std::string_view text) {
     Slice slice;

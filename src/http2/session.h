@@ -26,6 +26,7 @@
 #include "base/buffer_chain.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/memory_budget.h"
 #include "base/slice.h"
 #include "http2/abuse.h"
 #include "http2/error_code.h"
@@ -319,7 +320,7 @@ class Session {
   // carry_.
   std::array<uint8_t, kFrameHeaderBytes + 1> head_;
   uint32_t carry_bytes_ = 0;  // of head and payload
-  std::unique_ptr<uint8_t[]> carry_;
+  base::Slice carry_;
   // The DATA frame that is being passed on.
   Stream* data_stream_ = nullptr;  // null: its stream has closed, bytes are credited and dropped
   uint32_t data_left_ = 0;
@@ -330,6 +331,7 @@ class Session {
   bool block_end_stream_ = false;
   uint32_t block_cost_ = 0;
   std::string block_;
+  base::MemoryCharge block_charge_;  // for its capacity
   ReceiveWindow receive_;
   HpackDecoder decoder_;
 

@@ -52,6 +52,7 @@ void Session::HandleHeaders(const FrameHeader& frame, const uint8_t* payload) {
   block_end_stream_ = frame.has(kFlagEndStream);
   block_cost_ = static_cast<uint32_t>(fragment.size());
   block_.assign(fragment);
+  block_charge_.Set(block_.capacity());
 }
 
 void Session::HandleContinuation(const FrameHeader& frame, const uint8_t* payload) {
@@ -70,9 +71,10 @@ void Session::HandleContinuation(const FrameHeader& frame, const uint8_t* payloa
     return;
   }
   block_.append(reinterpret_cast<const char*>(payload), frame.length);
-  if (!frame.has(kFlagEndHeaders)) return;
+  if (!frame.has(kFlagEndHeaders)) return block_charge_.Set(block_.capacity());
   std::string block = std::move(block_);
   block_ = std::string();
+  block_charge_.Set(0);
   HandleHeaderBlock(std::exchange(block_id_, 0), block_end_stream_, block);
 }
 

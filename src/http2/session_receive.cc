@@ -90,12 +90,14 @@ const uint8_t* Session::TakeCarry(const uint8_t* p, const uint8_t* end) {
     return p;
   }
   if (frame.length > 0) {
-    if (carry_ == nullptr) carry_.reset(new uint8_t[frame.length]);
-    if (!fill(carry_.get() + (carry_bytes_ - kFrameHeaderBytes), kFrameHeaderBytes + frame.length)) return p;
+    if (carry_.empty()) carry_ = base::Slice::Uninitialized(frame.length);
+    // Nobody else has the block.
+    uint8_t* const payload = const_cast<uint8_t*>(carry_.data());
+    if (!fill(payload + (carry_bytes_ - kFrameHeaderBytes), kFrameHeaderBytes + frame.length)) return p;
   }
   carry_bytes_ = 0;
-  std::unique_ptr<uint8_t[]> payload = std::move(carry_);
-  HandleFrame(frame, payload.get());
+  const base::Slice payload = std::move(carry_);
+  HandleFrame(frame, payload.data());
   return p;
 }
 

@@ -1,5 +1,8 @@
 #include "http2/stream.h"
 
+#include <utility>
+
+#include "base/memory_budget.h"
 #include "http2/session.h"
 
 namespace sluice::http2 {
@@ -11,17 +14,32 @@ thread_local bool list_alive = true;  // trivially destructible: still readable 
 struct StreamFreeList {
   Stream* head = nullptr;
   size_t count = 0;
-  ~StreamFreeList() {
-    list_alive = false;
+  base::MemoryBudget::Share held;  // taken from the heap, this list included
+  void Trim() {
+    held.Count(-static_cast<int64_t>(std::exchange(count, 0) * sizeof(Stream)));
     while (head != nullptr) {
       Stream* next = StreamPool::NextFree(head);
       StreamPool::Delete(head);
       head = next;
     }
   }
+  ~StreamFreeList() {
+    list_alive = false;
+    Trim();
+    held.Flush();
+  }
 };
 namespace {
 thread_local StreamFreeList free_list;
+
+// From the heap, or back to it.
+void CountStream(int64_t bytes) {
+  if (list_alive) {
+    free_list.held.Count(bytes);
+  } else {
+    base::MemoryBudget::Add(bytes);
+  }
+}
 }  // namespace
 
 std::string_view ToString(StreamState state) {
@@ -40,7 +58,10 @@ std::string_view ToString(StreamState state) {
 
 // Not inlined into coroutines: both read thread-locals (docs/scheduler.md, "Thread-locals").
 __attribute__((noinline)) Stream* StreamPool::New() {
-  if (!list_alive || free_list.head == nullptr) return new Stream();
+  if (!list_alive || free_list.head == nullptr) {
+    CountStream(sizeof(Stream));
+    return new Stream();
+  }
   Stream* stream = free_list.head;
   free_list.head = stream->next_free_;
   --free_list.count;
@@ -52,6 +73,7 @@ __attribute__((noinline)) void StreamPool::Free(Stream* stream) {
   stream->OwnedNode::Unlink();
   stream->DropBacklog();
   if (!list_alive || free_list.count == kKept) {
+    CountStream(-static_cast<int64_t>(sizeof(Stream)));
     delete stream;
     return;
   }
@@ -60,6 +82,10 @@ __attribute__((noinline)) void StreamPool::Free(Stream* stream) {
   stream->next_free_ = free_list.head;
   free_list.head = stream;
   ++free_list.count;
+}
+
+__attribute__((noinline)) void StreamPool::TrimSpares() {
+  if (list_alive) free_list.Trim();
 }
 
 StreamState Stream::state() const {

@@ -116,6 +116,8 @@ class StreamPool {
  public:
   static Stream* New();
   static void Free(Stream* stream);
+  // Gives back to the heap what this thread keeps for later.
+  static void TrimSpares();
 
  private:
   friend struct StreamFreeList;

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "base/memory_budget.h"
 #include "http2/header.h"
 #include "http2/hpack/static_table.h"
 
@@ -41,6 +42,10 @@ constexpr size_t kBucketsMin = 256;
 
 size_t NodeBytes(size_t name_size, size_t value_size) { return sizeof(Node) + name_size + value_size; }
 size_t ClassOf(size_t bytes) { return (bytes - 1) / kClassBytes; }
+size_t HeapBytes(size_t bytes) { return ClassOf(bytes) < kClasses ? (ClassOf(bytes) + 1) * kClassBytes : bytes; }
+// All runs are of one size, so that who changes its table often costs no allocation a change.
+constexpr size_t kRunPointers = FieldRun::kCountMax * sizeof(const Field*);
+constexpr size_t kRunBytes = sizeof(FieldRun) + kRunPointers + FieldRun::kLiteralBytesMax;
 
 // Each table owns a range of ids, so that handing them out needs no shared counter; one that has used its
 // range up (12 days at a million new fields a second) takes another.
@@ -65,8 +70,21 @@ struct InternTable::Impl {
   SpareRun* spare_runs = nullptr;
   size_t spare_run_count = 0;
   size_t run_count = 0;  // alive
+  base::MemoryBudget::Share held;  // nodes and runs taken from the heap, spare ones included
+
+  ~Impl() { held.Flush(); }
+
+  void* FromHeap(size_t bytes) {
+    held.Count(static_cast<int64_t>(bytes));
+    return ::operator new(bytes);
+  }
+  void ToHeap(void* memory, size_t bytes) {
+    held.Count(-static_cast<int64_t>(bytes));
+    ::operator delete(memory);
+  }
 
   void* TakeRun() {
+    if (spare_runs == nullptr) return FromHeap(kRunBytes);
     --spare_run_count;
     return std::exchange(spare_runs, spare_runs->next);
   }
@@ -81,17 +99,17 @@ struct InternTable::Impl {
 
   Node* Allocate(size_t bytes) {
     const size_t cls = ClassOf(bytes);
-    if (cls >= kClasses) return static_cast<Node*>(::operator new(bytes));
-    Node* node = spares[cls];
-    if (node == nullptr) return static_cast<Node*>(::operator new((cls + 1) * kClassBytes));
+    Node* node = cls < kClasses ? spares[cls] : nullptr;
+    if (node == nullptr) return static_cast<Node*>(FromHeap(HeapBytes(bytes)));
     spares[cls] = node->next;
     --spare_counts[cls];
     return node;
   }
 
   void Recycle(Node* node) {
-    const size_t cls = ClassOf(NodeBytes(node->field.name_size, node->field.value_size));
-    if (cls >= kClasses || spare_counts[cls] == kSparesMax) return ::operator delete(node);
+    const size_t bytes = NodeBytes(node->field.name_size, node->field.value_size);
+    const size_t cls = ClassOf(bytes);
+    if (cls >= kClasses || spare_counts[cls] == kSparesMax) return ToHeap(node, HeapBytes(bytes));
     node->next = spares[cls];
     spares[cls] = node;
     ++spare_counts[cls];
@@ -116,10 +134,11 @@ InternTable::InternTable() : impl_(std::make_unique<Impl>()) {}
 
 InternTable::~InternTable() {
   SLUICE_CHECK(impl_->size == 0 && impl_->run_count == 0);  // somebody would free into a table that is gone
-  for (Node* node : impl_->spares) {
-    while (node != nullptr) ::operator delete(std::exchange(node, node->next));
+  for (size_t cls = 0; cls < kClasses; ++cls) {
+    Node* node = impl_->spares[cls];
+    while (node != nullptr) impl_->ToHeap(std::exchange(node, node->next), (cls + 1) * kClassBytes);
   }
-  while (impl_->spare_runs != nullptr) ::operator delete(impl_->TakeRun());
+  while (impl_->spare_runs != nullptr) impl_->ToHeap(impl_->TakeRun(), kRunBytes);
 }
 
 const Field* InternTable::Intern(std::string_view name, std::string_view value) {
@@ -169,15 +188,10 @@ void InternTable::Free(Field* field) {
 }
 
 FieldRun* InternTable::MakeRun(const Field* const* fields, size_t count) {
-  // All of one size, so that who changes its table often costs no allocation a change.
-  constexpr size_t kPointers = FieldRun::kCountMax * sizeof(const Field*);
-  void* memory = impl_->spare_runs != nullptr
-                     ? impl_->TakeRun()
-                     : ::operator new(sizeof(FieldRun) + kPointers + FieldRun::kLiteralBytesMax);
-  auto* run = new (memory) FieldRun{.refs = 1, .count = 0, .id = impl_->NewId(), .hpack_size = 0};
+  auto* run = new (impl_->TakeRun()) FieldRun{.refs = 1, .count = 0, .id = impl_->NewId(), .hpack_size = 0};
   ++impl_->run_count;
   auto* own = const_cast<const Field**>(run->fields());
-  char* literals = reinterpret_cast<char*>(own) + kPointers;
+  char* literals = reinterpret_cast<char*>(own) + kRunPointers;
   size_t room = FieldRun::kLiteralBytesMax;
   for (; run->count < std::min<size_t>(count, FieldRun::kCountMax); ++run->count) {
     const Field* field = fields[run->count];
@@ -205,7 +219,7 @@ FieldRun* InternTable::MakeRun(const Field* const* fields, size_t count) {
 void InternTable::FreeRun(FieldRun* run) {
   --impl_->run_count;
   for (uint32_t i = 0; i < run->count; ++i) Unref(run->fields()[i]);
-  if (impl_->spare_run_count == kSparesMax) return ::operator delete(run);
+  if (impl_->spare_run_count == kSparesMax) return impl_->ToHeap(run, kRunBytes);
   impl_->spare_runs = new (run) SpareRun{impl_->spare_runs};
   ++impl_->spare_run_count;
 }
