@@ -68,6 +68,7 @@ void Connection::Drain() {
   if (state_ != State::kOpen || draining_) return;
   draining_ = true;
   session_.GoawayGracefully();
+  if (session_.goaway_announced()) ArmBy(drain_answer_by_ = context_.worker.now() + kDrainAnswer);
   OnOutput();  // Flush closes when no stream is left, also where there is nothing to say
 }
 

@@ -138,7 +138,8 @@ class Connection final : public PausedNode,
            session_.output().size() < options_.session.output_bytes_max;
   }
 
-  // No new streams; closes when the last one has ended. OnClosed follows, perhaps from inside.
+  // No new streams; closes when the last one has ended, a client's not before it has seen that, or kDrainAnswer has passed.
+  // OnClosed follows, perhaps from inside.
   void Drain();
   // GOAWAY with the code, what is in the output is written as far as it goes at once, then closed.
   void Close(ErrorCode code, std::string_view why);
@@ -159,6 +160,9 @@ class Connection final : public PausedNode,
   static constexpr std::chrono::milliseconds kLinger{1000};
   // And may send this much more, and its window if it did not flood us: else it would be read at full speed all that time.
   static constexpr size_t kLingerBytesMax = size_t{1} << 18;
+  // A client has this long to answer the PING between the two GOAWAYs of a drain (RFC 9113 6.8 asks for one round trip). What
+  // it sends later is above the last id it was told, and so safe to try again. gRPC's Go server and Envoy wait as long.
+  static constexpr std::chrono::seconds kDrainAnswer{5};
   // Writes a turn: a connection with endless output lets the others of its worker have their turn.
   static constexpr int kWritesPerTurn = 4;
   static constexpr int kLastReads = 4;  // of CloseNow
@@ -209,6 +213,7 @@ class Connection final : public PausedNode,
   bool EndIfIdle(base::TimePoint now);
   void SweepStreams(base::TimePoint now);
   void Retire(Timeout why, base::TimePoint now);
+  void EndAnnouncement(base::TimePoint now);
   void OnWriteError(std::string_view why);
 
   ConnectionContext& context_;
@@ -237,6 +242,7 @@ class Connection final : public PausedNode,
   base::TimePoint blocked_since_ = base::kNever;  // the socket has taken nothing since
   base::TimePoint unread_sweep_at_ = base::kNever, silent_sweep_at_ = base::kNever;
   base::TimePoint age_at_ = base::kNever;
+  base::TimePoint drain_answer_by_ = base::kNever;
   base::TimePoint delayed_until_ = base::kNever;  // nothing is read until then (LifeOptions::abuse_delay)
 };
 

@@ -75,7 +75,7 @@ TimePoint Connection::KeepaliveDue() const {
 // A lower bound of when something is to be done.
 TimePoint Connection::NextDue() const {
   const LifeOptions& life = options_.life;
-  TimePoint next = std::min({KeepaliveDue(), unread_sweep_at_, silent_sweep_at_, age_at_, delayed_until_});
+  TimePoint next = std::min({KeepaliveDue(), unread_sweep_at_, silent_sweep_at_, age_at_, delayed_until_, drain_answer_by_});
   if (unfinished_ != 0) next = std::min(next, After(unfinished_since_, life.headers_timeout));
   next = std::min(next, After(blocked_since_, life.send_timeout));
   if (!retired_) {
@@ -93,6 +93,7 @@ void Connection::OnTimer(TimePoint now) {
     WaitToRead();
   }
   if (EndIfStuck(now) || EndIfOld(now) || EndIfIdle(now) || EndIfDeaf(now)) return;
+  EndAnnouncement(now);
   SweepStreams(now);
   // A handler of a stream may have ended the connection.
   if (state_ == State::kOpen && !last_word_ && !write_failed_) ArmAt(NextDue());
@@ -176,6 +177,18 @@ void Connection::Retire(Timeout why, TimePoint now) {
   events_.OnTimeout(*this, why, 0);
   Drain();
   events_.OnGoaway(*this);  // calls that wait look for another connection
+}
+
+// The peer has been told that we go, and has not answered.
+void Connection::EndAnnouncement(TimePoint now) {
+  if (now < drain_answer_by_) return;
+  drain_answer_by_ = base::kNever;
+  if (!session_.goaway_announced()) return;
+  if (PausedNode::linked() || delayed_until_ != base::kNever) {  // it is we who do not listen
+    drain_answer_by_ = now + kDrainAnswer;
+    return;
+  }
+  session_.GoawayNow(ErrorCode::kNoError, "");  // the flush that follows closes where no stream is left
 }
 
 void Connection::SweepStreams(TimePoint now) {

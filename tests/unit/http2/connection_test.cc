@@ -366,6 +366,39 @@ TEST_F(ConnectionTest, AnIdleServersDrainWaitsUntilTheClientHasSeenIt) {
   EXPECT_TRUE(peer->end);
 }
 
+// Nor for ever: nobody may hold up a drain by saying nothing.
+TEST_F(ConnectionTest, AServersDrainGoesOnWithoutAnAnswerAfterFiveSeconds) {
+  Start(Role::kServer);
+  peer->acknowledge = false;
+  peer->Send(Headers(1, Block(GrpcRequest()), h2::kEndHeaders | h2::kEndStream));
+  Run();
+  connection->Drain();
+  Advance(milliseconds(4999));
+  EXPECT_EQ(peer->Count(h2::kGoaway), 1u);
+  Advance(milliseconds(1));
+  ASSERT_EQ(peer->Count(h2::kGoaway), 2u);
+  EXPECT_EQ(peer->Last(h2::kGoaway)->Word(), 1u);
+  EXPECT_EQ(peer->Last(h2::kGoaway)->Word(4), 0u);  // NO_ERROR
+  EXPECT_FALSE(peer->end);                          // a call is under way
+  streams[1]->SendHeaders(h2::List(context.interns, h2::GrpcResponse()), true);
+  Release(1);
+  Run();
+  EXPECT_TRUE(peer->end);
+}
+
+TEST_F(ConnectionTest, AnIdleServersDrainEndsWithoutAnAnswer) {
+  Start(Role::kServer);
+  peer->acknowledge = false;
+  connection->Drain();
+  Advance(milliseconds(4999));
+  EXPECT_FALSE(peer->end);
+  Advance(milliseconds(1));
+  EXPECT_TRUE(peer->end);
+  peer->wire().Close();
+  Run();
+  EXPECT_EQ(log, (Strings{"closed drained"}));
+}
+
 TEST_F(ConnectionTest, AClientsDrainClosesWhenItsStreamsHaveEnded) {
   Start(Role::kClient);
   Open();
