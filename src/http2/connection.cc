@@ -311,6 +311,7 @@ void Connection::Finish(std::string_view why) {
   PausedNode::Unlink();
   transport_->Close();
   session_.TransportClosed(reason, /*output_lost=*/true);
+  session_.output().Clear();  // the owner may keep us for a while, and memory may be scarce
   events_.OnClosed(*this, reason);
 }
 

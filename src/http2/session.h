@@ -153,8 +153,12 @@ class Session {
   uint32_t peer_concurrent_streams_max() const { return peer_streams_max_; }
   // DATA queued in streams plus output(): for the process limit and metrics.
   size_t buffered_bytes() const { return queued_bytes_ + output_.size(); }
-  // That, what consumers hold of the peer's DATA, and a guess for the streams themselves. Looks at every stream.
-  size_t HeldBytes() const;
+  // What is held for the peer. Looks at every stream.
+  struct Held {
+    size_t waiting = 0;  // DATA: buffered_bytes(), and what consumers hold of the peer's
+    size_t resting = 0;  // requests' metadata, and a guess for the streams themselves
+  };
+  Held LookAtHeld() const;
   const SessionStats& stats() const { return stats_; }
   Role role() const { return role_; }
   std::string Describe() const;

@@ -44,12 +44,15 @@ size_t Session::SweepSilent() {
   return ResetStalled(stalled, ErrorCode::kCancel);
 }
 
-size_t Session::HeldBytes() const {
+Session::Held Session::LookAtHeld() const {
   constexpr size_t kStreamBytes = 2048;  // a call with both its streams
-  size_t bytes = buffered_bytes() + table_.size() * kStreamBytes;
+  Held held{buffered_bytes(), table_.size() * kStreamBytes};
   const bool server = role_ == Role::kServer;
-  table_.ForEach([&](const Stream& stream) { bytes += stream.unconsumed_ + (server ? stream.request_bytes_ : 0); });
-  return bytes;
+  table_.ForEach([&](const Stream& stream) {
+    held.waiting += stream.unconsumed_;
+    if (server) held.resting += stream.request_bytes_;
+  });
+  return held;
 }
 
 size_t Session::ResetHeaviest() {

@@ -69,8 +69,11 @@ class Call final : public base::ListNode<Call>,
   void EndForShutdown() {
     if (!response_ended_ && !served_) Fail(base::ErrorKind::kDraining, "the proxy is stopping");
   }
-  // Memory is short: what is only kept for another attempt goes.
-  void DropKept() { body_.StopKeeping(); }
+  // Memory is short: what is only kept for another attempt goes, and what was collected for the cache goes on to its client.
+  void DropKept() {
+    body_.StopKeeping();
+    if (fetch_stream_ != nullptr) fetch_stream_->StopCollecting();
+  }
 
  private:
   friend struct FromDownstream;

@@ -76,6 +76,10 @@ void FetchStream::SendData(const base::Slice& bytes, bool end_stream) {
   if (size > 0) call_.OnSent(size);
 }
 
+void FetchStream::StopCollecting() {
+  if (!relaying_ && !completed_ && bytes_ > 0) Overflow(NotCached::kFull);
+}
+
 // The others need not wait for the end of what they will not get.
 void FetchStream::Overflow(NotCached why) {
   relaying_ = true;

@@ -62,6 +62,8 @@ class FetchStream final : public http2::StreamIo {
   // From the leader: bytes relayed have left for its client; it takes part no more.
   void RelaySent(size_t bytes);
   void LeaderGone();
+  // Memory is short: what has been collected, if anything, goes on to whom it was for, and all that follows.
+  void StopCollecting();
   bool relaying() const { return relaying_; }
   base::TimePoint deadline() const { return fetch_->deadline(); }
   const std::string& cluster() const { return cluster_; }

@@ -18,7 +18,8 @@ namespace sluice::proxy {
 namespace {
 
 // Calls of one connection, with those that were reset and whose tasks have yet to see it. A client that resets as fast as
-// it asks (CVE-2023-44487) stays within concurrent_streams_max and would grow this without bound.
+// it asks (CVE-2023-44487) stays within concurrent_streams_max and would grow this without bound. What EarlyHits holds until
+// the turn's I/O ends is not in it: those are open streams, at most concurrent_streams_max, and counted once they are reset.
 constexpr uint32_t kCallsPerStream = 2;
 
 ClientPtr MakeClient(std::string peer_name, const net::TlsPeer* tls) {
@@ -60,22 +61,27 @@ void DownstreamConnection::CloseNow() {
   connection_.CloseNow("the proxy is stopping");
 }
 
-HeldForClient DownstreamConnection::LookAtHeld() {
-  if (connection_.closed() || connection_.ending()) return {};
+const HeldForClient& DownstreamConnection::LookAtHeld() {
   const http2::Session& session = connection_.session();
-  const uint64_t moved = session.stats().data_bytes_sent + session.stats().data_bytes_received;
-  const size_t now = session.HeldBytes();
-  const size_t before = std::exchange(seen_held_, now);
-  HeldForClient held{std::min(before, now), static_cast<size_t>(moved - std::exchange(seen_moved_, moved))};
-  if (before > now) held.moved = std::max(held.moved, before - now);  // output that the socket took, or calls that ended
-  return held;
+  if (connection_.closed() || connection_.ending()) return held_ = {.leaving = session.output().size()};
+  const uint64_t data = session.stats().data_bytes_sent + session.stats().data_bytes_received;
+  const http2::Session::Held now = session.LookAtHeld();
+  const http2::Session::Held before = std::exchange(seen_held_, now);
+  const size_t sum_before = before.waiting + before.resting, sum_now = now.waiting + now.resting;
+  held_ = {.waiting = std::min(before.waiting, now.waiting),
+           .resting = std::min(before.resting, now.resting),
+           .moved = static_cast<size_t>(data - std::exchange(seen_moved_, data))};
+  // Or output that the socket took, or calls that ended.
+  if (sum_before > sum_now) held_.moved = std::max(held_.moved, sum_before - sum_now);
+  return held_;
 }
 
-void DownstreamConnection::CloseForMemory(const HeldForClient& held) {
+void DownstreamConnection::CloseForMemory() {
+  if (connection_.closed() || connection_.ending()) return;
   context_.metrics.memory_connections_closed->Add(context_.index());
   if (auto note = context_.connection.peer_log.Allow(context_.worker().now())) {
     SLUICE_LOG_WARN("client {}: connection ended: memory is scarce, and of {} bytes held for it {} moved in {} ms{}",
-                    connection_.peer_name(), held.bytes, held.moved,
+                    connection_.peer_name(), held_.bytes(), held_.moved,
                     std::chrono::milliseconds(MemoryRelief::kPatience).count(), *note);
   }
   connection_.Close(http2::ErrorCode::kEnhanceYourCalm, "the proxy is out of memory for this connection");

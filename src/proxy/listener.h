@@ -29,9 +29,11 @@ class DownstreamConnection final : public base::ListNode<DownstreamConnection>, 
   void Drain() { connection_.Drain(); }
   // GOAWAY as far as the socket takes it, and the end. Calls have been answered, or are reset.
   void CloseNow();
-  // For MemoryRelief: what is held for this client since the last look, 0 where that is on its way out; and the end of it.
-  HeldForClient LookAtHeld();
-  void CloseForMemory(const HeldForClient& held);
+  const std::string& peer_name() const { return connection_.peer_name(); }
+  // For MemoryRelief: what is held for this client since the last look; what that found; and the end of it.
+  const HeldForClient& LookAtHeld();
+  const HeldForClient& held() const { return held_; }
+  void CloseForMemory();
 
  private:
   http2::StreamEvents* OnRequest(http2::Connection& connection, http2::Stream& stream, http2::HeaderList fields,
@@ -44,8 +46,9 @@ class DownstreamConnection final : public base::ListNode<DownstreamConnection>, 
   WorkerContext& context_;
   std::shared_ptr<std::atomic<int64_t>> open_;
   ConnectionLimits::PlacePtr place_;
-  size_t seen_held_ = 0;     // at the last look
-  uint64_t seen_moved_ = 0;  // DATA both ways until then
+  HeldForClient held_;               // found by the last look
+  http2::Session::Held seen_held_;  // at the last look
+  uint64_t seen_moved_ = 0;         // DATA both ways until then
   AwayClients away_;  // outlives the streams
   http2::Connection connection_;
   ClientPtr client_;

@@ -1,9 +1,13 @@
 #include "proxy/memory_relief.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
+#include "net/peer_address.h"
 #include "proxy/call.h"
 #include "proxy/listener.h"
 #include "runtime/frame_pool.h"
@@ -31,20 +35,32 @@ void MemoryRelief::OnScarce(bool paused) {
     SLUICE_LOG_WARN("memory is scarce: {} of {} bytes are held{}", MemoryBudget::held(), MemoryBudget::limit(), *note);
   }
   Wake();
-  for (WorkerContext* other : others_) other->worker().Post([other] { other->memory.Wake(); });
+  WakeOthers();
 }
 
 void MemoryRelief::Wake() {
   if (armed() || context_.closed) return;
+  awake_.store(true, std::memory_order_relaxed);
   const base::TimePoint now = context_.worker().now();
-  LookAtClients();
+  LookAtClients(MemoryLevel::kFree);
   look_at_ = now + kPatience;
+  looked_ = false;
+  full_looks_ = 0;
   context_.worker().timers().Arm(*this, now + kTick);
+}
+
+// One may have gone to sleep just before the level rose again, and what it holds may be what is too much.
+void MemoryRelief::WakeOthers() {
+  for (WorkerContext* other : others_) {
+    if (other->memory.awake_.load(std::memory_order_relaxed)) continue;
+    other->worker().Post([other] { other->memory.Wake(); });
+  }
 }
 
 void MemoryRelief::OnTimer(base::TimePoint now) {
   MemoryBudget::Refresh();
   const MemoryLevel level = MemoryBudget::level();
+  awake_.store(level != MemoryLevel::kFree, std::memory_order_relaxed);
   // Armed first: what is read below asks for it.
   if (level != MemoryLevel::kFree) context_.worker().timers().Arm(*this, now + kTick);
   if (level < MemoryLevel::kFull) {
@@ -53,10 +69,16 @@ void MemoryRelief::OnTimer(base::TimePoint now) {
     const int workers = static_cast<int>(context_.worker().runtime().size());
     context_.connection.paused.ReadBites(std::max(kBitesPerTick / workers, 1));
   }
-  if (level == MemoryLevel::kFree || now < look_at_) return;
+  if (level == MemoryLevel::kFree) return;
+  if (std::exchange(looked_, false)) EndHolders(level);
+  if (now < look_at_) return;
   look_at_ = now + kPatience;
+  full_looks_ = level < MemoryLevel::kFull ? 0 : full_looks_ + 1;
+  WakeOthers();
   GiveBack(level);
-  EndHolders(level);
+  LookAtClients(level);
+  looked_ = true;
+  if (others_.empty() && std::exchange(looked_, false)) EndHolders(level);  // nobody to wait for
 }
 
 void MemoryRelief::GiveBack(MemoryLevel level) {
@@ -66,35 +88,58 @@ void MemoryRelief::GiveBack(MemoryLevel level) {
   base::Block::TrimSpares();
   runtime::TrimFrames();
   http2::HeaderList::TrimSpares();
+  http2::StreamPool::TrimSpares();
 }
 
-std::vector<MemoryRelief::Holder> MemoryRelief::LookAtClients() {
-  std::vector<Holder> out;
+// `level` kFree: only to know later what has moved since.
+void MemoryRelief::LookAtClients(MemoryLevel level) {
+  size_t leaving = 0;
   for (DownstreamConnection* c = context_.downstream.front(); c != nullptr; c = context_.downstream.Next(*c)) {
-    const HeldForClient held = c->LookAtHeld();
-    if (held.bytes > 0) out.push_back({held, c});
+    leaving += c->LookAtHeld().leaving;
   }
+  leaving_.store(leaving, std::memory_order_relaxed);
+  const std::vector<Holder> holders = level == MemoryLevel::kFree ? std::vector<Holder>() : Holders(level);
+  largest_.store(holders.empty() ? 0 : holders.front().of_address, std::memory_order_relaxed);
+}
+
+// Whatever is held, is held for some client: responses that wait for it, its requests that wait for others. The largest first.
+std::vector<MemoryRelief::Holder> MemoryRelief::Holders(MemoryLevel level) const {
+  const size_t base = level == MemoryLevel::kOver ? kLittleBytesOver : kLittleBytes;
+  const uint32_t in_vain = std::max(full_looks_, 1u) - 1;
+  const size_t little = std::max(base >> std::min(in_vain / kLooksToHalve, uint32_t{8}), kLittleBytesMin);
+  std::vector<Holder> out;
+  std::map<uint64_t, size_t> of_addresses;  // a tree: peers choose the keys
+  for (DownstreamConnection* c = context_.downstream.front(); c != nullptr; c = context_.downstream.Next(*c)) {
+    const HeldForClient& held = c->held();
+    // Calls that rest hold next to nothing, and may be what a client is there for: subscriptions.
+    const size_t counted = level == MemoryLevel::kTight ? held.waiting : held.bytes();
+    if (counted < little || held.still() == 0) continue;
+    const auto slow = level == MemoryLevel::kTight ? kSlowTight : kSlowFull;
+    if (level != MemoryLevel::kOver && held.moved * (slow / kPatience) >= counted) continue;
+    out.push_back({held, c, held.still()});
+    if (const auto key = net::PeerAddressKey(c->peer_name())) of_addresses[*key] += held.still();
+  }
+  for (Holder& holder : out) {
+    if (const auto key = net::PeerAddressKey(holder.client->peer_name())) holder.of_address = of_addresses[*key];
+  }
+  std::sort(out.begin(), out.end(), [](const Holder& a, const Holder& b) {
+    return std::tuple(a.of_address, a.held.still()) > std::tuple(b.of_address, b.held.still());
+  });
   return out;
 }
 
-// Whatever is held, is held for some client: responses that wait for it, its requests that wait for others.
 void MemoryRelief::EndHolders(MemoryLevel level) {
-  std::vector<Holder> holders = LookAtClients();
-  int64_t excess = MemoryBudget::held() - MemoryBudget::FreeMark();
-  if (level == MemoryLevel::kOver) {
-    excess /= static_cast<int64_t>(context_.worker().runtime().size());  // the others end theirs
-    std::erase_if(holders, [](const Holder& h) { return h.held.bytes < kLittleBytesOver; });
-  } else {
-    const auto slow = level == MemoryLevel::kTight ? kSlowTight : kSlowFull;
-    std::erase_if(holders, [&](const Holder& h) {
-      return h.held.bytes < kLittleBytes || h.held.moved * (slow / kPatience) >= h.held.bytes;
-    });
+  size_t largest = largest_.load(std::memory_order_relaxed);
+  size_t leaving = leaving_.load(std::memory_order_relaxed);
+  for (const WorkerContext* other : others_) {
+    largest = std::max(largest, other->memory.largest_.load(std::memory_order_relaxed));
+    leaving += other->memory.leaving_.load(std::memory_order_relaxed);
   }
-  std::sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) { return a.held.bytes > b.held.bytes; });
-  for (const Holder& holder : holders) {
-    if (excess <= 0) return;
-    excess -= static_cast<int64_t>(holder.held.bytes);
-    holder.client->CloseForMemory(holder.held);
+  int64_t excess = MemoryBudget::held() - MemoryBudget::FreeMark() - static_cast<int64_t>(leaving);
+  for (const Holder& holder : Holders(level)) {
+    if (excess <= 0 || holder.of_address < largest / 2) return;
+    excess -= static_cast<int64_t>(holder.held.bytes());
+    holder.client->CloseForMemory();
   }
 }
 

@@ -102,12 +102,16 @@ class ProxyFixture : public ::testing::Test {
 
   // A client whose connection has been set up.
   FramePeer& Client(const std::vector<std::pair<uint16_t, uint32_t>>& settings = {}) {
-    auto pair = net::MemoryStream::Make(front().worker(), "proxy", "192.0.2.7:40000");
+    return ClientOf(front(), "192.0.2.7:40000", settings);
+  }
+  FramePeer& ClientOf(proxy::WorkerContext& worker, const std::string& peer_name,
+                      const std::vector<std::pair<uint16_t, uint32_t>>& settings = {}) {
+    auto pair = net::MemoryStream::Make(worker.worker(), "proxy", peer_name);
     clients_.push_back(std::make_unique<FramePeer>(FramePeer::Role::kClient, std::move(pair.far)));
     ++*open_;
-    front().connections.fetch_add(1, std::memory_order_relaxed);
-    auto* connection = new proxy::DownstreamConnection(front(), std::move(pair.near), listener, open_);
-    front().downstream.PushBack(*connection);
+    worker.connections.fetch_add(1, std::memory_order_relaxed);
+    auto* connection = new proxy::DownstreamConnection(worker, std::move(pair.near), listener, open_);
+    worker.downstream.PushBack(*connection);
     connection->Start();
     clients_.back()->Send(h2::Preface() + h2::Settings(settings));
     Run();

@@ -22,12 +22,13 @@ constexpr int64_t kMiB = 1024 * 1024;
 
 class MemoryReliefTest : public test::ProxyFixture {
  public:
+  using ProxyFixture::ProxyFixture;
   // As if something else held it; up to `share` of a limit that is far above what is held in truth.
-  void Pretend(double share) {
-    MemoryBudget::SetLimit(1024 * kMiB);
-    const int64_t wanted = static_cast<int64_t>(share * 1024 * kMiB);
-    pretended_ += wanted - MemoryBudget::held();
-    MemoryBudget::Add(wanted - MemoryBudget::held());
+  void Pretend(double share) { Hold(static_cast<int64_t>(share * 1024 * kMiB), 1024 * kMiB); }
+  void Hold(int64_t bytes, int64_t limit) {
+    MemoryBudget::SetLimit(limit);
+    pretended_ += bytes - MemoryBudget::held();
+    MemoryBudget::Add(bytes - MemoryBudget::held());
   }
   void TearDown() override {
     MemoryBudget::Add(-std::exchange(pretended_, 0));
@@ -45,15 +46,21 @@ class MemoryReliefTest : public test::ProxyFixture {
     for (; by.count() > 0; by -= MemoryRelief::kTick) Tick();
   }
   // A client without a window for whom `bytes` of a response wait.
-  FramePeer& Waiting(size_t bytes) {
-    FramePeer& client = Client({{4, 0}});  // INITIAL_WINDOW_SIZE
+  FramePeer& Waiting(size_t bytes) { return Waiting(bytes, Client({{4, 0}})); }  // INITIAL_WINDOW_SIZE
+  FramePeer& Waiting(size_t bytes, FramePeer& client) {
     client.credit = false;
     client.Send(Headers(1, Block(GrpcRequest()), kLast));
     Run();
     const uint32_t id = Up().streams.rbegin()->first;
     std::string all = Headers(id, Block(h2::GrpcResponse()));
-    for (size_t sent = 0; sent < bytes; sent += 10'000) all += Data(id, std::string(10'000, 'z'));
+    for (size_t sent = 0; sent < bytes; sent += 10'000) all += Data(id, std::string(std::min<size_t>(bytes - sent, 10'000), 'z'));
     Up().Send(all);
+    Run();
+    return client;
+  }
+  // A client with calls that rest.
+  FramePeer& Resting(int calls, FramePeer& client) {
+    for (int i = 0; i < calls; ++i) client.Send(Headers(2 * i + 1, Block(GrpcRequest()), kLast));
     Run();
     return client;
   }
@@ -111,6 +118,26 @@ TEST_F(MemoryReliefTest, WhatIsKeptForAnotherAttemptIsLetGo) {
   }
   Tick();
   EXPECT_EQ(client.streams[1].Value("grpc-status"), "14");
+}
+
+// It is held for nobody whom the level could end, for as long as the backend likes.
+TEST_F(MemoryReliefTest, WhatIsCollectedForTheCacheGoesOnToItsClient) {
+  routes[0].cache.methods = {{"/pkg.Service/Method", milliseconds(10'000)}};
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(GrpcRequest())) + Data(1, h2::Message("q"), h2::kEndStream));
+  Run();
+  Up().Send(Headers(1, Block(h2::GrpcResponse())) + Data(1, std::string(10'000, 'c')));
+  Run();
+  EXPECT_EQ(client.streams[1].data.size(), 0u);
+  Pretend(0.9);
+  Call(client);  // wakes the worker
+  Pass(MemoryRelief::kPatience + MemoryRelief::kTick);
+  EXPECT_EQ(client.streams[1].data.size(), 10'000u);
+  EXPECT_EQ(response_cache->stats().not_cached[static_cast<size_t>(NotCached::kFull)], 1u);
+  Up().Send(Headers(1, Block(h2::GrpcTrailers()), kLast));
+  Tick();
+  EXPECT_EQ(client.streams[1].Value("grpc-status"), "0");
 }
 
 TEST_F(MemoryReliefTest, BelowTheLimitReadingStopsButForABiteNowAndThen) {
@@ -198,6 +225,109 @@ TEST_F(MemoryReliefTest, WhoHasJustComeHasItsTime) {
   EXPECT_FALSE(late.Count(h2::kGoaway));
   Pass(milliseconds(500));
   EXPECT_TRUE(late.Count(h2::kGoaway));
+}
+
+// What waits makes a client slow; calls of which nothing waits do not, before reading has to stop.
+TEST_F(MemoryReliefTest, SubscriptionsAreNotSlow) {
+  Start({"10.0.0.1:1"});
+  FramePeer& subscriber = Resting(60, Client());
+  FramePeer& stuck = Waiting(100'000);
+  Pretend(0.8);
+  stuck.Send(h2::Ping(1));
+  Pass(milliseconds(2000));
+  EXPECT_TRUE(stuck.Count(h2::kGoaway));
+  EXPECT_FALSE(subscriber.Count(h2::kGoaway));
+  EXPECT_EQ(Ended(), 1u);
+}
+
+// One address with many connections, each of which holds less than the one of another.
+TEST_F(MemoryReliefTest, WhoHoldsTheMostIsAnAddressNotAConnection) {
+  Start({"10.0.0.1:1"});
+  FramePeer& single = Waiting(200'000);
+  std::vector<FramePeer*> many;
+  for (int i = 0; i < 10; ++i) {
+    many.push_back(&Waiting(60'000, ClientOf(front(), "198.51.100.9:" + std::to_string(1000 + i), {{4, 0}})));
+  }
+  Pretend(1.01);
+  single.Send(h2::Ping(1));
+  Pass(MemoryRelief::kPatience + 3 * MemoryRelief::kTick);
+  for (FramePeer* one : many) EXPECT_TRUE(one->Count(h2::kGoaway));
+  EXPECT_FALSE(single.Count(h2::kGoaway));
+}
+
+// Else they could keep the level where reading stops for as long as they like.
+TEST_F(MemoryReliefTest, ManyWhoHoldLittleAreSentAwayInTheEnd) {
+  Start({"10.0.0.1:1"});
+  std::vector<FramePeer*> many;
+  for (int i = 0; i < 10; ++i) many.push_back(&Waiting(30'000));
+  FramePeer& least = Waiting(1'000);
+  Pretend(0.9);
+  least.Send(h2::Ping(1));
+  Pass(milliseconds(1500));
+  EXPECT_EQ(Ended(), 0u);
+  Pass(milliseconds(6000));
+  EXPECT_EQ(Ended(), 10u);
+  EXPECT_FALSE(least.Count(h2::kGoaway));
+}
+
+// Who does not read does not read the last word either, for which it has a second. Nobody else goes for that.
+TEST_F(MemoryReliefTest, WhatIsOnItsWayOutIsNotWaitedForTwice) {
+  Start({"10.0.0.1:1"});
+  FramePeer& honest = Waiting(100'000);
+  std::vector<FramePeer*> deaf;
+  for (int i = 0; i < 8; ++i) {
+    FramePeer& client = Client({{4, 1 << 20}});
+    client.Send(h2::WindowUpdate(0, 1 << 20));
+    Run();
+    client.reading = false;
+    deaf.push_back(&Waiting(400'000, client));
+  }
+  // The level is kOver, and free without them.
+  constexpr int64_t kLimit = 6 * kMiB;
+  Hold(kLimit + MemoryBudget::kStepBytes, kLimit);
+  honest.Send(h2::Ping(1));
+  Pass(milliseconds(1400));
+  EXPECT_GE(Ended(), 6u);
+  EXPECT_FALSE(honest.Count(h2::kGoaway));
+  Pass(milliseconds(1000));
+  EXPECT_EQ(MemoryBudget::level(), MemoryLevel::kFree);
+  EXPECT_FALSE(honest.Count(h2::kGoaway));
+}
+
+class MemoryReliefOfTwoTest : public MemoryReliefTest {
+ public:
+  MemoryReliefOfTwoTest() : MemoryReliefTest(2) {}
+};
+
+// Whoever reads need not be on the worker of those who hold, which may have gone to sleep just before.
+TEST_F(MemoryReliefOfTwoTest, AWorkerThatSleptThroughTheRiseIsWoken) {
+  Start({"10.0.0.1:1"});
+  FramePeer& stuck = Waiting(200'000);  // of worker 1
+  Pretend(0.8);
+  Up().Send(h2::Ping(1));  // worker 0 reads it
+  Run();
+  Pretend(0.1);
+  time.clock.Advance(MemoryRelief::kTick);
+  time.runtime.worker(1).RunUntilIdleForTest();
+  Pretend(0.8);
+  Pass(milliseconds(1700));
+  EXPECT_TRUE(stuck.Count(h2::kGoaway));
+}
+
+// Those who hold most of it are on one worker: the other does not send away its own for that.
+TEST_F(MemoryReliefOfTwoTest, AWorkerEndsNobodyWhoHoldsMuchLessThanTheLargest) {
+  Start({"10.0.0.1:1"});
+  FramePeer& less = Resting(60, ClientOf(*context, "198.51.100.9:1"));
+  for (double share : {0.9, 1.01}) {
+    Pretend(0.1);
+    Tick();
+    FramePeer& much = Waiting(400'000);
+    Pretend(share);
+    less.Send(h2::Ping(1));
+    Pass(MemoryRelief::kPatience + 3 * MemoryRelief::kTick);
+    EXPECT_TRUE(much.Count(h2::kGoaway));
+    EXPECT_FALSE(less.Count(h2::kGoaway));
+  }
 }
 
 // Free lists count as held, so that they must not keep the level up where nobody holds anything.
