@@ -104,6 +104,8 @@ class Session {
   bool CanOpen() const { return role_ == Role::kClient && !closing() && table_.size() < peer_streams_max_; }
   // The peer's part of the preface has come (RFC 9113 3.4): it speaks HTTP/2, and we know its limits.
   bool settings_received() const { return settings_received_; }
+  // The peer has broken the protocol or a limit: a connection error (RFC 9113 5.4.1), of which it was told.
+  bool failed() const { return failure_code_ != ErrorCode::kNoError; }
   // GOAWAY in either direction, failed, or out of ids: no stream will ever be opened again.
   bool closing() const { return failed_ || goaway_received_ || goaway_sent_ || next_id_ > kStreamIdMax; }
 

@@ -22,11 +22,11 @@ struct StreamFreeList {
       StreamPool::Delete(head);
       head = next;
     }
+    held.Flush();
   }
   ~StreamFreeList() {
     list_alive = false;
     Trim();
-    held.Flush();
   }
 };
 namespace {

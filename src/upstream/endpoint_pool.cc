@@ -198,8 +198,22 @@ void EndpointPool::OnCapacity(http2::Connection& connection) {
   if (connection.session().settings_received() && connection.usable()) OnGreeted();
 }
 
+// A connection that was of use has ended for what the endpoint sent on it. Once may be one bad response, and the next connection
+// is as good as before; who floods, or does it again soon, is of no use.
+void EndpointPool::NoteBroken(const http2::Session& session) {
+  const base::TimePoint now = context_.worker.now();
+  if (now < retry_at_) return;
+  const bool again = now < broken_until_;
+  broken_until_ = base::DeadlineAfter(now, options_->backoff_max);
+  if (again || session.abuse() != http2::Abuse::kNone) return BackOff();
+  failures_in_row_ = 0;
+}
+
 void EndpointPool::OnGoaway(http2::Connection& connection) {
-  if (&connection != greeting_) return DialIfNeeded();
+  if (&connection != greeting_) {
+    if (connection.session().failed()) NoteBroken(connection.session());
+    return DialIfNeeded();
+  }
   std::string text = "endpoint " + endpoint_->name() + " accepts connections and takes no calls";
   if (!connection.why().empty()) text.append(": ").append(connection.why());
   GreetingFailed(MakeError(ErrorKind::kConnectFailed, std::move(text)));
@@ -222,8 +236,7 @@ void EndpointPool::OnClosed(http2::Connection& connection, std::string_view why)
                     endpoint_->name(), why);
   }
   SLUICE_LOG_DEBUG("cluster {} endpoint {}: connection ended: {}", endpoint_->cluster(), endpoint_->name(), why);
-  if (connection.session().abuse() != http2::Abuse::kNone) BackOff();  // it would flood us again
-  else if (connection.session().stats().streams_opened > 0) failures_in_row_ = 0;  // it was of use
+  if (!connection.session().failed() && connection.session().stats().streams_opened > 0) failures_in_row_ = 0;  // it was of use
   Forget(connection);
   if (greeting) {
     return GreetingFailed(MakeError(ErrorKind::kConnectFailed, "endpoint " + endpoint_->name() +

@@ -79,6 +79,7 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   void OnGreeted();
   void OnNoGreeting();
   void GreetingFailed(base::Error error);
+  void NoteBroken(const http2::Session& session);
   void Forget(http2::Connection& connection);
   // The next attempt may not begin yet.
   bool attempting() const { return dialer_ != nullptr || greeting_ != nullptr; }
@@ -105,6 +106,7 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   uint32_t in_flight_ = 0;
   uint32_t failures_in_row_ = 0;
   base::TimePoint retry_at_{};  // in back-off before this
+  base::TimePoint broken_until_{};  // before this another connection that breaks HTTP/2 means back-off
   bool draining_ = false;
   bool closing_ = false;  // CloseNow was called
   bool serving_ = false;  // inside ServeWaiters

@@ -5,6 +5,7 @@
 #include "base/memory_budget.h"
 #include "base/slice.h"
 #include "http2/header.h"
+#include "http2/stream.h"
 #include "runtime/frame_pool.h"
 
 namespace sluice::chaos {
@@ -25,6 +26,7 @@ MemoryLimit::MemoryLimit(int64_t bytes) {
   base::Block::TrimSpares();
   runtime::TrimFrames();
   http2::HeaderList::TrimSpares();
+  http2::StreamPool::TrimSpares();
   base::MemoryBudget::SetLimit(bytes == 0 ? 0 : base::MemoryBudget::held() + bytes);
 }
 

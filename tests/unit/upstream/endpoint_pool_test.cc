@@ -375,6 +375,51 @@ TEST_F(EndpointPoolTest, AConnectionThatSpokeAndEndedIsReplacedAtOnce) {
   EXPECT_EQ(Log(), (Strings{"b connection"}));
 }
 
+// Trap: its SETTINGS were in order, so it is connected to again at once, and breaks the next calls, and so on.
+TEST_F(EndpointPoolTest, AnEndpointThatBreaksTheProtocolAgainAndAgainIsInBackOff) {
+  options.backoff_base = milliseconds(100);
+  options.backoff_max = milliseconds(10'000);
+  const auto break_it = [&](const char* call) {
+    NewCall(call);
+    Run();
+    EXPECT_EQ(Log(), (Strings{std::string(call) + " connection"}));
+    host.last().Send(h2::Data(0, "on no stream"));
+    Run();
+    host.last().wire().Close();
+    Run();
+  };
+  break_it("a");
+  EXPECT_TRUE(Pool().Usable());  // it may have been one bad response
+  break_it("b");
+  EXPECT_EQ(endpoint->link(), Endpoint::Link::kBackoff);
+  EXPECT_EQ(endpoint->metrics().connect_failures->Value(), 1u);
+  NewCall("c");
+  EXPECT_EQ(Log(), (Strings{"c connect_failed"}));  // never sent: for another endpoint
+  EXPECT_EQ(host.dials, 2);
+  Advance(milliseconds(121));
+  break_it("d");
+  Advance(milliseconds(121));
+  EXPECT_FALSE(Pool().Usable());  // twice as long now
+  Advance(milliseconds(11'000));
+  break_it("e");
+  EXPECT_TRUE(Pool().Usable());  // long ago: it counts anew
+  break_it("f");
+  EXPECT_FALSE(Pool().Usable());
+  Advance(milliseconds(121));
+  EXPECT_TRUE(Pool().Usable());
+}
+
+TEST_F(EndpointPoolTest, AnEndpointThatFloodsIsInBackOffAtOnce) {
+  NewCall("a");
+  Run();
+  std::string flood;
+  for (uint32_t i = 0; i < 2 * options.http2.settings_per_second; ++i) flood += h2::Settings();
+  host.last().Send(flood);
+  Run();
+  EXPECT_FALSE(Pool().Usable());
+  EXPECT_EQ(endpoint->metrics().connect_failures->Value(), 1u);
+}
+
 TEST_F(EndpointPoolTest, CallsThatWaitForASecondConnectionGetItAfterTheBackOff) {
   host.settings = {{3, 1}};
   NewCall("a");
