@@ -23,11 +23,6 @@ EndpointPool::~EndpointPool() {
   endpoint_->set_pool(context_.worker.index(), nullptr);
 }
 
-bool EndpointPool::Usable() const {
-  if (draining_ || closing_) return false;
-  return context_.worker.now() >= retry_at_ || attempting() || UsableConnections() > 0;
-}
-
 http2::Connection* EndpointPool::Ready() { return waiters_.empty() ? FindRoom() : nullptr; }
 
 http2::Connection* EndpointPool::FindRoom() const {
@@ -126,6 +121,7 @@ void EndpointPool::OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
 
 void EndpointPool::OnGreeted() {
   greeting_ = nullptr;
+  gone_away_ = 0;
   context_.worker.timers().Disarm(*this);
   UpdateLink();
   ServeWaiters();
@@ -212,6 +208,13 @@ void EndpointPool::NoteBroken(const http2::Session& session) {
 void EndpointPool::OnGoaway(http2::Connection& connection) {
   if (&connection != greeting_) {
     if (connection.session().failed()) NoteBroken(connection.session());
+    return DialIfNeeded();
+  }
+  // A server that just drains says so behind its SETTINGS; whoever has its address next is asked at once, but not for ever.
+  if (connection.session().settings_received() && connection.why().empty() && ++gone_away_ <= kGoneAwayMax) {
+    greeting_ = nullptr;
+    context_.worker.timers().Disarm(*this);
+    UpdateLink();
     return DialIfNeeded();
   }
   std::string text = "endpoint " + endpoint_->name() + " accepts connections and takes no calls";

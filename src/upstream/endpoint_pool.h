@@ -42,11 +42,16 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
     EndpointPool* pool_ = nullptr;
   };
 
+  // Connections in a row that end with GOAWAY before their first call, and are followed by the next attempt at once.
+  static constexpr uint32_t kGoneAwayMax = 3;
+
   EndpointPool(PoolSet& owner, std::shared_ptr<Endpoint> endpoint, http2::ConnectionContext& context);
   ~EndpointPool();
 
   // May a call be sent here: active, and not in back-off without a connection.
-  bool Usable() const;
+  bool Usable() const {
+    return !draining_ && !closing_ && (context_.worker.now() >= retry_at_ || attempting() || UsableConnections() > 0);
+  }
   // A connection with room for a stream, or null: then Wait. Null also while others wait, so nobody barges.
   http2::Connection* Ready();
   // Queues; opens a connection where that can help. False: pending_calls_max is reached.
@@ -101,6 +106,7 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   // The newest connection, until its server's SETTINGS have come: it is there, but not proved to be alive. Gets no calls.
   http2::Connection* greeting_ = nullptr;
   base::TimePoint attempt_ends_{};  // of the attempt under way: both must be done by then
+  uint32_t gone_away_ = 0;          // in a row: connections whose server sent GOAWAY behind its SETTINGS
   base::IntrusiveList<Waiter, Waiter> waiters_;
   uint32_t waiting_ = 0;
   uint32_t in_flight_ = 0;

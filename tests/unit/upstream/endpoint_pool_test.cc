@@ -294,24 +294,42 @@ TEST_F(EndpointPoolTest, AConnectionThatEndsBeforeItsSettingsCountsAsAFailure) {
   EXPECT_EQ(host.dials, 1);
 }
 
-// Trap: each such connection is there, so it is replaced at once, for ever.
-TEST_F(EndpointPoolTest, AnEndpointThatGoesAwayBehindItsSettingsIsInBackOff) {
-  options.backoff_base = milliseconds(100);
+TEST_F(EndpointPoolTest, AServerThatDrainsJustNowIsAskedAgainAtOnce) {
   host.speaks = false;
   NewCall("a");
   Run();
-  host.last().Send(h2::Settings() + h2::Goaway(0, 0));
+  host.last().Send(h2::Settings() + h2::Goaway(0x7fffffff, 0));
+  host.speaks = true;
   Run();
+  EXPECT_EQ(host.dials, 2);
+  EXPECT_EQ(Log(), (Strings{"a connection"}));
+  EXPECT_EQ(endpoint->metrics().connect_failures->Value(), 0u);
+}
+
+// Trap: each such connection is there, so it is replaced at once, for ever.
+TEST_F(EndpointPoolTest, AnEndpointThatGoesAwayBehindItsSettingsAgainAndAgainIsInBackOff) {
+  options.backoff_base = milliseconds(100);
+  host.speaks = false;
+  const auto goes_away = [this] {
+    host.last().Send(h2::Settings() + h2::Goaway(0, 0));
+    Run();
+  };
+  NewCall("a");
+  Run();
+  for (uint32_t i = 1; i <= EndpointPool::kGoneAwayMax; ++i) {
+    goes_away();
+    EXPECT_EQ(Log(), Strings{});
+    EXPECT_EQ(host.dials, static_cast<int>(i + 1));
+  }
+  goes_away();
   EXPECT_EQ(Log(), (Strings{"a connect_failed"}));
-  EXPECT_EQ(host.dials, 1);
   EXPECT_FALSE(Pool().Usable());
-  host.last().wire().Close();
+  for (auto& connection : host.connections) connection->wire().Close();
   Run();
   Advance(milliseconds(121));
   NewCall("b");
   Run();
-  host.last().Send(h2::Settings() + h2::Goaway(0, 0));
-  Run();
+  goes_away();
   EXPECT_EQ(Log(), (Strings{"b connect_failed"}));
   Advance(milliseconds(121));
   EXPECT_FALSE(Pool().Usable());  // twice as long now
