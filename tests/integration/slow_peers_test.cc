@@ -28,6 +28,18 @@ class SlowPeers : public testing::Test {
     context.set_deadline(std::chrono::system_clock::now() + kLongWait);
     return Call(stub_.get(), Kind::kUnary, &context, {});
   }
+  // A client that has a connection.
+  RawPeer Inside() {
+    RawPeer peer = RawPeer::Connect(proxy_->port());
+    peer.Handshake();
+    return peer;
+  }
+  // A client that says all it has to say for a call at once: it may have to wait for its turn.
+  RawPeer Calling() {
+    RawPeer peer = RawPeer::Connect(proxy_->port());
+    peer.Send(std::string(raw::kPreface) + raw::Settings() + raw::EchoCall(1));
+    return peer;
+  }
   static std::string Request(uint32_t stream, const echo::v1::EchoRequest& request) {
     return raw::Headers(stream, raw::EchoHeaders()) +
            raw::Frame(raw::kData, raw::kEndStream, stream, raw::Message(request.SerializeAsString()));
@@ -52,8 +64,7 @@ TEST_F(SlowPeers, ASilentClientIsSentAway) {
 TEST_F(SlowPeers, AHeaderBlockWithoutEndEndsTheConnection) {
   config_.listener = {"headers_timeout: 200ms"};
   Start();
-  RawPeer peer = RawPeer::Connect(proxy_->port());
-  peer.Handshake();
+  RawPeer peer = Inside();
   const std::string block = raw::Block(raw::EchoHeaders());
   peer.Send(raw::Frame(raw::kHeaders, 0, 1, block.substr(0, 10)) + raw::Frame(raw::kContinuation, 0, 1, block.substr(10, 5)));
   EXPECT_EQ(peer.GoawayThenEnd(), raw::kEnhanceYourCalm);
@@ -72,8 +83,7 @@ TEST_F(SlowPeers, AClientWithoutWindowIsGivenUp) {
 TEST_F(SlowPeers, AnIdleClientIsToldToGo) {
   config_.listener = {"idle_timeout: 200ms"};
   Start();
-  RawPeer peer = RawPeer::Connect(proxy_->port());
-  peer.Handshake();
+  RawPeer peer = Inside();
   const auto ping = peer.Until([](const RawPeer::Frame& frame) { return frame.type == raw::kPing; });
   ASSERT_TRUE(ping);
   peer.Send(raw::Frame(raw::kPing, raw::kAck, 0, ping->payload));
@@ -96,10 +106,7 @@ TEST_F(SlowPeers, OneAddressHasItsConnectionsAndNoMore) {
   config_.listener = {"connections_per_peer_max: 3"};
   Start();
   std::list<RawPeer> peers;
-  for (int i = 0; i < 3; ++i) {
-    peers.push_back(RawPeer::Connect(proxy_->port()));
-    peers.back().Handshake();
-  }
+  for (int i = 0; i < 3; ++i) peers.push_back(Inside());
   RawPeer more = RawPeer::Connect(proxy_->port());
   EXPECT_EQ(more.Rest(), "");
   EXPECT_EQ(proxy_->Metric("sluice_downstream_connections_refused_total"), 1);
@@ -112,12 +119,8 @@ TEST_F(SlowPeers, BeyondTheProcessesConnectionsOthersWaitForAPlace) {
   config_.top = {"connections_max: 2"};
   Start();
   std::list<RawPeer> peers;
-  for (int i = 0; i < 2; ++i) {
-    peers.push_back(RawPeer::Connect(proxy_->port()));
-    peers.back().Handshake();
-  }
-  RawPeer waits = RawPeer::Connect(proxy_->port());
-  waits.Send(std::string(raw::kPreface) + raw::Settings() + raw::EchoCall(1));
+  for (int i = 0; i < 2; ++i) peers.push_back(Inside());
+  RawPeer waits = Calling();
   peers.back().Send(raw::EchoCall(1));  // those inside are served
   EXPECT_EQ(peers.back().AnswerOf(1).grpc_status(), "0");
   EXPECT_EQ(proxy_->Metric("sluice_downstream_connections_total"), 2);
@@ -128,10 +131,8 @@ TEST_F(SlowPeers, BeyondTheProcessesConnectionsOthersWaitForAPlace) {
 TEST_F(SlowPeers, AReloadAppliesTheBoundsOfTheProcess) {
   config_.top = {"connections_max: 1", "memory: {buffered_bytes_max: 16MiB}"};
   Start();
-  RawPeer inside = RawPeer::Connect(proxy_->port());
-  inside.Handshake();
-  RawPeer waits = RawPeer::Connect(proxy_->port());
-  waits.Send(std::string(raw::kPreface) + raw::Settings() + raw::EchoCall(1));
+  RawPeer inside = Inside();
+  RawPeer waits = Calling();
   EXPECT_EQ(base::MemoryBudget::limit(), 16 << 20);
   config_.top = {"connections_max: 2", "memory: {buffered_bytes_max: 32MiB}"};
   Operator(*proxy_).ReloadWith(config_);
@@ -161,8 +162,7 @@ TEST_F(SlowPeers, OneConnectionCannotHaveMoreWaitingThanItMay) {
   Start();
   echo::v1::EchoRequest request;
   request.set_reply_bytes(900'000);
-  RawPeer peer = RawPeer::Connect(proxy_->port());
-  peer.Handshake();
+  RawPeer peer = Inside();
   for (uint32_t call = 0; call < 5; ++call) peer.Send(Request(2 * call + 1, request));
   const auto reset = peer.Until([](const RawPeer::Frame& frame) { return frame.type == raw::kRstStream; });
   ASSERT_TRUE(reset);
@@ -181,8 +181,7 @@ TEST_F(SlowPeers, SlowReadersAreSentAwayBeforeAnHonestCallIsRefused) {
   request.set_reply_bytes(1'000'000);
   std::list<RawPeer> slow;
   for (int i = 0; i < kClients; ++i) {
-    slow.push_back(RawPeer::Connect(proxy_->port()));
-    slow.back().Handshake();
+    slow.push_back(Inside());
     for (uint32_t call = 0; call < kCalls; ++call) slow.back().Send(Request(2 * call + 1, request));
   }
   double most = 0;
