@@ -76,7 +76,7 @@ class Caller {
 
   grpc::Status Unary(grpc::ClientContext* context) {
     EchoReply reply;
-    const grpc::Status status = stub_->Unary(context, request_, &reply);
+    grpc::Status status = stub_->Unary(context, request_, &reply);
     if (status.ok()) Took(reply);
     return status;
   }
@@ -94,7 +94,7 @@ class Caller {
     for (uint64_t i = 0; i < options_.messages && writer->Write(request_); ++i) {
     }
     writer->WritesDone();
-    const grpc::Status status = writer->Finish();
+    grpc::Status status = writer->Finish();
     if (!status.ok()) return status;
     Took(reply);
     if (reply.received_messages() == options_.messages) return status;
@@ -147,7 +147,7 @@ void RunClient(const ClientOptions& options, const std::atomic<bool>* stop, Tall
                                       std::chrono::nanoseconds(std::nano::den / options.rate) * number);
       if (options.duration.count() != 0 && Clock::now() - start >= options.duration) return;
       std::string key = std::to_string(number % options.keys);
-      key = "key-" + std::string(4 - std::min<size_t>(4, key.size()), '0') + key;
+      key.insert(0, 4 - std::min<size_t>(4, key.size()), '0').insert(0, "key-");
       // Each key meets every kind in turn.
       const std::string kind =
           options.kind == "all" ? kKinds[(number + number / options.keys) % 4] : options.kind;

@@ -1,6 +1,7 @@
 // sluice-echo: the demo pair's program: "server" names itself and answers as told, "client" calls and counts
 // who answered.
 #include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
@@ -123,7 +124,7 @@ int Call(const std::vector<std::string>& arguments) {
   const auto elapsed =
       std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
   done.store(true, std::memory_order_relaxed);
-  pthread_kill(watcher.native_handle(), SIGTERM);  // it is blocked everywhere, so only sigwait() sees it
+  ::kill(::getpid(), SIGTERM);  // it is blocked everywhere, so only sigwait() sees it
   watcher.join();
 
   if (flags.Has("json")) {

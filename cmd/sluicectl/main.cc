@@ -6,10 +6,10 @@
 #include "run.h"
 
 int main(int argc, char** argv) {
-  using namespace sluice;
+  namespace ctl = sluice::ctl;
   const std::vector<std::string_view> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const char* env = std::getenv("SLUICE_ADMIN");
-  base::Result<ctl::Args> args = ctl::ParseArgs(words, env == nullptr ? "" : env);
+  sluice::base::Result<ctl::Args> args = ctl::ParseArgs(words, env == nullptr ? "" : env);
   if (!args.ok()) {
     std::fprintf(stderr, "sluicectl: %s\n  `sluicectl --help` shows all commands\n",
                  args.error().detail.c_str());

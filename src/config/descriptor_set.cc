@@ -102,6 +102,7 @@ class PoolBuilder {
 // "; did you mean ...?" or "; there are: ...".
 std::string Help(std::string_view word, const pb::Descriptor& message) {
   std::vector<std::string_view> names;
+  names.reserve(static_cast<size_t>(message.field_count()));
   for (int i = 0; i < message.field_count(); ++i) names.push_back(message.field(i)->name());
   if (names.empty()) return "; it has none";
   const std::string_view near = Suggest(word, names);

@@ -12,7 +12,6 @@ namespace sluice::config {
 namespace {
 
 using namespace std::chrono_literals;
-using proxy::CachedMethod;
 using proxy::CacheRule;
 using proxy::RouteOptions;
 

@@ -37,7 +37,8 @@ void AppendHistogram(std::string& out, const View& view, const std::string& labe
                      const Histogram& histogram) {
   const Histogram::Snapshot snapshot = histogram.Read();
   const std::string bucket_name = view.name + "_bucket";
-  const std::string prefix = labels.empty() ? "" : labels + ",";
+  std::string bucket_labels = labels.empty() ? "le=\"" : labels + ",le=\"";
+  const size_t bound_at = bucket_labels.size();
   uint64_t cumulative = 0;
   for (size_t i = 0; i < Histogram::kBuckets; ++i) {
     cumulative += snapshot.buckets[i];
@@ -51,7 +52,8 @@ void AppendHistogram(std::string& out, const View& view, const std::string& labe
       std::snprintf(text, sizeof(text), "%.10g", static_cast<double>(Histogram::UpperBound(i)) * view.scale);
       bound = text;
     }
-    AppendSample(out, bucket_name, prefix + "le=\"" + bound + "\"", std::to_string(cumulative));
+    bucket_labels.replace(bound_at, std::string::npos, bound).push_back('"');
+    AppendSample(out, bucket_name, bucket_labels, std::to_string(cumulative));
   }
   AppendSample(out, view.name + "_sum", labels, FormatValue(static_cast<double>(snapshot.sum) * view.scale));
   AppendSample(out, view.name + "_count", labels, std::to_string(snapshot.count));

@@ -48,7 +48,7 @@ base::Nanos Worker::CpuTime() const {
 
 void Worker::Post(std::function<void()> fn) {
   auto message = std::make_unique<FunctionMessage>(std::move(fn));
-  if (impl_->Send(*message, /*wake=*/true)) message.release();
+  if (impl_->Send(*message, /*wake=*/true)) (void)message.release();  // the receiver owns it now
 }
 
 Worker::Stats Worker::stats() const {

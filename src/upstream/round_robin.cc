@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include "absl/container/inlined_vector.h"
 #include "base/check.h"
@@ -30,18 +31,18 @@ std::vector<uint64_t> SlotCounts(BalancerEndpoints endpoints) {
   return counts;
 }
 
-// The list in the order of its names. `previous`: that of a list before; its endpoints need no sorting.
-std::vector<uint32_t> ByName(BalancerEndpoints endpoints, const std::vector<uint32_t>* previous) {
+// The list in the order of its names. `previous`: that of a list before, or empty; its endpoints need no sorting.
+std::vector<uint32_t> ByName(BalancerEndpoints endpoints, std::span<const uint32_t> previous) {
   constexpr uint32_t kGone = UINT32_MAX;
-  std::vector<uint32_t> now(previous == nullptr ? 0 : previous->size(), kGone);  // place before -> place now
+  std::vector<uint32_t> now(previous.size(), kGone);  // place before -> place now
   std::vector<uint32_t> fresh, kept, out(endpoints.size());
   for (uint32_t i = 0; i < endpoints.size(); ++i) {
     if (endpoints[i].from < now.size()) now[endpoints[i].from] = i;
     else fresh.push_back(i);
   }
   kept.reserve(now.size());
-  for (size_t i = 0; i < now.size(); ++i) {
-    if (const uint32_t place = now[(*previous)[i]]; place != kGone) kept.push_back(place);
+  for (const uint32_t former : previous) {
+    if (const uint32_t place = now[former]; place != kGone) kept.push_back(place);
   }
   auto before = [&](uint32_t a, uint32_t b) { return endpoints[a].name < endpoints[b].name; };
   std::sort(fresh.begin(), fresh.end(), before);
@@ -87,7 +88,7 @@ std::vector<uint32_t> MakeSchedule(BalancerEndpoints endpoints, const std::vecto
 
 RoundRobin::RoundRobin(BalancerEndpoints endpoints, uint32_t workers, const RoundRobin* previous)
     : endpoints_(endpoints.size()),
-      by_name_(ByName(endpoints, previous == nullptr ? nullptr : &previous->by_name_)),
+      by_name_(ByName(endpoints, previous == nullptr ? std::span<const uint32_t>() : previous->by_name_)),
       schedule_(MakeSchedule(endpoints, by_name_)),
       digest_(DigestOfWeights(Policy::kRoundRobin, endpoints)),
       workers_(std::max(workers, 1u)),
