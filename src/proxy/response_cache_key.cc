@@ -37,6 +37,12 @@ void AppendValues(std::string& key, const http2::HeaderList& request, const Is& 
   std::memcpy(key.data() + count_at, &count, sizeof(count));
 }
 
+// The same for a token. A repeated block's summary says which are not there: no walk over the fields for these.
+void AppendValues(std::string& key, const http2::HeaderList& request, Token token) {
+  if (request.Find(token) == nullptr) return AppendSize(key, 0);
+  AppendValues(key, request, [token](const http2::Field& field) { return field.token == token; });
+}
+
 }  // namespace
 
 bool IsOneMessage(std::string_view bytes) {
@@ -58,11 +64,7 @@ void Start(std::string& key, const CacheRule& rule, std::string_view cluster, co
   AppendSized(key, cluster);
   // grpc-accept-encoding: what the upstream may compress its answer with.
   for (Token token : {Token::kAuthority, Token::kHost, Token::kContentType, Token::kGrpcEncoding, Token::kGrpcAcceptEncoding}) {
-    if (request.Find(token) == nullptr) {
-      AppendSize(key, 0);
-    } else {
-      AppendValues(key, request, [&](const http2::Field& field) { return field.token == token; });
-    }
+    AppendValues(key, request, token);
   }
   // Two routes may lead to one cluster: a response that one of them shares is not for the callers of the other.
   key.push_back(rule.shared ? 1 : 0);
