@@ -133,7 +133,7 @@ base::Result<ListenSocket> ListenSocket::Open(const Address& address, const Opti
 }
 
 ListenSocket::ListenSocket(ListenSocket&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)), file_(other.file_) {}
+    : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)), file_(std::exchange(other.file_, {})) {}
 ListenSocket& ListenSocket::operator=(ListenSocket&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(address_, other.address_);
