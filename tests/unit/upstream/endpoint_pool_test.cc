@@ -405,6 +405,7 @@ TEST_F(EndpointPoolTest, AnEndpointThatBreaksTheProtocolAgainAndAgainIsInBackOff
     Run();
     host.last().wire().Close();
     Run();
+    EXPECT_EQ(Log(), (Strings{"0: reset PROTOCOL_ERROR lost"}));
   };
   break_it("a");
   EXPECT_TRUE(Pool().Usable());  // it may have been one bad response
