@@ -32,8 +32,8 @@ struct StreamFreeList {
 namespace {
 thread_local StreamFreeList free_list;
 
-// From the heap, or back to it.
-void CountStream(int64_t bytes) {
+// From the heap, or back to it. Apart, so that the usual way stays short.
+[[gnu::cold, gnu::noinline]] void CountStream(int64_t bytes) {
   if (list_alive) {
     free_list.held.Count(bytes);
   } else {

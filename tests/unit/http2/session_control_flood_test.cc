@@ -25,12 +25,33 @@ TEST(ControlFlood, PingsWhoseAnswersAreNotReadEndTheConnection) {
   EXPECT_THAT(server.error, ::testing::HasSubstr("ENHANCE_YOUR_CALM"));
 }
 
+TEST(ControlFlood, SettingsWhoseAnswersAreNotReadEndTheConnection) {
+  SessionHarness server(Role::kServer, FewControlFrames());
+  server.Handshake();
+  int taken = 0;
+  while (taken < 200 && server.Feed(h2::Settings())) ++taken;
+  EXPECT_EQ(taken, 50);
+  EXPECT_EQ(server.session->abuse(), Abuse::kUnreadAnswers);
+}
+
 TEST(ControlFlood, AnswersThatAreWrittenAreForgotten) {
   SessionHarness server(Role::kServer, FewControlFrames());
   server.Handshake();
   for (int i = 0; i < 200; ++i) {
     ASSERT_TRUE(server.Feed(h2::Ping(1)));
     if (i % 40 == 39) server.Frames();
+  }
+}
+
+// Also where the output is never empty: what counts is how far behind the peer is.
+TEST(ControlFlood, AnswersOfWhichSomeAlwaysWaitAreForgottenToo) {
+  constexpr size_t kAnswerBytes = 17;
+  SessionHarness server(Role::kServer, FewControlFrames());
+  server.Handshake();
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(server.Feed(h2::Ping(1)));
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(server.Feed(h2::Ping(1))) << i;
+    server.session->output().Consume(kAnswerBytes);
   }
 }
 
@@ -41,8 +62,7 @@ TEST(ControlFlood, OurOwnResetsAreNotThePeersDoing) {
     client.Open();
     client.Release(static_cast<uint32_t>(2 * i + 1));
   }
-  // The stalled peer has read it all; its next word is welcome.
-  client.Frames();
+  // It has read nothing yet; its next word is welcome.
   EXPECT_TRUE(client.Feed(h2::WindowUpdate(0, 1)));
 }
 

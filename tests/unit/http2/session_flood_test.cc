@@ -159,6 +159,8 @@ const Flood kFloods[] = {
      [](SessionHarness& server) { server.session->GoawayNow(ErrorCode::kNoError, ""); },
      [](uint32_t i) { return Request(Id(i)); }},
     {"Goaways", Role::kServer, Abuse::kGoawayFlood, kLimit, Nothing, [](uint32_t) { return h2::Goaway(0, 0); }},
+    // The walk over 320 streams costs 20 more; they have paid for as much again.
+    {"GoawaysWithManyStreams", Role::kServer, Abuse::kGoawayFlood, 4 + 4, OpenMany, [](uint32_t) { return h2::Goaway(0, 0); }},
     {"SettingsOfABackend", Role::kClient, Abuse::kSettingsFlood, kLimit - 2, Nothing, [](uint32_t) { return h2::Settings(); }},
     {"PingsOfABackend", Role::kClient, Abuse::kPingFlood, kLimit + 3, Nothing, [](uint32_t) { return h2::Ping(1); }},
     {"InterimResponses", Role::kClient, Abuse::kInterimResponses, kLimit + 4, [](SessionHarness& client) { client.Open(); },
@@ -207,6 +209,49 @@ TEST(SessionFlood, WindowsOpenedByAByteEndTheConnection) {
   EXPECT_LT(bytes, kLimit);
 }
 
+TEST(SessionFlood, AConnectionsWindowOpenedByAByteEndsIt) {
+  SessionHarness server(Role::kServer, SmallBudgets());
+  server.Handshake({{4, 1 << 20}});
+  StallOne(server);  // by the connection's window
+  uint32_t bytes = 0;
+  while (bytes < 1000 && server.Feed(h2::WindowUpdate(0, 1))) {
+    ++bytes;
+    server.Frames();
+  }
+  EXPECT_EQ(server.session->abuse(), Abuse::kDataDribble);
+  EXPECT_LT(bytes, kLimit);
+}
+
+// A window below zero (RFC 9113 6.9.2) that nothing waits for.
+TEST(SessionFlood, AWindowThatNothingWaitsForMayBeOpenedByAByte) {
+  SessionHarness server(Role::kServer, SmallBudgets());
+  server.Handshake();
+  Stream& stream = server.Request(1);
+  stream.SendHeaders(h2::List(server.interns, h2::GrpcResponse()), false);
+  stream.SendData(base::Slice::Copy(std::string(1000, 'x')), false);
+  server.Frames();
+  ASSERT_TRUE(server.Feed(h2::Settings({{4, 0}})));
+  for (uint32_t i = 0; i < kLimit; ++i) ASSERT_TRUE(server.Feed(h2::WindowUpdate(1, 1))) << i;
+}
+
+TEST(SessionFlood, LessPaddingThanDataIsWelcomeAtAnyRate) {
+  SessionHarness server(Role::kServer, SmallBudgets());
+  server.Handshake();
+  server.Request(1);
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(server.Feed(h2::PaddedData(1, "ten bytes!", 5))) << i;
+}
+
+TEST(SessionFlood, ABackendMayResetEachCallThatWeOpen) {
+  SessionHarness client(Role::kClient, SmallBudgets());
+  client.Handshake();
+  for (uint32_t i = 0; i < 5 * kLimit; ++i) {
+    client.Open();
+    client.Frames();
+    ASSERT_TRUE(client.Feed(h2::RstStream(Id(i), 8))) << i;
+    client.Release(Id(i));
+  }
+}
+
 TEST(SessionFlood, AWindowOpenedByEnoughIsWelcomeAtAnyRate) {
   SessionHarness server(Role::kServer, SmallBudgets());
   server.Handshake();
@@ -225,7 +270,7 @@ TEST(SessionFlood, WhatIsNotReadIsNamed) {
   options.control_frames_max = 50;
   SessionHarness server(Role::kServer, options);
   server.Handshake();
-  while (server.Feed(h2::Ping(1))) {
+  for (int i = 0; i < 1000 && server.Feed(h2::Ping(1)); ++i) {
   }
   EXPECT_EQ(server.session->abuse(), Abuse::kUnreadAnswers);
 }
@@ -234,9 +279,18 @@ TEST(SessionFlood, AHeaderBlockWithoutEndIsNamed) {
   SessionHarness server(Role::kServer);
   server.Handshake();
   server.Feed(h2::Headers(1, "", 0));
-  while (server.Feed(h2::Continuation(1, std::string(16384, '\0'), 0))) {
+  for (int i = 0; i < 1000 && server.Feed(h2::Continuation(1, std::string(16384, '\0'), 0)); ++i) {
   }
   EXPECT_EQ(server.session->abuse(), Abuse::kContinuationFlood);
+}
+
+TEST(SessionFlood, EachHeaderBlockHasItsOwnBound) {
+  SessionHarness server(Role::kServer);
+  server.Handshake();
+  const std::string block = Block(h2::With(h2::GrpcRequest(), {{"x-long", std::string(12'000, 'x')}}));
+  for (uint32_t i = 0; i < 20; ++i) {
+    ASSERT_TRUE(server.Feed(h2::Headers(Id(i), block.substr(0, 6000), 0) + h2::Continuation(Id(i), block.substr(6000), 4))) << i;
+  }
 }
 
 TEST(SessionFlood, LateResponsesAreNamed) {
@@ -255,7 +309,7 @@ TEST(SessionFlood, OpenStreamsHearThatTheConnectionIsLost) {
   SessionHarness client(Role::kClient, SmallBudgets());
   client.Handshake();
   client.Open();
-  while (client.Feed(h2::Ping(1))) {
+  for (int i = 0; i < 1000 && client.Feed(h2::Ping(1)); ++i) {
   }
   EXPECT_THAT(client.log.back(), "1: reset ENHANCE_YOUR_CALM lost");
   EXPECT_FALSE(client.session->CanOpen());
@@ -312,6 +366,16 @@ TEST_F(HonestPeer, MayCancelEveryCallAtAThousandASecond) {
   for (int i = 0; i < 20000; ++i) {
     server.now += milliseconds(1);
     ASSERT_TRUE(Cancel(Begin())) << i;
+  }
+}
+
+// Whoever has the answer may say so with a reset: gRPC's clients do where they have not ended their request.
+TEST_F(HonestPeer, MayResetEachCallThatIsAnswered) {
+  for (int i = 0; i < 20000; ++i) {
+    const uint32_t id = Begin();
+    server.streams.at(id)->SendHeaders(h2::List(server.interns, h2::GrpcTrailers()), true);
+    server.Frames();
+    ASSERT_TRUE(Cancel(id)) << i;
   }
 }
 
