@@ -1,5 +1,7 @@
 #include "net/tls_slot.h"
 
+#include <optional>
+
 #include "base/log.h"
 
 namespace sluice::net {
@@ -27,22 +29,12 @@ void TlsSlot::Put(std::shared_ptr<const TlsContext> context) {
 void TlsSlot::Ended(size_t worker, base::TimePoint now, TlsFailure failure, std::string_view peer, std::string_view detail) {
   ended_[static_cast<size_t>(failure)]->Add(worker);
   if (failure == TlsFailure::kNone) return;
-  uint64_t unsaid = 0;
+  std::optional<std::string> note;
   {
     std::lock_guard lock(mutex_);
-    if (now - second_ >= std::chrono::seconds(1)) {
-      second_ = now;
-      lines_ = 0;
-    }
-    if (lines_ == kLinesPerSecond) {
-      ++unsaid_;
-      return;
-    }
-    ++lines_;
-    std::swap(unsaid, unsaid_);
+    note = log_.Allow(now);
   }
-  SLUICE_LOG_WARN("{}: TLS handshake with {} failed: {}: {}", label_, peer, ToString(failure), detail);
-  if (unsaid > 0) SLUICE_LOG_WARN("{}: {} more TLS handshakes failed before that one, not shown", label_, unsaid);
+  if (note) SLUICE_LOG_WARN("{}: TLS handshake with {} failed: {}: {}{}", label_, peer, ToString(failure), detail, *note);
 }
 
 }  // namespace sluice::net

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/log_limit.h"
 #include "metrics/registry.h"
 #include "net/tls_context.h"
 #include "net/tls_handshake.h"
@@ -20,9 +21,6 @@ namespace sluice::net {
 
 class TlsSlot {
  public:
-  // Lines a second about handshakes that failed; the others are counted in the next line. Any stranger can cause one.
-  static constexpr uint32_t kLinesPerSecond = 10;
-
   // `side`: "listener" or "cluster", and its name: labels of the metrics.
   TlsSlot(metrics::Registry& registry, std::string_view side, std::string_view name);
 
@@ -39,9 +37,7 @@ class TlsSlot {
   mutable std::mutex mutex_;
   // Under mutex_:
   std::shared_ptr<const TlsContext> context_;
-  base::TimePoint second_{};  // that the lines below were written in
-  uint32_t lines_ = 0;
-  uint64_t unsaid_ = 0;
+  base::LogLimit log_;  // of handshakes that failed: any stranger can cause one
 };
 
 }  // namespace sluice::net

@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "net/acceptor.h"
 #include "net/socket_stream.h"
 #include "support/socket_worker.h"
 #include "support/tls_certificates.h"
+#include "unit/admin/captured_log.h"
 
 namespace sluice::net {
 namespace {
@@ -151,6 +153,22 @@ TEST_F(TlsDialerTest, ItMayBeCancelledAtAnyMoment) {
   uint8_t byte;
   while (held[0]->Read(&byte, 1).kind == IoResult::Kind::kOk) {  // the hello; then the end
   }
+}
+
+TEST(TlsSlot, FailuresAreLoggedTenTimesASecondAndAllCounted) {
+  admin::CapturedLog log;
+  metrics::Registry registry(1);
+  TlsSlot slot(registry, "listener", "in");
+  const base::TimePoint start{std::chrono::seconds(5)};
+  const auto fail = [&](base::TimePoint now) { slot.Ended(0, now, TlsFailure::kAlert, "10.0.0.1:5", "why"); };
+  for (int i = 0; i < 13; ++i) fail(start);
+  const std::string first = log.Take();
+  EXPECT_EQ(std::count(first.begin(), first.end(), '\n'), 10) << first;
+  fail(start + std::chrono::seconds(1));
+  EXPECT_EQ(log.Take(), "warning listener in: TLS handshake with 10.0.0.1:5 failed: " + std::string(ToString(TlsFailure::kAlert)) +
+                            ": why (and 3 lines of this kind before it)\n");
+  EXPECT_NE(registry.RenderPrometheus().find("name=\"in\",result=\"" + std::string(ToString(TlsFailure::kAlert)) +
+                                             "\",side=\"listener\"} 14"), std::string::npos);
 }
 
 }  // namespace
