@@ -92,6 +92,15 @@ TEST_F(AbuseDelayTest, AFloodOnOneDelaysTheNext) {
   EXPECT_EQ(log, Strings{"request 1"});
 }
 
+TEST_F(AbuseDelayTest, AFloodOfABackendDelaysNoClient) {
+  options.session.settings_per_second = 16;
+  Start(Role::kClient);
+  for (int i = 0; i < 16; ++i) peer->Send(h2::Settings());
+  Run();
+  ASSERT_EQ(peer->Count(h2::kGoaway), 1u);
+  EXPECT_EQ(record.clients.size(), 0u);
+}
+
 TEST_F(AbuseDelayTest, LaterOrWithoutADelayItIsReadAtOnce) {
   CutOff();
   time.clock.Advance(RecentAbusers::kRemembered);

@@ -214,6 +214,7 @@ TEST_F(ConnectionLifeTest, MoreDataThanMayWaitEndsTheStreamsWithTheMostOfIt) {
   EXPECT_THAT(log, Contains("3: reset ENHANCE_YOUR_CALM stalled"));
   EXPECT_LT(connection->session().buffered_bytes(), (1u << 20) / 8 * 7);
   EXPECT_EQ(record.downstream[static_cast<size_t>(Abuse::kUnreadData)]->Value(), 1u);
+  EXPECT_EQ(record.clients.size(), 0u);  // and others of its address are not delayed
   EXPECT_FALSE(connection->closed());
   peer->credit = true;
   Say(h2::WindowUpdate(0, 1 << 20) + h2::WindowUpdate(1, 1 << 20) + h2::WindowUpdate(5, 1 << 20));

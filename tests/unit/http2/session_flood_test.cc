@@ -284,6 +284,18 @@ TEST(SessionFlood, AHeaderBlockWithoutEndIsNamed) {
   EXPECT_EQ(server.session->abuse(), Abuse::kContinuationFlood);
 }
 
+// A whole budget is the most that one frame can cost.
+TEST(SessionFlood, WhatCostsMoreThanABudgetIsTakenOnceASecond) {
+  SessionHarness server(Role::kServer, SmallBudgets());
+  server.Handshake();
+  const std::string dear = h2::Settings(std::vector<std::pair<uint16_t, uint32_t>>(2000, {1, 0}));  // 1 + 2000 / 16
+  for (int i = 0; i < 3; ++i) {
+    server.now += std::chrono::seconds(2);
+    ASSERT_TRUE(server.Feed(dear)) << i;
+  }
+  EXPECT_FALSE(server.Feed(dear));
+}
+
 TEST(SessionFlood, EachHeaderBlockHasItsOwnBound) {
   SessionHarness server(Role::kServer);
   server.Handshake();
@@ -401,6 +413,19 @@ TEST_F(HonestPeer, MayCancelAllItsCallsAgainAndAgainAtTheirDeadline) {
     server.now += milliseconds(200);
     for (uint32_t id : ids) ASSERT_TRUE(Cancel(id)) << round;
   }
+}
+
+// What it opened a moment before streams grow older all at once is young all the same.
+TEST_F(HonestPeer, IsNoneIfItOpensThemJustBeforeItsAgeIsLookedAt) {
+  bool ok = true;
+  for (int round = 0; round < 20 && ok; ++round) {
+    server.now += milliseconds(99);
+    std::vector<uint32_t> ids;
+    for (int i = 0; i < 1000; ++i) ids.push_back(Begin());
+    server.now += milliseconds(1);
+    for (uint32_t id : ids) ok = ok && Cancel(id);
+  }
+  EXPECT_EQ(server.session->abuse(), Abuse::kRapidReset);
 }
 
 TEST_F(HonestPeer, IsNoneIfItCancelsThousandsAsFastAsItMakesThem) {
