@@ -240,6 +240,22 @@ TEST_F(EndpointPoolTest, AConnectionCarriesCallsWhenItsServersSettingsHaveCome) 
   EXPECT_EQ(endpoint->metrics().connect_failures->Value(), 0u);
 }
 
+// The call that it was opened for has gone meanwhile.
+TEST_F(EndpointPoolTest, WithoutSettingsItIsNobodysEvenWhereNobodyWaits) {
+  host.speaks = false;
+  NewCall("a");
+  Run();
+  callers[0]->CancelWait();
+  EXPECT_EQ(Pool().Ready(), nullptr);
+  NewCall("b");
+  Run();
+  EXPECT_EQ(Log(), Strings{});
+  EXPECT_EQ(host.dials, 1);
+  host.last().Send(h2::Settings());
+  Run();
+  EXPECT_EQ(Log(), (Strings{"b connection"}));
+}
+
 TEST_F(EndpointPoolTest, AnEndpointThatAcceptsAndSaysNothingIsAConnectTimeoutAndInBackOff) {
   options.connect_timeout = milliseconds(300);
   host.speaks = false;
