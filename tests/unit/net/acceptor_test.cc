@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -258,6 +259,7 @@ TEST(SharedPort, ANewAddressMayStandBesideASharedOneAndNobodyElseMay) {
     auto beside = ListenSocket::Open(wanted, {.beside_shared = true});
     ASSERT_TRUE(beside.ok()) << beside.error().detail;
     acceptor->SetShared(false);
+    EXPECT_FALSE(ListenSocket::Open(Parse("127.0.0.2" + port), {.beside_shared = true}).ok());
     const int client = Connect(Parse("127.0.0.1" + port));
     ASSERT_GE(client, 0);
     acceptor.reset();
@@ -272,18 +274,34 @@ TEST(SharedPort, ANewAddressMayStandBesideASharedOneAndNobodyElseMay) {
   }
 }
 
-TEST(SharedPort, TheRestIsAcceptedAndNobodyBegins) {
+TEST(SharedPort, TheRestIsAcceptedAndWhoComesThenFindsTheNext) {
   test::SocketWorker time;
   auto socket = Listen("127.0.0.1:0");
   const Address address = socket->address();
   std::vector<int> accepted;
-  Acceptor acceptor(time.worker, std::move(*socket), [&](int fd, std::string) { accepted.push_back(fd); });
+  std::optional<Acceptor> acceptor;
+  acceptor.emplace(time.worker, std::move(*socket), [&](int fd, std::string) { accepted.push_back(fd); });
   std::vector<int> clients;
   for (int i = 0; i < 200; ++i) clients.push_back(Connect(address));
-  acceptor.AcceptRest();
+  acceptor->AcceptRest();
   EXPECT_EQ(accepted.size(), clients.size());
-  EXPECT_EQ(Connect(address, SOCK_NONBLOCK), -1);
+  const SocketAddress target = *ToSocketAddress(address);
+  const int late = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  clients.push_back(late);
+  EXPECT_EQ(::connect(late, target.get(), target.length), -1);
   EXPECT_EQ(errno, EINPROGRESS);
+  acceptor.reset();
+  SocketAddress peer;
+  peer.length = sizeof(peer.storage);
+  EXPECT_EQ(::getpeername(late, reinterpret_cast<sockaddr*>(&peer.storage), &peer.length), -1);  // nobody let it in
+  auto next = ListenSocket::Open(address, {});
+  ASSERT_TRUE(next.ok()) << next.error().detail;
+  pollfd waits{late, POLLOUT, 0};
+  EXPECT_EQ(::poll(&waits, 1, 60'000), 1);  // its SYN comes again after a second
+  int error = -1;
+  socklen_t length = sizeof(error);
+  ::getsockopt(late, SOL_SOCKET, SO_ERROR, &error, &length);
+  EXPECT_EQ(error, 0);
   for (int fd : clients) ::close(fd);
   for (int fd : accepted) ::close(fd);
   time.Run();
