@@ -240,6 +240,33 @@ TEST_F(MemoryReliefTest, SubscriptionsAreNotSlow) {
   EXPECT_EQ(Ended(), 1u);
 }
 
+// Else they could be used to keep it so.
+TEST_F(MemoryReliefTest, CallsThatRestCountWhereReadingHasStopped) {
+  Start({"10.0.0.1:1"});
+  FramePeer& resting = Resting(100, Client());
+  FramePeer& few = Resting(20, Client());
+  Pretend(0.9);
+  few.Send(h2::Ping(1));
+  Pass(MemoryRelief::kPatience + 3 * MemoryRelief::kTick);
+  EXPECT_TRUE(resting.Count(h2::kGoaway));
+  EXPECT_FALSE(few.Count(h2::kGoaway));
+}
+
+TEST_F(MemoryReliefTest, WhoTakesMoreThanItStillHoldsStays) {
+  Start({"10.0.0.1:1"});
+  FramePeer& quick = Waiting(300'000);
+  quick.Send(h2::WindowUpdate(0, 1 << 20));
+  Run();
+  Pretend(1.01);
+  for (int i = 0; i < 5; ++i) {
+    quick.Send(h2::WindowUpdate(1, 40'000));
+    Pass(milliseconds(100));
+  }
+  Pass(2 * MemoryRelief::kTick);
+  EXPECT_EQ(quick.streams[1].data.size(), 200'000u);
+  EXPECT_FALSE(quick.Count(h2::kGoaway));
+}
+
 // One address with many connections, each of which holds less than the one of another.
 TEST_F(MemoryReliefTest, WhoHoldsTheMostIsAnAddressNotAConnection) {
   Start({"10.0.0.1:1"});
@@ -265,15 +292,21 @@ TEST_F(MemoryReliefTest, ManyWhoHoldLittleAreSentAwayInTheEnd) {
   least.Send(h2::Ping(1));
   Pass(milliseconds(1500));
   EXPECT_EQ(Ended(), 0u);
-  Pass(milliseconds(6000));
+  Pass(milliseconds(16'000));
   EXPECT_EQ(Ended(), 10u);
   EXPECT_FALSE(least.Count(h2::kGoaway));
 }
 
 // Who does not read does not read the last word either, for which it has a second. Nobody else goes for that.
-TEST_F(MemoryReliefTest, WhatIsOnItsWayOutIsNotWaitedForTwice) {
+class MemoryReliefLastWords : public MemoryReliefTest, public ::testing::WithParamInterface<bool> {
+ public:
+  MemoryReliefLastWords() : MemoryReliefTest(GetParam() ? 2 : 1) {}
+};
+INSTANTIATE_TEST_SUITE_P(OnOneWorkerOrTwo, MemoryReliefLastWords, ::testing::Bool());
+
+TEST_P(MemoryReliefLastWords, AreNotWaitedForTwice) {
   Start({"10.0.0.1:1"});
-  FramePeer& honest = Waiting(100'000);
+  FramePeer& honest = Waiting(100'000, ClientOf(*context, "198.51.100.9:1", {{4, 0}}));
   std::vector<FramePeer*> deaf;
   for (int i = 0; i < 8; ++i) {
     FramePeer& client = Client({{4, 1 << 20}});
