@@ -256,15 +256,16 @@ void Listener::SetShared(bool shared, std::function<void()> done) {
   });
 }
 
-void Listener::Update(const ListenerOptions& options) {
+void Listener::Update(const ListenerOptions& options, std::function<void()> done) {
   options_ = std::make_shared<const ListenerOptions>(options);
-  state_->workers.front()->worker().Post([state = state_, options = options_] {
+  state_->workers.front()->worker().Post([state = state_, options = options_, done = std::move(done)] {
     const bool socket_changed =
         options->backlog != state->options->backlog || options->unix_mode != state->options->unix_mode;
     state->options = options;
     if (socket_changed && state->acceptor) {
       state->acceptor->Apply({static_cast<int>(options->backlog), options->unix_mode});
     }
+    done();
   });
 }
 

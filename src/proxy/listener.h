@@ -70,8 +70,9 @@ class Listener {
   void HandOver(std::function<void()> done);
   // net::Acceptor::SetShared, on its worker, which then calls `done`.
   void SetShared(bool shared, std::function<void()> done);
-  // New options for connections still to come, and for the socket; the address stays.
-  void Update(const ListenerOptions& options);
+  // New options for connections still to come, and for the socket; the address stays. Returns at once; they hold when its worker
+  // has called `done`.
+  void Update(const ListenerOptions& options, std::function<void()> done);
 
   const net::Address& address() const { return address_; }
   const ListenerOptions& options() const { return *options_; }
