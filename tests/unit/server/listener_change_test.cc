@@ -68,7 +68,7 @@ class ListenerChange : public ::testing::Test {
     std::string listeners;
     for (const std::string& host : hosts) listeners += "  - address: \"" + host + ":" + std::to_string(port) + "\"\n";
     dir.Write("sluice.yaml", "listeners:\n" + listeners +
-                                 "clusters: [{name: c, endpoints: [127.0.0.1:1]}]\nroutes: [{cluster: c, hash_by: random}]\n" + more);
+                                 "clusters: [{name: c, endpoints: [127.0.0.1:1]}]\nroutes: [{cluster: c, hash_by: random}]\nadmin: {grpc: \"\"}\n" + more);
   }
   std::string Reload() {
     const admin::ReloadResult result = server->Reload();
