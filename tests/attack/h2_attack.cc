@@ -1,8 +1,6 @@
 // h2_attack: one HTTP/2 flood at full speed against a server on loopback, for a bounded time; then what came of it, in one
 // line. See README.md beside this file. Not part of ctest.
 #include <arpa/inet.h>
-#include <fcntl.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,13 +9,13 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cerrno>
 #include <map>
 #include <memory>
 #include <string_view>
 #include <utility>
 
 #include "floods.h"
+#include "frame_socket.h"
 
 namespace sluice::attack {
 namespace {
@@ -44,57 +42,49 @@ struct Totals {
 class Attacker {
  public:
   Attacker(const Options& options, Totals& totals) : options_(options), flood_(*options.flood), totals_(totals) {}
-  ~Attacker() { Close(); }
-  Attacker(const Attacker&) = delete;
-  Attacker& operator=(const Attacker&) = delete;
 
-  int fd() const { return fd_; }
+  int fd() const { return socket_.fd(); }
   bool Connect() {
-    fd_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd_ < 0) return false;
-    if (::connect(fd_, reinterpret_cast<const sockaddr*>(&options_.address), sizeof options_.address) != 0) {
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return false;
+    if (::connect(fd, reinterpret_cast<const sockaddr*>(&options_.address), sizeof options_.address) != 0) {
       ++totals_.refused;
-      Close();
+      ::close(fd);
       return false;
     }
-    ::fcntl(fd_, F_SETFL, O_NONBLOCK);
-    const int one = 1;
-    ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    socket_.Open(fd);
     ++totals_.connections;
     wire_ = Wire{};
     wire_.path = options_.path;
     wire_.authority = options_.authority;
     wire_.message = options_.message;
-    in_.clear();
-    sent_ = waiting_ = unacknowledged_ = 0;
+    waiting_ = unacknowledged_ = 0;
     constant_ = false;
     answers_.clear();
     batch_.clear();
-    out_ = flood_.start ? h2::Preface() + flood_.start(wire_) : "";
+    socket_.Send(flood_.start ? h2::Preface() + flood_.start(wire_) : "");
     return true;
   }
-  void Close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
+  void Close() { socket_.Close(); }
   short Events() {
-    if (sent_ == out_.size()) NextBatch();
-    return static_cast<short>((sent_ < out_.size() ? POLLOUT : 0) | (flood_.reads ? POLLIN : 0));
+    if (socket_.AllSent()) socket_.Send(NextBatch());
+    return static_cast<short>((socket_.AllSent() ? 0 : POLLOUT) | (flood_.reads ? POLLIN : 0));
   }
   // False: the connection has ended.
   bool Handle(short events) {
-    if ((events & POLLIN) != 0 && !Read()) return false;
-    if ((events & POLLOUT) != 0 && !Write()) return false;
+    std::vector<h2::Frame> frames;
+    if ((events & POLLIN) != 0 && !socket_.Read(frames)) return false;
+    for (const h2::Frame& frame : frames) Heard(frame);
+    if ((events & POLLOUT) != 0 && !socket_.Write(totals_.bytes)) return false;
     return (events & (POLLERR | POLLHUP)) == 0;
   }
 
  private:
   static constexpr uint32_t kWindowStep = 32768, kCallsABatch = 10;
 
-  void NextBatch() {
-    sent_ = 0;
-    out_ = std::exchange(answers_, "");
-    if (!flood_.batch || (flood_.calls_max != 0 && waiting_ + kCallsABatch > flood_.calls_max)) return;
+  std::string NextBatch() {
+    std::string next = std::exchange(answers_, "");
+    if (!flood_.batch || (flood_.calls_max != 0 && waiting_ + kCallsABatch > flood_.calls_max)) return next;
     if (!constant_) {
       const uint32_t before = wire_.next_id;
       std::string batch = flood_.batch(wire_);
@@ -104,28 +94,12 @@ class Attacker {
       frames_ = 0;
       for (size_t at = 0; at + 9 <= batch_.size(); ++frames_) at += 9 + Length(batch_.data() + at);
     }
-    out_ += batch_;
     totals_.frames += frames_;
+    return next += batch_;
   }
   static size_t Length(const char* p) {
     auto byte = [p](int i) { return static_cast<size_t>(static_cast<uint8_t>(p[i])); };
     return byte(0) << 16 | byte(1) << 8 | byte(2);
-  }
-  bool Write() {
-    const ssize_t n = ::send(fd_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
-    if (n < 0) return errno == EAGAIN || errno == EINTR;
-    sent_ += static_cast<size_t>(n);
-    totals_.bytes += static_cast<uint64_t>(n);
-    return true;
-  }
-  bool Read() {
-    static char buffer[1 << 18];
-    const ssize_t n = ::recv(fd_, buffer, sizeof buffer, 0);
-    if (n == 0) return false;
-    if (n < 0) return errno == EAGAIN || errno == EINTR;
-    in_.append(buffer, static_cast<size_t>(n));
-    for (const h2::Frame& frame : h2::TakeFrames(in_)) Heard(frame);
-    return true;
   }
   void Heard(const h2::Frame& frame) {
     const bool ends = frame.has(h2::kEndStream) && (frame.type == h2::kHeaders || frame.type == h2::kData);
@@ -149,12 +123,10 @@ class Attacker {
   const Options& options_;
   const Flood& flood_;
   Totals& totals_;
-  int fd_ = -1;
+  FrameSocket socket_;
   Wire wire_;
-  std::string out_, in_;
   std::string batch_;    // as it was sent last
   std::string answers_;  // go before the next batch
-  size_t sent_ = 0;
   uint64_t frames_ = 0;
   uint32_t waiting_ = 0, unacknowledged_ = 0;
   bool constant_ = false;  // each batch is as the one before

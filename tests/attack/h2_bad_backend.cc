@@ -1,14 +1,11 @@
 // h2_bad_backend: a backend on loopback that floods who calls it, at full speed, for a bounded time; then what came of it, in one
 // line. The counterpart of h2_attack. See README.md beside this file. Not part of ctest.
 #include <arpa/inet.h>
-#include <fcntl.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "frame_socket.h"
 #include "support/h2_frames.h"
 
 namespace sluice::attack {
@@ -97,55 +95,33 @@ struct Totals {
 // One connection of a caller.
 class Caller {
  public:
-  Caller(int fd, const Flood& flood, Totals& totals) : fd_(fd), flood_(flood), totals_(totals) {
-    ::fcntl(fd_, F_SETFL, O_NONBLOCK);
-    const int one = 1;
-    ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  Caller(int fd, const Flood& flood, Totals& totals) : flood_(flood), totals_(totals) {
+    socket_.Open(fd, h2::Preface().size());
     ++totals_.connections;
-    if (!flood.silent) out_ = h2::Settings();
+    if (!flood.silent) socket_.Send(h2::Settings());
   }
-  ~Caller() { ::close(fd_); }
-  Caller(const Caller&) = delete;
-  Caller& operator=(const Caller&) = delete;
 
-  int fd() const { return fd_; }
+  int fd() const { return socket_.fd(); }
   short Events() {
-    if (sent_ == out_.size()) {
-      out_ = std::exchange(answers_, "");
-      sent_ = 0;
-      if (first_ != 0 && flood_.batch) out_ += flood_.batch(first_, round_++);
+    if (socket_.AllSent()) {
+      std::string next = std::exchange(answers_, "");
+      if (first_ != 0 && flood_.batch) next += flood_.batch(first_, round_++);
+      socket_.Send(std::move(next));
     }
-    return static_cast<short>(POLLIN | (sent_ < out_.size() ? POLLOUT : 0));
+    return static_cast<short>(POLLIN | (socket_.AllSent() ? 0 : POLLOUT));
   }
   // False: it has gone.
   bool Handle(short events) {
-    if ((events & POLLIN) != 0 && !Read()) return false;
-    if ((events & POLLOUT) != 0 && !Write()) return false;
+    std::vector<h2::Frame> frames;
+    if ((events & POLLIN) != 0 && !socket_.Read(frames)) return false;
+    if (!flood_.silent) {
+      for (const h2::Frame& frame : frames) Heard(frame);
+    }
+    if ((events & POLLOUT) != 0 && !socket_.Write(totals_.bytes)) return false;
     return (events & (POLLERR | POLLHUP)) == 0;
   }
 
  private:
-  bool Write() {
-    const ssize_t n = ::send(fd_, out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
-    if (n < 0) return errno == EAGAIN || errno == EINTR;
-    sent_ += static_cast<size_t>(n);
-    totals_.bytes += static_cast<uint64_t>(n);
-    return true;
-  }
-  bool Read() {
-    static char buffer[1 << 18];
-    const ssize_t n = ::recv(fd_, buffer, sizeof buffer, 0);
-    if (n == 0) return false;
-    if (n < 0) return errno == EAGAIN || errno == EINTR;
-    if (flood_.silent) return true;
-    in_.append(buffer, static_cast<size_t>(n));
-    if (preface_left_ > 0) {
-      if (in_.size() < preface_left_) return true;
-      in_.erase(0, std::exchange(preface_left_, 0));
-    }
-    for (const h2::Frame& frame : h2::TakeFrames(in_)) Heard(frame);
-    return true;
-  }
   void Heard(const h2::Frame& frame) {
     if (frame.type == h2::kSettings && !frame.has(h2::kAck)) answers_ += h2::SettingsAck();
     if (frame.type == h2::kHeaders) {
@@ -158,11 +134,10 @@ class Caller {
     }
   }
 
-  const int fd_;
   const Flood& flood_;
   Totals& totals_;
-  std::string in_, out_, answers_;
-  size_t sent_ = 0, preface_left_ = h2::Preface().size();
+  FrameSocket socket_;
+  std::string answers_;
   uint32_t first_ = 0, round_ = 0;  // the first call's stream
 };
 
