@@ -121,9 +121,31 @@ def cpu(pid):
         return 0.0
 
 
+PINNED = ["taskset", "-c", str(OTHERS_CORE)]
+PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+
+
+def careful_client(args, port):
+    """300 calls a second over gRPC, each answer looked at; its tally is JSON."""
+    return subprocess.Popen(
+        PINNED + [f"{args.bin}/sluice-echo", "client", "--target", f"127.0.0.1:{port}", "--calls", "0", "--duration",
+                  f"{args.seconds + 2}s", "--rate", "300", "--connections", "1", "--timeout", "5s", "--json",
+                  "--allow-failures"], **PIPES)
+
+
+def fast_client(args, port, folder):
+    """As many calls as it can, to the end: calls a second, and how many failed (-1: it did not say)."""
+    said = subprocess.run(
+        PINNED + ["h2load", "-c1", "-m100", "-D", str(args.seconds), "--warm-up-time", "1", "-d", str(folder / "body"),
+                  "-H", "content-type: application/grpc", "-H", "te: trailers", f"http://127.0.0.1:{port}{UNARY}"],
+        capture_output=True, text=True, timeout=args.seconds + 30).stdout
+    done = re.search(r"(\d+) succeeded, (\d+) failed, (\d+) errored", said)
+    rate = re.search(r"finished in [\d.]+\w+, ([\d.]+) req/s", said)
+    return float(rate.group(1)) if rate else 0.0, int(done.group(2)) + int(done.group(3)) if done else -1
+
+
 def measure(args, name, flood, message, folder):
     """One server under one flood, whose calls carry `message` (hex): calls a second of the fast honest client, failures of the careful one, memory."""
-    pinned = ["taskset", "-c", str(OTHERS_CORE)]
     port, backend = free_port(), free_port()
     path = BIDI if flood in OF_DATA else UNARY
     attack = [f"{args.bin}/h2_attack", flood, str(port), "--seconds", str(args.seconds + 2.5), "--path", path,
@@ -132,26 +154,17 @@ def measure(args, name, flood, message, folder):
         attack += ["--message", message]
     with running([f"{args.bin}/sluice-echo", "server", "--listen", f"127.0.0.1:{backend}"], backend, OTHERS_CORE), \
             running(SERVERS[name](args, folder, port, backend), port, PROXY_CORE) as proxy:
-        pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        careful = subprocess.Popen(
-            pinned + [f"{args.bin}/sluice-echo", "client", "--target", f"127.0.0.1:{port}", "--calls", "0", "--duration",
-                      f"{args.seconds + 2}s", "--rate", "300", "--connections", "1", "--timeout", "5s", "--json",
-                      "--allow-failures"], **pipes)
-        flooding = subprocess.Popen(pinned + attack, **pipes)
+        careful = careful_client(args, port)
+        flooding = subprocess.Popen(PINNED + attack, **PIPES)
         used = cpu(proxy.pid)
         began = time.monotonic()
-        fast = subprocess.run(
-            pinned + ["h2load", "-c1", "-m100", "-D", str(args.seconds), "--warm-up-time", "1", "-d", str(folder / "body"),
-                      "-H", "content-type: application/grpc", "-H", "te: trailers", f"http://127.0.0.1:{port}{UNARY}"],
-            capture_output=True, text=True, timeout=args.seconds + 30)
+        rate, fast_failed = fast_client(args, port, folder)
         used = (cpu(proxy.pid) - used) / (time.monotonic() - began)
         said = flooding.communicate(timeout=60)[0].strip()
         tally = json.loads(careful.communicate(timeout=60)[0])
-        done = re.search(r"(\d+) succeeded, (\d+) failed, (\d+) errored", fast.stdout)
-        rate = re.search(r"finished in [\d.]+\w+, ([\d.]+) req/s", fast.stdout)
         return {
-            "server": name, "flood": flood, "message": message, "calls_a_second": float(rate.group(1)) if rate else 0.0,
-            "fast_failed": int(done.group(2)) + int(done.group(3)) if done else -1,
+            "server": name, "flood": flood, "message": message, "calls_a_second": rate,
+            "fast_failed": fast_failed,
             "careful_calls": tally["calls"], "careful_failed": tally["failures"],
             "resident_mib": round(status(proxy.pid, "VmHWM"), 1), "after_mib": round(status(proxy.pid, "VmRSS"), 1),
             "proxy_cpu": round(used, 2), "alive": proxy.poll() is None, "attacker": said,

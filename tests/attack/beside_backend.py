@@ -19,42 +19,33 @@ import sys
 import tempfile
 import time
 
-from beside import OTHERS_CORE, PROXY_CORE, UNARY, cpu, free_port, running, status
+from beside import (OTHERS_CORE, PINNED, PIPES, PROXY_CORE, UNARY, careful_client, cpu, fast_client, free_port, running,
+                    status)
 
 
 def measure(args, flood, folder):
-    pinned = ["taskset", "-c", str(OTHERS_CORE)]
     port, good, bad = free_port(), free_port(), free_port()
     (folder / "sluice.yaml").write_text(
         f'workers: 1\nlisteners: [{{address: "127.0.0.1:{port}"}}]\n'
         f'clusters: [{{name: good, endpoints: ["127.0.0.1:{good}"]}}, {{name: bad, endpoints: ["127.0.0.1:{bad}"]}}]\n'
         f'routes: [{{authority: bad, cluster: bad}}, {{name: rest, cluster: good}}]\n'
         f'admin: {{grpc: "unix:{folder}/admin.sock"}}\nlog: {{level: error}}\n')
-    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    backend = subprocess.Popen(pinned + [f"{args.bin}/h2_bad_backend", flood, str(bad), "--seconds", str(args.seconds + 4)], **pipes)
+    backend = subprocess.Popen(PINNED + [f"{args.bin}/h2_bad_backend", flood, str(bad), "--seconds", str(args.seconds + 4)], **PIPES)
     with running([f"{args.bin}/sluice-echo", "server", "--listen", f"127.0.0.1:{good}"], good, OTHERS_CORE), \
             running([f"{args.bin}/sluiced", "-c", f"{folder}/sluice.yaml"], port, PROXY_CORE) as proxy:
-        careful = subprocess.Popen(
-            pinned + [f"{args.bin}/sluice-echo", "client", "--target", f"127.0.0.1:{port}", "--calls", "0", "--duration",
-                      f"{args.seconds + 2}s", "--rate", "300", "--connections", "1", "--timeout", "5s", "--json",
-                      "--allow-failures"], **pipes)
+        careful = careful_client(args, port)
         caller = subprocess.Popen(
-            pinned + [f"{args.bin}/h2_attack", "calls", str(port), "--seconds", str(args.seconds + 2.5), "--path", UNARY,
-                      "--authority", "bad", "--connections", "1"], **pipes)
+            PINNED + [f"{args.bin}/h2_attack", "calls", str(port), "--seconds", str(args.seconds + 2.5), "--path", UNARY,
+                      "--authority", "bad", "--connections", "1"], **PIPES)
         used, began = cpu(proxy.pid), time.monotonic()
-        fast = subprocess.run(
-            pinned + ["h2load", "-c1", "-m100", "-D", str(args.seconds), "--warm-up-time", "1", "-d", str(folder / "body"),
-                      "-H", "content-type: application/grpc", "-H", "te: trailers", f"http://127.0.0.1:{port}{UNARY}"],
-            capture_output=True, text=True, timeout=args.seconds + 30)
+        rate, fast_failed = fast_client(args, port, folder)
         used = (cpu(proxy.pid) - used) / (time.monotonic() - began)
         tally = json.loads(careful.communicate(timeout=60)[0])
         said = caller.communicate(timeout=60)[0].strip()
         flooded = backend.communicate(timeout=60)[0].strip()
-        done = re.search(r"(\d+) succeeded, (\d+) failed, (\d+) errored", fast.stdout)
-        rate = re.search(r"finished in [\d.]+\w+, ([\d.]+) req/s", fast.stdout)
         return {
-            "flood": flood, "calls_a_second": float(rate.group(1)) if rate else 0.0,
-            "failed": int(done.group(2)) + int(done.group(3)) + tally["failures"] if done else -1,
+            "flood": flood, "calls_a_second": rate,
+            "failed": fast_failed + tally["failures"] if fast_failed >= 0 else -1,
             "resident_mib": round(status(proxy.pid, "VmHWM"), 1), "proxy_cpu": round(used, 2), "alive": proxy.poll() is None,
             "caller": said, "backend": flooded,
         }

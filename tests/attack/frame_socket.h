@@ -1,4 +1,4 @@
-// FrameSocket: a nonblocking connection that sends bytes and reads frames.
+// FrameSocket: a nonblocking connection that sends bytes and reads frames. Goaways: those that it has read.
 #pragma once
 
 #include <fcntl.h>
@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,6 +77,24 @@ class FrameSocket {
   size_t preface_left_ = 0;
   std::string out_, in_;
   size_t sent_ = 0;
+};
+
+// How often which GOAWAY came, by code and text.
+class Goaways {
+ public:
+  void Count(const h2::Frame& frame) {
+    std::string text = "GOAWAY " + std::to_string(frame.Word(4));
+    if (frame.payload.size() > 8) text += " \"" + frame.payload.substr(8) + "\"";
+    ++counts_[text];
+  }
+  // To the end of a line, which it ends.
+  void Print() const {
+    for (const auto& [text, count] : counts_) std::printf(", %llu x %s", static_cast<unsigned long long>(count), text.c_str());
+    std::printf("\n");
+  }
+
+ private:
+  std::map<std::string, uint64_t> counts_;
 };
 
 }  // namespace sluice::attack

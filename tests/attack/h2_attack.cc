@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -35,7 +34,7 @@ struct Options {
 
 struct Totals {
   uint64_t connections = 0, refused = 0, ended = 0, frames = 0, bytes = 0, resets = 0, answers = 0;
-  std::map<std::string, uint64_t> goaways;  // by code and text
+  Goaways goaways;
 };
 
 // One connection to the victim: nonblocking, made again by the loop when it has ended.
@@ -107,11 +106,7 @@ class Attacker {
       ++(ends ? totals_.answers : totals_.resets);
       if (waiting_ > 0) --waiting_;
     }
-    if (frame.type == h2::kGoaway) {
-      std::string text = "GOAWAY " + std::to_string(frame.Word(4));
-      if (frame.payload.size() > 8) text += " \"" + frame.payload.substr(8) + "\"";
-      ++totals_.goaways[text];
-    }
+    if (frame.type == h2::kGoaway) totals_.goaways.Count(frame);
     if (!flood_.opens_windows) return;
     if (frame.type == h2::kSettings && !frame.has(h2::kAck)) answers_ += h2::SettingsAck();
     if (frame.type == h2::kData) {
@@ -210,8 +205,7 @@ int Main(int argc, char** argv) {
               static_cast<unsigned long long>(totals.refused), static_cast<unsigned long long>(totals.ended),
               static_cast<double>(totals.frames) / seconds, static_cast<double>(totals.bytes) / seconds / 1e6,
               static_cast<unsigned long long>(totals.answers), static_cast<unsigned long long>(totals.resets));
-  for (const auto& [text, count] : totals.goaways) std::printf(", %llu x %s", static_cast<unsigned long long>(count), text.c_str());
-  std::printf("\n");
+  totals.goaways.Print();
   return 0;
 }
 

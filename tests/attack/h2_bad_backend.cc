@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -89,7 +88,7 @@ std::vector<Flood> Floods() {
 
 struct Totals {
   uint64_t connections = 0, calls = 0, bytes = 0;
-  std::map<std::string, uint64_t> goaways;  // by code and text
+  Goaways goaways;
 };
 
 // One connection of a caller.
@@ -129,9 +128,7 @@ class Caller {
       if (first_ == 0) first_ = frame.stream;
       if (answers_.size() < kHeldBytesMax) answers_ += flood_.answer(frame.stream);
     }
-    if (frame.type == h2::kGoaway) {
-      ++totals_.goaways["GOAWAY " + std::to_string(frame.Word(4)) + " \"" + (frame.payload.size() > 8 ? frame.payload.substr(8) : "") + "\""];
-    }
+    if (frame.type == h2::kGoaway) totals_.goaways.Count(frame);
   }
 
   const Flood& flood_;
@@ -186,8 +183,7 @@ int Main(int argc, char** argv) {
   ::close(listener);
   std::printf("%s: %llu connections, %llu calls, %.1f MB/s", flood->name, static_cast<unsigned long long>(totals.connections),
               static_cast<unsigned long long>(totals.calls), static_cast<double>(totals.bytes) / seconds / 1e6);
-  for (const auto& [text, count] : totals.goaways) std::printf(", %llu x %s", static_cast<unsigned long long>(count), text.c_str());
-  std::printf("\n");
+  totals.goaways.Print();
   return 0;
 }
 
