@@ -62,8 +62,8 @@ class Caller {
     }
     *backend = backend_;
     if (status.ok() && replies_ != expected) {
-      return grpc::Status(grpc::StatusCode::DATA_LOSS, "OK, but " + std::to_string(replies_) + " of " +
-                                                           std::to_string(expected) + " replies came");
+      return grpc::Status(grpc::StatusCode::DATA_LOSS,
+                          "OK, but " + std::to_string(replies_) + " of " + std::to_string(expected) + " replies came");
     }
     return status;
   }
@@ -104,8 +104,7 @@ class Caller {
   grpc::Status BidiStream(grpc::ClientContext* context) {
     auto stream = stub_->BidiStream(context);
     EchoReply reply;
-    for (uint64_t i = 0; i < options_.messages && stream->Write(request_) && stream->Read(&reply); ++i)
-      Took(reply);
+    for (uint64_t i = 0; i < options_.messages && stream->Write(request_) && stream->Read(&reply); ++i) Took(reply);
     stream->WritesDone();
     while (stream->Read(&reply)) Took(reply);
     return stream->Finish();
@@ -132,8 +131,7 @@ std::string CodeName(grpc::StatusCode code) {
 
 void RunClient(const ClientOptions& options, const std::atomic<bool>* stop, Tally* tally) {
   std::vector<std::unique_ptr<v1::Echo::Stub>> stubs;
-  for (uint64_t i = 0; i < options.connections; ++i)
-    stubs.push_back(v1::Echo::NewStub(Connect(options.target)));
+  for (uint64_t i = 0; i < options.connections; ++i) stubs.push_back(v1::Echo::NewStub(Connect(options.target)));
 
   const Clock::time_point start = Clock::now();
   std::atomic<uint64_t> next{0};  // number of the next call; only counted with, so relaxed
@@ -143,14 +141,12 @@ void RunClient(const ClientOptions& options, const std::atomic<bool>* stop, Tall
       const uint64_t number = next.fetch_add(1, std::memory_order_relaxed);
       if (options.calls != 0 && number >= options.calls) return;
       if (options.rate != 0)
-        std::this_thread::sleep_until(start +
-                                      std::chrono::nanoseconds(std::nano::den / options.rate) * number);
+        std::this_thread::sleep_until(start + std::chrono::nanoseconds(std::nano::den / options.rate) * number);
       if (options.duration.count() != 0 && Clock::now() - start >= options.duration) return;
       std::string key = std::to_string(number % options.keys);
       key.insert(0, 4 - std::min<size_t>(4, key.size()), '0').insert(0, "key-");
       // Each key meets every kind in turn.
-      const std::string kind =
-          options.kind == "all" ? kKinds[(number + number / options.keys) % 4] : options.kind;
+      const std::string kind = options.kind == "all" ? kKinds[(number + number / options.keys) % 4] : options.kind;
       std::string backend;
       const grpc::Status status = caller.Call(kind, key, &backend);
       if (status.ok()) {

@@ -60,8 +60,7 @@ class Script {
       context_->TryCancel();
       return grpc::Status::CANCELLED;
     }
-    return grpc::Status(static_cast<grpc::StatusCode>(failure_.code()), failure_.message(),
-                        failure_.details());
+    return grpc::Status(static_cast<grpc::StatusCode>(failure_.code()), failure_.message(), failure_.details());
   }
 
   void Fill(const EchoRequest& request, uint64_t index, EchoReply* reply) {
@@ -122,8 +121,7 @@ class Script {
   bool steered_ = false, fails_ = false;
   v1::Failure failure_;
   uint64_t messages_ = 0, bytes_ = 0;
-  std::unique_ptr<XXH64_state_t, XXH_errorcode (*)(XXH64_state_t*)> digest_{XXH64_createState(),
-                                                                            &XXH64_freeState};
+  std::unique_ptr<XXH64_state_t, XXH_errorcode (*)(XXH64_state_t*)> digest_{XXH64_createState(), &XXH64_freeState};
 
   std::mutex mutex_;
   bool cancelled_ = false;              // guarded by mutex_
@@ -134,8 +132,7 @@ namespace {
 
 class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
-  UnaryCall(EchoService* service, grpc::CallbackServerContext* context, const EchoRequest* request,
-            EchoReply* reply)
+  UnaryCall(EchoService* service, grpc::CallbackServerContext* context, const EchoRequest* request, EchoReply* reply)
       : script_(service, context) {
     script_.Steer(*request);
     script_.Received(*request);
@@ -274,8 +271,7 @@ grpc::ServerReadReactor<EchoRequest>* EchoService::ClientStream(grpc::CallbackSe
   return new ClientStreamCall(this, context, reply);
 }
 
-grpc::ServerBidiReactor<EchoRequest, EchoReply>* EchoService::BidiStream(
-    grpc::CallbackServerContext* context) {
+grpc::ServerBidiReactor<EchoRequest, EchoReply>* EchoService::BidiStream(grpc::CallbackServerContext* context) {
   return new BidiStreamCall(this, context);
 }
 

@@ -25,8 +25,7 @@ class EchoService final : public v1::Echo::CallbackService {
                                                         const v1::EchoRequest* request) override;
   grpc::ServerReadReactor<v1::EchoRequest>* ClientStream(grpc::CallbackServerContext* context,
                                                          v1::EchoReply* reply) override;
-  grpc::ServerBidiReactor<v1::EchoRequest, v1::EchoReply>* BidiStream(
-      grpc::CallbackServerContext* context) override;
+  grpc::ServerBidiReactor<v1::EchoRequest, v1::EchoReply>* BidiStream(grpc::CallbackServerContext* context) override;
 
   const std::string& name() const { return name_; }
   // Calls that have reached the service, and those of them that the client cancelled or whose deadline

@@ -89,8 +89,8 @@ int Serve(const std::vector<std::string>& arguments) {
 
 int Call(const std::vector<std::string>& arguments) {
   Flags flags(arguments, {"json", "allow-failures", "show-keys"},
-              {"target", "kind", "calls", "duration", "rate", "keys", "concurrency", "connections",
-               "messages", "payload", "delay", "timeout", "print-map"});
+              {"target", "kind", "calls", "duration", "rate", "keys", "concurrency", "connections", "messages",
+               "payload", "delay", "timeout", "print-map"});
   ClientOptions options;
   options.target = flags.Text("target", options.target);
   options.kind = flags.Text("kind", options.kind);
@@ -121,8 +121,7 @@ int Call(const std::vector<std::string>& arguments) {
   Tally tally;
   const auto start = std::chrono::steady_clock::now();
   RunClient(options, &stop, &tally);
-  const auto elapsed =
-      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+  const auto elapsed = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
   done.store(true, std::memory_order_relaxed);
   ::kill(::getpid(), SIGTERM);  // it is blocked everywhere, so only sigwait() sees it
   watcher.join();

@@ -69,22 +69,20 @@ std::map<std::string, uint64_t> Tally::KeysByBackend() const {
 void Tally::PrintText(std::ostream& out, std::chrono::milliseconds elapsed, bool keys) const {
   std::lock_guard lock(mutex_);
   if (keys) {
-    for (const auto& [key, entry] : keys_)
-      out << "  " << std::left << std::setw(16) << key << entry.last << '\n';
+    for (const auto& [key, entry] : keys_) out << "  " << std::left << std::setw(16) << key << entry.last << '\n';
   }
   auto keys_by_backend = KeysByBackend();
-  out << "  " << std::left << std::setw(16) << "backend" << std::right << std::setw(8) << "calls"
-      << std::setw(8) << "keys" << '\n';
+  out << "  " << std::left << std::setw(16) << "backend" << std::right << std::setw(8) << "calls" << std::setw(8)
+      << "keys" << '\n';
   for (const auto& [backend, calls] : calls_by_backend_) {
-    out << "  " << std::left << std::setw(16) << backend << std::right << std::setw(8) << calls
-        << std::setw(8) << keys_by_backend[backend] << '\n';
+    out << "  " << std::left << std::setw(16) << backend << std::right << std::setw(8) << calls << std::setw(8)
+        << keys_by_backend[backend] << '\n';
   }
-  const auto moved = std::count_if(keys_.begin(), keys_.end(),
-                                   [](const auto& key) { return key.second.backends.size() > 1; });
+  const auto moved =
+      std::count_if(keys_.begin(), keys_.end(), [](const auto& key) { return key.second.backends.size() > 1; });
   out << "  " << calls_ << " calls in " << elapsed.count() << " ms, " << failures_ << " failed, " << moved
       << " keys were answered by more than one backend\n";
-  for (const auto& [status, count] : failures_by_status_)
-    out << "  failed " << count << " x " << status << '\n';
+  for (const auto& [status, count] : failures_by_status_) out << "  failed " << count << " x " << status << '\n';
 }
 
 void Tally::PrintJson(std::ostream& out, std::chrono::milliseconds elapsed) const {

@@ -66,16 +66,22 @@ constexpr CommandSpec kCommands[] = {
 };
 
 constexpr std::pair<std::string_view, uint32_t> kValueFlags[] = {
-    {"--address", 0},          // of every command
-    {"--timeout", 0},          // of every command
-    {"--tls-ca", 0},           // of every command, as the other --tls-*
-    {"--tls-cert", 0},         {"--tls-key", 0},
+    {"--address", 0},  // of every command
+    {"--timeout", 0},  // of every command
+    {"--tls-ca", 0},   // of every command, as the other --tls-*
+    {"--tls-cert", 0},
+    {"--tls-key", 0},
     {"--tls-server-name", 0},
-    {"--weight", kWeight},     {"--if-version", kIfVersion},
-    {"--rate", kRate},         {"--burst", kBurst},
-    {"--max", kMax},           {"--queue", kQueue},
-    {"--service", kService},   {"--method", kMethod},
-    {"--key", kKey},           {"--key-hex", kKeyHex},
+    {"--weight", kWeight},
+    {"--if-version", kIfVersion},
+    {"--rate", kRate},
+    {"--burst", kBurst},
+    {"--max", kMax},
+    {"--queue", kQueue},
+    {"--service", kService},
+    {"--method", kMethod},
+    {"--key", kKey},
+    {"--key-hex", kKeyHex},
     {"--key-file", kKeyFile},
 };
 
@@ -121,8 +127,7 @@ class Parser {
 
  private:
   static const CommandSpec* Find(std::string_view name) {
-    const auto* it =
-        std::find_if(std::begin(kCommands), std::end(kCommands), [&](auto& c) { return c.name == name; });
+    const auto* it = std::find_if(std::begin(kCommands), std::end(kCommands), [&](auto& c) { return c.name == name; });
     return it == std::end(kCommands) ? nullptr : it;
   }
 
@@ -210,8 +215,7 @@ class Parser {
       weight_ = *weight;
     } else {
       const std::optional<uint64_t> version = Number<uint64_t>(value);
-      if (!version)
-        return Bad("--if-version " + Quoted(value) + ": must be a version as `clusters` shows it");
+      if (!version) return Bad("--if-version " + Quoted(value) + ": must be a version as `clusters` shows it");
       args_.if_version = *version;
     }
     return base::Ok();
@@ -295,13 +299,11 @@ class Parser {
     const bool with_address = args_.command == Command::kAdd || args_.command == Command::kReplace;
     for (size_t i = 1; i < rest_.size(); ++i) {
       base::Result<EndpointArg> endpoint = EndpointArg{std::string(rest_[i]), "", std::nullopt};
-      if (TakesWeight(args_.command))
-        endpoint = with_address ? ParseEndpoint(rest_[i]) : ParseNamed(rest_[i]);
+      if (TakesWeight(args_.command)) endpoint = with_address ? ParseEndpoint(rest_[i]) : ParseNamed(rest_[i]);
       if (!endpoint.ok()) return endpoint.error();
       if (!endpoint->weight) endpoint->weight = weight_;
       if (args_.command == Command::kReweight && !endpoint->weight) {
-        return Bad(Quoted(rest_[i]) + " has no weight: write " + std::string(rest_[i]) +
-                   "@2, or --weight 2 for all");
+        return Bad(Quoted(rest_[i]) + " has no weight: write " + std::string(rest_[i]) + "@2, or --weight 2 for all");
       }
       args_.endpoints.push_back(*endpoint);
     }
@@ -356,8 +358,7 @@ base::Result<EndpointArg> ParseEndpoint(std::string_view text) {
 }
 
 base::Result<milliseconds> ParseDuration(std::string_view text) {
-  constexpr std::pair<std::string_view, int64_t> kUnits[] = {
-      {"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}};
+  constexpr std::pair<std::string_view, int64_t> kUnits[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}};
   constexpr int64_t kDay = 24 * 3'600'000;
   for (auto [unit, factor] : kUnits) {
     if (!text.ends_with(unit)) continue;

@@ -7,8 +7,8 @@
 namespace sluice::ctl {
 namespace {
 
-constexpr int kAnswerBytesMax = 64 << 20;   // metrics of a large daemon
-constexpr size_t kPemBytesMax = 1 << 20;    // as the daemon's own limit
+constexpr int kAnswerBytesMax = 64 << 20;  // metrics of a large daemon
+constexpr size_t kPemBytesMax = 1 << 20;   // as the daemon's own limit
 
 base::Result<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(const TlsArgs& tls) {
   if (!tls.any()) return grpc::InsecureChannelCredentials();

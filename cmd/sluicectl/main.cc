@@ -11,8 +11,7 @@ int main(int argc, char** argv) {
   const char* env = std::getenv("SLUICE_ADMIN");
   sluice::base::Result<ctl::Args> args = ctl::ParseArgs(words, env == nullptr ? "" : env);
   if (!args.ok()) {
-    std::fprintf(stderr, "sluicectl: %s\n  `sluicectl --help` shows all commands\n",
-                 args.error().detail.c_str());
+    std::fprintf(stderr, "sluicectl: %s\n  `sluicectl --help` shows all commands\n", args.error().detail.c_str());
     return ctl::kUsage;
   }
   std::string_view text;

@@ -129,33 +129,31 @@ std::string Print(const v1::ListClustersResponse& clusters) {
   for (const v1::Cluster& cluster : clusters.clusters()) {
     const auto& endpoints = cluster.endpoints();
     const auto in_state = [&](v1::Endpoint::State state) {
-      return std::count_if(endpoints.begin(), endpoints.end(),
-                           [&](const auto& e) { return e.state() == state; });
+      return std::count_if(endpoints.begin(), endpoints.end(), [&](const auto& e) { return e.state() == state; });
     };
-    rows.push_back(
-        {cluster.name(), cluster.policy(), std::to_string(cluster.version()), Hex(cluster.digest()),
-         std::to_string(endpoints.size() - in_state(v1::Endpoint::STATE_REMOVED)),
-         std::to_string(in_state(v1::Endpoint::STATE_ACTIVE)), cluster.overridden() ? "rpc" : "file"});
+    rows.push_back({cluster.name(), cluster.policy(), std::to_string(cluster.version()), Hex(cluster.digest()),
+                    std::to_string(endpoints.size() - in_state(v1::Endpoint::STATE_REMOVED)),
+                    std::to_string(in_state(v1::Endpoint::STATE_ACTIVE)), cluster.overridden() ? "rpc" : "file"});
   }
   return Table(rows, {false, false, true, false, true, true, false});
 }
 
 std::string PrintEndpoints(const v1::Cluster& cluster) {
-  std::vector<std::vector<std::string>> rows = {{"NAME", "ADDRESS", "STATE", "CONNECTION", "WEIGHT", "SHARE",
-                                                 "IN-FLIGHT", "CALLS", "FAILURES", "CONNECTIONS"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"NAME", "ADDRESS", "STATE", "CONNECTION", "WEIGHT", "SHARE", "IN-FLIGHT", "CALLS", "FAILURES", "CONNECTIONS"}};
   for (const v1::Endpoint& endpoint : cluster.endpoints()) {
     rows.push_back({endpoint.name(), endpoint.address(), StateName(endpoint.state()), endpoint.connection(),
-                    Format("%g", endpoint.weight()), Percent(endpoint.share()),
-                    std::to_string(endpoint.in_flight()), std::to_string(endpoint.calls()),
-                    std::to_string(endpoint.failures()), std::to_string(endpoint.connections())});
+                    Format("%g", endpoint.weight()), Percent(endpoint.share()), std::to_string(endpoint.in_flight()),
+                    std::to_string(endpoint.calls()), std::to_string(endpoint.failures()),
+                    std::to_string(endpoint.connections())});
   }
   return Table(rows, {false, false, false, false, true, true, true, true, true, true});
 }
 
 std::string Print(const v1::ChangeEndpointsResponse& change, const std::string& cluster, bool preview) {
-  return cluster + (preview ? " would be at version " : " is at version ") +
-         std::to_string(change.version()) + ", digest " + Hex(change.digest()) + "; " +
-         Percent(change.moved_share()) + (preview ? " of keys would move\n" : " of keys moved\n");
+  return cluster + (preview ? " would be at version " : " is at version ") + std::to_string(change.version()) +
+         ", digest " + Hex(change.digest()) + "; " + Percent(change.moved_share()) +
+         (preview ? " of keys would move\n" : " of keys moved\n");
 }
 
 std::string Print(const v1::ListLimitsResponse& limits) {
@@ -180,15 +178,16 @@ std::string Print(const v1::Limit& limit) {
 // A line under the table for each user whose new files cannot be used.
 std::string Print(const v1::ListCertificatesResponse& certificates) {
   if (certificates.certificates().empty()) return "no listener, no cluster and not the admin RPC has TLS\n";
-  std::vector<std::vector<std::string>> rows = {{"USED-BY", "PURPOSE", "SUBJECT", "NAMES", "NOT-AFTER", "DAYS", "FILE"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"USED-BY", "PURPOSE", "SUBJECT", "NAMES", "NOT-AFTER", "DAYS", "FILE"}};
   std::string errors, last;
   for (const v1::Certificate& one : certificates.certificates()) {
     const bool system = one.subject().empty();
     std::string names;
     for (const std::string& name : one.names()) names += (names.empty() ? "" : ",") + name;
-    rows.push_back({one.used_by(), one.purpose() == v1::Certificate::PURPOSE_OWN ? "own" : "trusted", system ? "-" : one.subject(),
-                    names.empty() ? "-" : names, system ? "-" : Date(one.not_after()), system ? "-" : std::to_string(one.days_left()),
-                    one.file()});
+    rows.push_back({one.used_by(), one.purpose() == v1::Certificate::PURPOSE_OWN ? "own" : "trusted",
+                    system ? "-" : one.subject(), names.empty() ? "-" : names, system ? "-" : Date(one.not_after()),
+                    system ? "-" : std::to_string(one.days_left()), one.file()});
     if (one.error().empty() || one.used_by() == last) continue;
     last = one.used_by();
     errors += Printable(last + ": new files are not in force: " + one.error()) + "\n";

@@ -14,7 +14,7 @@ namespace {
 namespace v1 = admin::v1;
 using Kind = v1::ChangeEndpointsRequest;
 
-constexpr size_t kKeyBytesMax = 1 << 20;   // above it the daemon takes no request (and caches none)
+constexpr size_t kKeyBytesMax = 1 << 20;  // above it the daemon takes no request (and caches none)
 
 v1::ChangeLimitRequest MakeLimitChange(const Args& args) {
   v1::ChangeLimitRequest request;
@@ -69,8 +69,7 @@ class Session {
   int Run() {
     switch (args_.command) {
       case Command::kStatus:
-        return Call(&v1::Admin::Stub::GetServer, v1::GetServerRequest(),
-                    [](const auto& r) { return Print(r); });
+        return Call(&v1::Admin::Stub::GetServer, v1::GetServerRequest(), [](const auto& r) { return Print(r); });
       case Command::kClusters: {
         v1::ListClustersRequest request;
         request.set_name(args_.cluster);
@@ -94,10 +93,10 @@ class Session {
       case Command::kCachePurge:
         return Purge();
       case Command::kCerts:
-        return Call(&v1::Admin::Stub::ListCertificates, v1::ListCertificatesRequest(), [](const auto& r) { return Print(r); });
+        return Call(&v1::Admin::Stub::ListCertificates, v1::ListCertificatesRequest(),
+                    [](const auto& r) { return Print(r); });
       case Command::kMetrics:
-        return Call(&v1::Admin::Stub::GetMetrics, v1::GetMetricsRequest(),
-                    [](const auto& r) { return r.text(); });
+        return Call(&v1::Admin::Stub::GetMetrics, v1::GetMetricsRequest(), [](const auto& r) { return r.text(); });
       case Command::kReload:
         return Reload();
       case Command::kLogLevel:
@@ -130,8 +129,7 @@ class Session {
       return Explain(status, reason == trailers.end() ? "" : std::string(reason->second.data(), reason->second.size()));
     }
     const std::string text = args_.json ? Json(response) : std::string(print(response));
-    const bool written =
-        std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
     if (answer != nullptr) *answer = std::move(response);
     if (!written) {
       std::fprintf(stderr, "sluicectl: cannot write to standard output\n");
@@ -146,13 +144,11 @@ class Session {
         &v1::Admin::Stub::Reload, v1::ReloadRequest(),
         [](const v1::ReloadResponse& r) { return r.errors().empty() ? "reloaded\n" : ""; }, &response);
     if (result != kDone) return result;
-    for (const std::string& warning : response.warnings())
-      std::fprintf(stderr, "warning: %s\n", warning.c_str());
+    for (const std::string& warning : response.warnings()) std::fprintf(stderr, "warning: %s\n", warning.c_str());
     for (const std::string& error : response.errors()) std::fprintf(stderr, "error: %s\n", error.c_str());
     if (response.errors().empty()) return kDone;
-    std::fprintf(
-        stderr,
-        "sluicectl: the configuration has errors, nothing was changed; correct the file and reload again\n");
+    std::fprintf(stderr,
+                 "sluicectl: the configuration has errors, nothing was changed; correct the file and reload again\n");
     return kRefused;
   }
 
@@ -195,9 +191,8 @@ class Session {
                    args_.address.c_str(), status.error_message().c_str(), TlsHint());
       return kUnreachable;
     }
-    std::fprintf(
-        stderr, "sluicectl: %s\n",
-        status.error_message().empty() ? "refused without a reason" : status.error_message().c_str());
+    std::fprintf(stderr, "sluicectl: %s\n",
+                 status.error_message().empty() ? "refused without a reason" : status.error_message().c_str());
     if (const std::string hint = Hint(status.error_code(), reason); !hint.empty())
       std::fprintf(stderr, "  %s\n", hint.c_str());
     return kRefused;
@@ -206,10 +201,13 @@ class Session {
   // A handshake that fails looks like nobody.
   const char* TlsHint() const {
     if (args_.tls.any()) {
-      return "\n  with TLS: does its client_ca know --tls-cert, and --tls-ca its certificate, and is that for this name "
+      return "\n  with TLS: does its client_ca know --tls-cert, and --tls-ca its certificate, and is that for this "
+             "name "
              "(--tls-server-name)?";
     }
-    return args_.address.starts_with("unix:") ? "" : "\n  if it has admin.tls: --tls-ca, --tls-cert and --tls-key are needed";
+    return args_.address.starts_with("unix:")
+               ? ""
+               : "\n  if it has admin.tls: --tls-ca, --tls-cert and --tls-key are needed";
   }
 
   std::string Hint(grpc::StatusCode code, const std::string& reason) const {
@@ -223,8 +221,8 @@ class Session {
         }
         return "`sluicectl clusters` and `sluicectl endpoints CLUSTER` show what there is";
       case grpc::StatusCode::FAILED_PRECONDITION:
-        return args_.if_version ? "the list has changed: look at it again (`sluicectl clusters " +
-                                      args_.cluster + "`), then repeat with its version"
+        return args_.if_version ? "the list has changed: look at it again (`sluicectl clusters " + args_.cluster +
+                                      "`), then repeat with its version"
                                 : "";
       case grpc::StatusCode::DEADLINE_EXCEEDED:
         return "no answer in --timeout; it may still be done: look before you repeat";

@@ -12,9 +12,7 @@
 
 namespace sluice::ctl {
 
-inline base::Error Bad(std::string why) {
-  return base::MakeError(base::ErrorKind::kInvalidArgument, std::move(why));
-}
+inline base::Error Bad(std::string why) { return base::MakeError(base::ErrorKind::kInvalidArgument, std::move(why)); }
 inline std::string Quoted(std::string_view text) { return "\"" + std::string(text) + "\""; }
 
 // The whole of `text` as a number.

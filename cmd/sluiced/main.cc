@@ -103,8 +103,8 @@ int main(int argc, char** argv) {
   Flags flags;
   if (int code = ParseFlags(argc, argv, flags); code >= 0) return code;
   sluiced::DropPrivileges(flags.core_dumps);
-  // Before anything takes time: whoever started it may reload it at once, and a SIGHUP that is not blocked is its end. What
-  // comes before it serves waits until then.
+  // Before anything takes time: whoever started it may reload it at once, and a SIGHUP that is not blocked is its end.
+  // What comes before it serves waits until then.
   const sigset_t signals = OurSignals();
   if (!flags.check) pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 

@@ -1,8 +1,8 @@
 // Access: who may call which RPC of the admin service.
 //
-// Without TLS (a Unix socket, loopback) whoever could connect may do everything: the file's mode, or being on this host,
-// was the check. With TLS a caller is what its certificate says, and may do what the roles say: `write` is everything,
-// `read` what changes nothing. Who has no role may do nothing. Thread-safe.
+// Without TLS (a Unix socket, loopback) whoever could connect may do everything: the file's mode, or being on this
+// host, was the check. With TLS a caller is what its certificate says, and may do what the roles say: `write` is
+// everything, `read` what changes nothing. Who has no role may do nothing. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,13 @@ enum class Role : uint8_t { kRead, kWrite };
 
 // Every RPC of sluice.admin.v1.Admin with the role it needs. A test holds it against the service's descriptor.
 inline constexpr std::pair<std::string_view, Role> kMethodRoles[] = {
-    {"GetServer", Role::kRead},        {"ListClusters", Role::kRead}, {"ListLimits", Role::kRead},
-    {"ListCertificates", Role::kRead}, {"GetCache", Role::kRead},  {"GetMetrics", Role::kRead},   {"GetLogLevel", Role::kRead},
-    {"ChangeEndpoints", Role::kWrite}, {"ChangeLimit", Role::kWrite}, {"PurgeCache", Role::kWrite},
-    {"Reload", Role::kWrite},          {"SetLogLevel", Role::kWrite}, {"Drain", Role::kWrite},
-    {"Stop", Role::kWrite},
+    {"GetServer", Role::kRead},    {"ListClusters", Role::kRead},
+    {"ListLimits", Role::kRead},   {"ListCertificates", Role::kRead},
+    {"GetCache", Role::kRead},     {"GetMetrics", Role::kRead},
+    {"GetLogLevel", Role::kRead},  {"ChangeEndpoints", Role::kWrite},
+    {"ChangeLimit", Role::kWrite}, {"PurgeCache", Role::kWrite},
+    {"Reload", Role::kWrite},      {"SetLogLevel", Role::kWrite},
+    {"Drain", Role::kWrite},       {"Stop", Role::kWrite},
 };
 // kWrite for a name that is not in the table.
 Role RoleOf(std::string_view method);
@@ -39,9 +41,9 @@ struct Roles {
 // Who calls, as far as the connection tells.
 struct Caller {
   bool has_certificate = false;
-  net::TlsNames names;  // of the certificate
+  net::TlsNames names;                    // of the certificate
   int64_t not_before = 0, not_after = 0;  // of the certificate, seconds since 1970
-  std::string peer;     // as gRPC writes it: "ipv4:10.0.0.1:4711", "unix:"
+  std::string peer;                       // as gRPC writes it: "ipv4:10.0.0.1:4711", "unix:"
   // For logs and errors: the certificate's name, or the peer.
   std::string ToString() const;
 };

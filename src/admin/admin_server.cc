@@ -1,6 +1,6 @@
-// Start: 1. parse the address, read the certificates; 2. claim a Unix path; 3. bind; 4. set the file's mode; 5. build the
-// server, accept; 6. report health. Shutdown: 1. health says NOT_SERVING to its watchers; 2. nothing is accepted any more, the
-// socket's file is removed; 3. gRPC waits for handlers.
+// Start: 1. parse the address, read the certificates; 2. claim a Unix path; 3. bind; 4. set the file's mode; 5. build
+// the server, accept; 6. report health. Shutdown: 1. health says NOT_SERVING to its watchers; 2. nothing is accepted
+// any more, the socket's file is removed; 3. gRPC waits for handlers.
 #include "admin/admin_server.h"
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
@@ -76,8 +76,9 @@ base::Result<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string&
   if (!address.ok()) return address.error();
   if (!security.tls && !address->is_local()) {
     return base::MakeError(base::ErrorKind::kInvalidArgument,
-                           "admin address " + text + ": everybody who reaches it could change everything; allowed without "
-                           "TLS: unix:/path, 127.0.0.1:port, [::1]:port");
+                           "admin address " + text +
+                               ": everybody who reaches it could change everything; allowed without "
+                               "TLS: unix:/path, 127.0.0.1:port, [::1]:port");
   }
   auto impl = std::make_unique<Impl>(security.tls.has_value(), std::move(security.roles));
   if (security.tls) {
@@ -110,7 +111,8 @@ base::Result<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string&
       External::FROM_FD, impl->tls != nullptr ? impl->tls->Credentials() : grpc::InsecureServerCredentials());
   builder.RegisterService(impl->service.get());
   impl->server = builder.BuildAndStart();
-  if (impl->server == nullptr) return base::MakeError(base::ErrorKind::kInternal, "the admin RPC's server does not start");
+  if (impl->server == nullptr)
+    return base::MakeError(base::ErrorKind::kInternal, "the admin RPC's server does not start");
   impl->listener->Start([connections = impl->connections.get()](int listening, int fd) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.listener_fd = listening;

@@ -28,10 +28,9 @@ struct AdminSecurity {
 class AdminServer {
  public:
   static constexpr int kThreadsMax = 16;  // handlers at once and gRPC's pollers; above it RESOURCE_EXHAUSTED
-  static constexpr int kStreamsPerConnectionMax = 16;  // further RPCs on a connection wait in their client
-  static constexpr int kRequestBytesMax = 1 << 20;     // above it RESOURCE_EXHAUSTED
-  static constexpr size_t kMemoryBytesMax = 64ull
-                                            << 20;  // of gRPC's buffers; connections that exceed it are cut
+  static constexpr int kStreamsPerConnectionMax = 16;     // further RPCs on a connection wait in their client
+  static constexpr int kRequestBytesMax = 1 << 20;        // above it RESOURCE_EXHAUSTED
+  static constexpr size_t kMemoryBytesMax = 64ull << 20;  // of gRPC's buffers; connections that exceed it are cut
   static constexpr std::chrono::milliseconds kHealthPeriod{
       100};  // how long grpc.health may lag behind Backend::Ready()
 

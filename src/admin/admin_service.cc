@@ -134,8 +134,7 @@ class AdminService final : public v1::Admin::Service {
     });
   }
 
-  grpc::Status SetLogLevel(Context* context, const v1::SetLogLevelRequest* request,
-                           v1::SetLogLevelResponse*) override {
+  grpc::Status SetLogLevel(Context* context, const v1::SetLogLevelRequest* request, v1::SetLogLevelResponse*) override {
     return Write(*context, "SetLogLevel", request->level(), [&]() -> Outcome {
       // The new level may be one that hides the line at the end.
       LogAudit(Identify(*context), "SetLogLevel", request->level(), "asked", false);
@@ -178,7 +177,8 @@ class AdminService final : public v1::Admin::Service {
 
  private:
   // The status of a refusal, after its line in the audit; nullopt: go on.
-  std::optional<grpc::Status> Refuse(Context& context, const Caller& caller, std::string_view method, std::string_view what) {
+  std::optional<grpc::Status> Refuse(Context& context, const Caller& caller, std::string_view method,
+                                     std::string_view what) {
     const std::optional<std::string> refusal = access_.Refusal(caller, method, UnixSeconds());
     if (!refusal) return std::nullopt;
     LogAudit(caller, method, what, "refused: " + *refusal, true);

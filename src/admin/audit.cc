@@ -55,12 +55,19 @@ std::string Summary(const v1::DrainRequest& request) {
 }
 
 std::string AuditLine(const Caller& caller, std::string_view method, std::string_view what, std::string_view result) {
-  std::string line = "audit: who=\"" + AuditText(caller.ToString()) + "\" peer=\"" + AuditText(caller.peer) + "\" method=";
-  line.append(method).append(" what=\"").append(AuditText(what)).append("\" result=\"").append(AuditText(result)).append("\"");
+  std::string line =
+      "audit: who=\"" + AuditText(caller.ToString()) + "\" peer=\"" + AuditText(caller.peer) + "\" method=";
+  line.append(method)
+      .append(" what=\"")
+      .append(AuditText(what))
+      .append("\" result=\"")
+      .append(AuditText(result))
+      .append("\"");
   return line;
 }
 
-void LogAudit(const Caller& caller, std::string_view method, std::string_view what, std::string_view result, bool refused) {
+void LogAudit(const Caller& caller, std::string_view method, std::string_view what, std::string_view result,
+              bool refused) {
   const std::string line = AuditLine(caller, method, what, result);
   if (refused) {
     SLUICE_LOG_WARN("{}", line);

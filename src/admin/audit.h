@@ -29,6 +29,7 @@ std::string Summary(const v1::DrainRequest& request);
 
 // audit: who="spiffe://a/b" peer="ipv4:..." method=Drain what="5s" result="ok". Refused ones are warnings.
 std::string AuditLine(const Caller& caller, std::string_view method, std::string_view what, std::string_view result);
-void LogAudit(const Caller& caller, std::string_view method, std::string_view what, std::string_view result, bool refused);
+void LogAudit(const Caller& caller, std::string_view method, std::string_view what, std::string_view result,
+              bool refused);
 
 }  // namespace sluice::admin

@@ -57,8 +57,8 @@ struct ChangeResult {
 
 // One limiter, as it is in force.
 struct LimitView {
-  // "process/concurrency", "cluster/NAME/{rate,concurrency,endpoint_concurrency}", "route/NAME/{rate,client_rate}". Its last
-  // part tells what it is: what ends in "concurrency" has max, the rest a rate.
+  // "process/concurrency", "cluster/NAME/{rate,concurrency,endpoint_concurrency}", "route/NAME/{rate,client_rate}". Its
+  // last part tells what it is: what ends in "concurrency" has max, the rest a rate.
   std::string name;
   // Rates: calls a second, burst, capped. Concurrency: max. 0: no limit.
   double rate = 0;
@@ -66,21 +66,21 @@ struct LimitView {
   bool capped = false;
   uint32_t max = 0;
   uint32_t queue_max = 0;
-  bool overridden = false;     // changed by RPC and not as configured
-  uint64_t waiting = 0;        // calls in the queue now; not client_rate
-  uint64_t in_use = 0;         // concurrency: calls that hold a permit; capped: tokens out; not client_rate
-  uint64_t keys = 0;           // client_rate: clients remembered
+  bool overridden = false;  // changed by RPC and not as configured
+  uint64_t waiting = 0;     // calls in the queue now; not client_rate
+  uint64_t in_use = 0;      // concurrency: calls that hold a permit; capped: tokens out; not client_rate
+  uint64_t keys = 0;        // client_rate: clients remembered
 };
 
-// Changes what is given; the rest stays. In force for the calls that wait and all later ones, until a restart or a reload
-// in which the configuration of this limit has changed.
+// Changes what is given; the rest stays. In force for the calls that wait and all later ones, until a restart or a
+// reload in which the configuration of this limit has changed.
 struct LimitChange {
   std::string name;
-  std::optional<double> rate;         // rates only; 0: no limit
-  std::optional<uint32_t> burst;      // rates only
-  std::optional<uint32_t> max;        // concurrency only; 0: no limit
+  std::optional<double> rate;     // rates only; 0: no limit
+  std::optional<uint32_t> burst;  // rates only
+  std::optional<uint32_t> max;    // concurrency only; 0: no limit
   std::optional<uint32_t> queue_max;
-  bool reset = false;                 // back to what is configured; alone
+  bool reset = false;  // back to what is configured; alone
 };
 
 struct CacheView {
@@ -98,14 +98,14 @@ struct CachePurgeRequest {
 
 // A certificate in use for TLS.
 struct CertificateView {
-  std::string used_by;                   // "listener/NAME", "cluster/NAME", "admin"
-  std::string purpose;                   // "own", "trusted"
-  std::string file;                      // or "system": the system's authorities, of which nothing else is told
-  std::string subject, issuer;           // RFC 2253: "CN=a,O=b"
-  std::vector<std::string> names;        // DNS, URIs, IP addresses
+  std::string used_by;                    // "listener/NAME", "cluster/NAME", "admin"
+  std::string purpose;                    // "own", "trusted"
+  std::string file;                       // or "system": the system's authorities, of which nothing else is told
+  std::string subject, issuer;            // RFC 2253: "CN=a,O=b"
+  std::vector<std::string> names;         // DNS, URIs, IP addresses
   int64_t not_before = 0, not_after = 0;  // seconds since 1970
-  int64_t days_left = 0;                 // whole days; negative: it is over
-  std::string error;                     // why the files' last change is not in force; empty: it is
+  int64_t days_left = 0;                  // whole days; negative: it is over
+  std::string error;                      // why the files' last change is not in force; empty: it is
 };
 
 struct ReloadResult {
@@ -134,7 +134,8 @@ class Backend {
   // kNotFound, kInvalidArgument (says what is allowed). Returns the limit as it is now.
   virtual base::Result<LimitView> ChangeLimit(const LimitChange& change) = 0;
   virtual CacheView DescribeCache() = 0;
-  // Calls that begin after it returns get nothing from before. Returns how many responses were dropped. kInvalidArgument.
+  // Calls that begin after it returns get nothing from before. Returns how many responses were dropped.
+  // kInvalidArgument.
   virtual base::Result<uint64_t> PurgeCache(const CachePurgeRequest& purge) = 0;
   virtual std::vector<CertificateView> ListCertificates() = 0;
   virtual ReloadResult Reload() = 0;

@@ -7,9 +7,7 @@ namespace {
 
 using Kind = EndpointChange::Kind;
 
-base::Error Bad(std::string why) {
-  return base::MakeError(base::ErrorKind::kInvalidArgument, std::move(why));
-}
+base::Error Bad(std::string why) { return base::MakeError(base::ErrorKind::kInvalidArgument, std::move(why)); }
 
 v1::Endpoint::State StateOf(std::string_view state) {
   if (state == "active") return v1::Endpoint::STATE_ACTIVE;

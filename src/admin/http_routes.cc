@@ -3,9 +3,7 @@
 namespace sluice::admin {
 namespace {
 
-HttpReply Text(int status, std::string body) {
-  return {status, "text/plain; charset=utf-8", std::move(body)};
-}
+HttpReply Text(int status, std::string body) { return {status, "text/plain; charset=utf-8", std::move(body)}; }
 
 HttpReply StatusPage(Backend& backend) {
   base::Result<std::vector<ClusterView>> clusters = backend.ListClusters("");

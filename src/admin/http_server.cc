@@ -36,9 +36,7 @@ struct Shared {
 // Lives as long as an operation of it does (each holds a shared_ptr).
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(tcp::socket socket, Shared& shared) : stream_(std::move(socket)), shared_(shared) {
-    ++shared_.open;
-  }
+  Connection(tcp::socket socket, Shared& shared) : stream_(std::move(socket)), shared_(shared) { ++shared_.open; }
   ~Connection() { --shared_.open; }
 
   void Read() {
@@ -56,8 +54,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (error == http::error::header_limit || error == http::error::buffer_overflow) {
       return Refuse(http::status::request_header_fields_too_large, "the request's header is too large\n");
     }
-    if (error == http::error::body_limit)
-      return Refuse(http::status::payload_too_large, "no body is expected\n");
+    if (error == http::error::body_limit) return Refuse(http::status::payload_too_large, "no body is expected\n");
     if (error.category() == http::make_error_code(http::error::bad_method).category()) {
       return Refuse(http::status::bad_request, "malformed request: " + error.message() + "\n");
     }
@@ -65,8 +62,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const auto& request = parser_->get();
     const std::string_view method(request.method_string().data(), request.method_string().size());
     const std::string_view target(request.target().data(), request.target().size());
-    Reply(HandleHttp(shared_.backend, method, target), request.version(), request.keep_alive(),
-          method == "HEAD");
+    Reply(HandleHttp(shared_.backend, method, target), request.version(), request.keep_alive(), method == "HEAD");
   }
 
   void Refuse(http::status status, std::string why) {
@@ -105,10 +101,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void Swallow(size_t bytes_left) {
-    stream_.async_read_some(asio::buffer(scrap_),
-                            [self = shared_from_this(), bytes_left](Code error, size_t n) {
-                              if (!error && n < bytes_left) self->Swallow(bytes_left - n);
-                            });
+    stream_.async_read_some(asio::buffer(scrap_), [self = shared_from_this(), bytes_left](Code error, size_t n) {
+      if (!error && n < bytes_left) self->Swallow(bytes_left - n);
+    });
   }
 
   beast::tcp_stream stream_;
@@ -131,9 +126,8 @@ struct HttpServer::Impl {
 
   base::Status Listen(ListenAddress where) {
     Code error;
-    const auto found =
-        tcp::resolver(context).resolve(where.host, std::to_string(where.port),
-                                       tcp::resolver::passive | tcp::resolver::numeric_service, error);
+    const auto found = tcp::resolver(context).resolve(where.host, std::to_string(where.port),
+                                                      tcp::resolver::passive | tcp::resolver::numeric_service, error);
     if (error || found.empty()) return Failed(where, error);
     const tcp::endpoint endpoint = found.begin()->endpoint();
     acceptor.open(endpoint.protocol(), error);
@@ -151,7 +145,8 @@ struct HttpServer::Impl {
       if (error == asio::error::operation_aborted) return;
       if (error) {
         // Most likely no descriptor is left; to try again at once would spin.
-        if (const auto note = log.Allow(base::Clock::Steady().Now())) SLUICE_LOG_WARN("admin http: accept: {}{}", error.message(), *note);
+        if (const auto note = log.Allow(base::Clock::Steady().Now()))
+          SLUICE_LOG_WARN("admin http: accept: {}{}", error.message(), *note);
         retry.expires_after(std::chrono::milliseconds(100));
         return retry.async_wait([this](Code wait_error) {
           if (!wait_error) Accept();

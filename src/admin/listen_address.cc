@@ -35,8 +35,8 @@ base::Result<ListenAddress> ParseListenAddress(std::string_view text) {
     if (!address.path.starts_with('/')) return Bad(text, "the path of a Unix socket must begin with /");
     if (address.path.find('\0') != address.path.npos) return Bad(text, "the path holds a zero byte");
     if (address.path.size() >= sizeof(sockaddr_un::sun_path)) {
-      return Bad(text, "the path of a Unix socket has at most " +
-                           std::to_string(sizeof(sockaddr_un::sun_path) - 1) + " bytes");
+      return Bad(text, "the path of a Unix socket has at most " + std::to_string(sizeof(sockaddr_un::sun_path) - 1) +
+                           " bytes");
     }
     return address;
   }
@@ -49,8 +49,7 @@ base::Result<ListenAddress> ParseListenAddress(std::string_view text) {
     return Bad(text, "an IPv6 address is written in brackets: [::1]:9901");
   }
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), address.port);
-  if (error != std::errc() || end != port.data() + port.size())
-    return Bad(text, "the port must be 0 to 65535");
+  if (error != std::errc() || end != port.data() + port.size()) return Bad(text, "the port must be 0 to 65535");
   address.host = host;
   return address;
 }

@@ -75,7 +75,8 @@ struct RpcListener::Impl {
     sockaddr_un where{};
     where.sun_family = AF_UNIX;
     std::memcpy(where.sun_path, address.path.data(), address.path.size());  // ParseListenAddress checked the length
-    if (int error = Bind(reinterpret_cast<const sockaddr*>(&where), sizeof(where), 0)) return Failed(address, std::strerror(error));
+    if (int error = Bind(reinterpret_cast<const sockaddr*>(&where), sizeof(where), 0))
+      return Failed(address, std::strerror(error));
     file = FileId(address.path);
     return base::Ok();
   }
@@ -85,7 +86,8 @@ struct RpcListener::Impl {
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags = AI_PASSIVE;
     addrinfo* found = nullptr;
-    if (int error = ::getaddrinfo(address.host.c_str(), nullptr, &hints, &found)) return Failed(address, ::gai_strerror(error));
+    if (int error = ::getaddrinfo(address.host.c_str(), nullptr, &hints, &found))
+      return Failed(address, ::gai_strerror(error));
     const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
     std::vector<std::string> bound;
     int last = 0;
@@ -157,7 +159,8 @@ struct RpcListener::Impl {
 
   bool Say(const char* why) {
     if (log.Allow(base::Clock::Steady().Now())) {
-      SLUICE_LOG_WARN("admin {}: accepts nothing for now: {} (RLIMIT_NOFILE is {})", address.ToString(), why, reserve.limit());
+      SLUICE_LOG_WARN("admin {}: accepts nothing for now: {} (RLIMIT_NOFILE is {})", address.ToString(), why,
+                      reserve.limit());
     }
     return false;
   }

@@ -1,7 +1,8 @@
 // RpcListener: the sockets on which clients of the admin RPC arrive, and the thread that accepts them.
 //
-// gRPC 1.51 can listen by itself, but never accepts again once accept(2) has failed for want of a descriptor (CVE-2023-4785).
-// This one waits and tries again. It also leaves the last descriptors to backends, logs and the state file.
+// gRPC 1.51 can listen by itself, but never accepts again once accept(2) has failed for want of a descriptor
+// (CVE-2023-4785). This one waits and tries again. It also leaves the last descriptors to backends, logs and the state
+// file.
 #pragma once
 
 #include <chrono>
@@ -20,8 +21,8 @@ class RpcListener {
   static constexpr std::chrono::milliseconds kPause{100};
   static constexpr std::chrono::seconds kSayAgain{10};
 
-  // Binds and listens, on every address of a name; port 0: any, the same one for all. kIo. For a Unix path its UnixSocketClaim
-  // is held meanwhile.
+  // Binds and listens, on every address of a name; port 0: any, the same one for all. kIo. For a Unix path its
+  // UnixSocketClaim is held meanwhile.
   static base::Result<std::unique_ptr<RpcListener>> Open(ListenAddress address);
   // Ends the thread, closes what waits, removes a Unix socket's file if it is still this one's.
   ~RpcListener();

@@ -50,8 +50,8 @@ void AppendCluster(std::string& out, const ClusterView& cluster) {
   Append(out, "<h2>", EscapeHtml(cluster.name), "</h2>\n<p>", EscapeHtml(cluster.policy), ", version ",
          std::to_string(cluster.version), ", digest ", Format("%016" PRIx64, cluster.digest),
          cluster.overridden ? ", changed by RPC" : "", "</p>\n<table>\n<tr>");
-  for (const char* title : {"Endpoint", "Address", "State", "Connection", "Weight", "Share", "In flight",
-                            "Calls", "Failures", "Connections"}) {
+  for (const char* title : {"Endpoint", "Address", "State", "Connection", "Weight", "Share", "In flight", "Calls",
+                            "Failures", "Connections"}) {
     Append(out, "<th>", title, "</th>");
   }
   out += "</tr>\n";

@@ -140,7 +140,8 @@ std::vector<CertificateView> TlsFiles::List() const {
   const int64_t now = WallSeconds();
   std::lock_guard lock(mutex_);
   out.push_back(ViewOf(shown_.own, paths_.certificate, "own", now));
-  for (const net::CertificateInfo& trusted : shown_.trusted) out.push_back(ViewOf(trusted, paths_.client_ca, "trusted", now));
+  for (const net::CertificateInfo& trusted : shown_.trusted)
+    out.push_back(ViewOf(trusted, paths_.client_ca, "trusted", now));
   for (CertificateView& view : out) {
     view.used_by = "admin";
     view.error = problem_;

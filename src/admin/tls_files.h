@@ -69,11 +69,11 @@ class TlsFiles {
   Pem seen_;                  // under refresh_mutex_: the files when they were last read
   bool read_ = true;          // same: the last try to read them went well
   mutable std::mutex mutex_;
-  std::string problem_;       // under mutex_: with the files as they are; empty: none
-  Pem pem_;                   // same: what handshakes get
-  Shown shown_;               // same: of pem_
-  uint64_t version_ = 1;      // same: of pem_
-  uint64_t handed_out_ = 0;   // same: the version that the server has
+  std::string problem_;      // under mutex_: with the files as they are; empty: none
+  Pem pem_;                  // same: what handshakes get
+  Shown shown_;              // same: of pem_
+  uint64_t version_ = 1;     // same: of pem_
+  uint64_t handed_out_ = 0;  // same: the version that the server has
 };
 
 }  // namespace sluice::admin

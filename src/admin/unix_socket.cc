@@ -64,13 +64,11 @@ base::Status RemoveStale(const std::string& path) {
   const int error = result == 0 ? 0 : errno;
   close(fd);
   if (error == 0 || error == EAGAIN) {  // EAGAIN: its backlog is full, so there is a listener
-    return MakeError(ErrorKind::kConflict,
-                     "another process listens on " + path + "; stop it or choose another path");
+    return MakeError(ErrorKind::kConflict, "another process listens on " + path + "; stop it or choose another path");
   }
   // Only a refusal says that nobody listens; anything else (permission, for one) says nothing about who does.
   if (error != ECONNREFUSED) return Failed("cannot tell whether " + path + " is in use", error);
-  if (unlink(path.c_str()) != 0 && errno != ENOENT)
-    return Failed("cannot remove the stale socket " + path, errno);
+  if (unlink(path.c_str()) != 0 && errno != ENOENT) return Failed("cannot remove the stale socket " + path, errno);
   return base::Ok();
 }
 

@@ -1,5 +1,5 @@
-// ASCII text without regard to case or locale: what RFC 9110 asks for in hosts and names. (Debian's absl has a string_view
-// of its own, so its string functions do not take std::string_view.)
+// ASCII text without regard to case or locale: what RFC 9110 asks for in hosts and names. (Debian's absl has a
+// string_view of its own, so its string functions do not take std::string_view.)
 #pragma once
 
 #include <string>

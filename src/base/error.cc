@@ -4,43 +4,74 @@ namespace sluice::base {
 
 std::string_view Reason(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::kInternal: return "internal";
-    case ErrorKind::kInvalidArgument: return "invalid_argument";
-    case ErrorKind::kNotFound: return "not_found";
-    case ErrorKind::kConflict: return "conflict";
-    case ErrorKind::kIo: return "io";
-    case ErrorKind::kNoRoute: return "no_route";
-    case ErrorKind::kNoEndpoint: return "no_endpoint";
-    case ErrorKind::kConnectFailed: return "connect_failed";
-    case ErrorKind::kConnectTimeout: return "connect_timeout";
-    case ErrorKind::kConnectionLost: return "connection_lost";
-    case ErrorKind::kUpstreamReset: return "upstream_reset";
-    case ErrorKind::kUpstreamRefused: return "upstream_refused";
-    case ErrorKind::kUpstreamProtocol: return "upstream_protocol";
-    case ErrorKind::kUpstreamNoStatus: return "upstream_no_status";
-    case ErrorKind::kDeadlineExceeded: return "deadline";
-    case ErrorKind::kCancelled: return "cancelled";
-    case ErrorKind::kQueueFull: return "queue_full";
-    case ErrorKind::kDraining: return "draining";
-    case ErrorKind::kMalformedRequest: return "malformed_request";
-    case ErrorKind::kTooLarge: return "too_large";
-    case ErrorKind::kBusy: return "busy";
-    case ErrorKind::kRemoved: return "removed";
-    case ErrorKind::kUpstreamCancelled: return "upstream_cancelled";
-    case ErrorKind::kUpstreamOverloaded: return "upstream_overloaded";
-    case ErrorKind::kRateLimited: return "rate_limited";
-    case ErrorKind::kConcurrencyLimited: return "concurrency_limited";
-    case ErrorKind::kUpstreamStalled: return "upstream_stalled";
-    case ErrorKind::kMemoryLimited: return "memory_limited";
+    case ErrorKind::kInternal:
+      return "internal";
+    case ErrorKind::kInvalidArgument:
+      return "invalid_argument";
+    case ErrorKind::kNotFound:
+      return "not_found";
+    case ErrorKind::kConflict:
+      return "conflict";
+    case ErrorKind::kIo:
+      return "io";
+    case ErrorKind::kNoRoute:
+      return "no_route";
+    case ErrorKind::kNoEndpoint:
+      return "no_endpoint";
+    case ErrorKind::kConnectFailed:
+      return "connect_failed";
+    case ErrorKind::kConnectTimeout:
+      return "connect_timeout";
+    case ErrorKind::kConnectionLost:
+      return "connection_lost";
+    case ErrorKind::kUpstreamReset:
+      return "upstream_reset";
+    case ErrorKind::kUpstreamRefused:
+      return "upstream_refused";
+    case ErrorKind::kUpstreamProtocol:
+      return "upstream_protocol";
+    case ErrorKind::kUpstreamNoStatus:
+      return "upstream_no_status";
+    case ErrorKind::kDeadlineExceeded:
+      return "deadline";
+    case ErrorKind::kCancelled:
+      return "cancelled";
+    case ErrorKind::kQueueFull:
+      return "queue_full";
+    case ErrorKind::kDraining:
+      return "draining";
+    case ErrorKind::kMalformedRequest:
+      return "malformed_request";
+    case ErrorKind::kTooLarge:
+      return "too_large";
+    case ErrorKind::kBusy:
+      return "busy";
+    case ErrorKind::kRemoved:
+      return "removed";
+    case ErrorKind::kUpstreamCancelled:
+      return "upstream_cancelled";
+    case ErrorKind::kUpstreamOverloaded:
+      return "upstream_overloaded";
+    case ErrorKind::kRateLimited:
+      return "rate_limited";
+    case ErrorKind::kConcurrencyLimited:
+      return "concurrency_limited";
+    case ErrorKind::kUpstreamStalled:
+      return "upstream_stalled";
+    case ErrorKind::kMemoryLimited:
+      return "memory_limited";
   }
   return "internal";
 }
 
 std::string_view ToString(ErrorSource source) {
   switch (source) {
-    case ErrorSource::kProxy: return "proxy";
-    case ErrorSource::kDownstream: return "downstream";
-    case ErrorSource::kUpstream: return "upstream";
+    case ErrorSource::kProxy:
+      return "proxy";
+    case ErrorSource::kDownstream:
+      return "downstream";
+    case ErrorSource::kUpstream:
+      return "upstream";
   }
   return "proxy";
 }

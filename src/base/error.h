@@ -15,34 +15,34 @@ namespace sluice::base {
 
 // What went wrong. proxy/grpc_status.h maps each kind to one gRPC code; Reason() is the stable token users see.
 enum class ErrorKind : uint8_t {
-  kInternal,           // a case that should not exist; never used for a peer's fault
-  kInvalidArgument,    // an admin request or an option outside what is allowed
-  kNotFound,           // no such cluster, endpoint, file
-  kConflict,           // the version given is no longer the one in force
-  kIo,                 // a local file or socket call failed
-  kNoRoute,            // no route matches the call
-  kNoEndpoint,         // the cluster has no endpoint that may take the call
-  kConnectFailed,      // no connection to the endpoint: refused, unreachable, or in back-off
-  kConnectTimeout,     // the connection was not there in connect_timeout
-  kConnectionLost,     // an upstream connection ended under the call
-  kUpstreamReset,      // the upstream reset the stream
-  kUpstreamRefused,    // REFUSED_STREAM, or above the last stream id of a GOAWAY: certainly not processed
-  kUpstreamProtocol,   // the upstream broke HTTP/2 or gRPC
-  kUpstreamNoStatus,   // the upstream ended a gRPC response without grpc-status
-  kDeadlineExceeded,   // grpc-timeout or the route's timeout passed
-  kCancelled,          // the client went away
-  kQueueFull,          // a bounded queue is full
-  kDraining,           // the proxy or the endpoint is going away
-  kMalformedRequest,   // the request breaks a rule that HTTP/2 framing does not cover
-  kTooLarge,           // headers or metadata above a limit
-  kBusy,               // somebody else holds what is needed, and did not let go in time; control plane only
-  kRemoved,            // what the request waited for was taken away meanwhile; control plane only
-  kUpstreamCancelled,  // the upstream reset the stream with CANCEL
-  kUpstreamOverloaded, // the upstream reset the stream with ENHANCE_YOUR_CALM
-  kRateLimited,        // a rate limit refused the call
-  kConcurrencyLimited, // a limit on calls under way refused the call
-  kUpstreamStalled,    // the upstream took nothing, or sent nothing that it owed, for too long
-  kMemoryLimited,      // the proxy holds as much as it may
+  kInternal,            // a case that should not exist; never used for a peer's fault
+  kInvalidArgument,     // an admin request or an option outside what is allowed
+  kNotFound,            // no such cluster, endpoint, file
+  kConflict,            // the version given is no longer the one in force
+  kIo,                  // a local file or socket call failed
+  kNoRoute,             // no route matches the call
+  kNoEndpoint,          // the cluster has no endpoint that may take the call
+  kConnectFailed,       // no connection to the endpoint: refused, unreachable, or in back-off
+  kConnectTimeout,      // the connection was not there in connect_timeout
+  kConnectionLost,      // an upstream connection ended under the call
+  kUpstreamReset,       // the upstream reset the stream
+  kUpstreamRefused,     // REFUSED_STREAM, or above the last stream id of a GOAWAY: certainly not processed
+  kUpstreamProtocol,    // the upstream broke HTTP/2 or gRPC
+  kUpstreamNoStatus,    // the upstream ended a gRPC response without grpc-status
+  kDeadlineExceeded,    // grpc-timeout or the route's timeout passed
+  kCancelled,           // the client went away
+  kQueueFull,           // a bounded queue is full
+  kDraining,            // the proxy or the endpoint is going away
+  kMalformedRequest,    // the request breaks a rule that HTTP/2 framing does not cover
+  kTooLarge,            // headers or metadata above a limit
+  kBusy,                // somebody else holds what is needed, and did not let go in time; control plane only
+  kRemoved,             // what the request waited for was taken away meanwhile; control plane only
+  kUpstreamCancelled,   // the upstream reset the stream with CANCEL
+  kUpstreamOverloaded,  // the upstream reset the stream with ENHANCE_YOUR_CALM
+  kRateLimited,         // a rate limit refused the call
+  kConcurrencyLimited,  // a limit on calls under way refused the call
+  kUpstreamStalled,     // the upstream took nothing, or sent nothing that it owed, for too long
+  kMemoryLimited,       // the proxy holds as much as it may
 };
 
 enum class ErrorSource : uint8_t { kProxy, kDownstream, kUpstream };

@@ -1,15 +1,16 @@
 #include "base/hash.h"
 
 #define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/check.h"
 
 namespace sluice::base {
 
-uint64_t Hash64(std::string_view bytes, uint64_t seed) { return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed); }
+uint64_t Hash64(std::string_view bytes, uint64_t seed) {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
 
 uint64_t Hash64(uint64_t value, uint64_t seed) {
   // Little endian, so that big endian machines build the same ring.

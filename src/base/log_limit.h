@@ -1,5 +1,5 @@
-// LogLimit: bounds the lines of one kind that peers, or a trouble that lasts, can make us log, and says how many were kept back.
-// Not thread-safe.
+// LogLimit: bounds the lines of one kind that peers, or a trouble that lasts, can make us log, and says how many were
+// kept back. Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 // MemoryBudget: how much memory peers make this process hold, and whether that is too much.
 //
-// What is counted: blocks (slice.h: what was read and is still used, DATA that waits, output, kept requests, messages of
-// cached responses), the chunks of header lists, streams, fields in HPACK tables, frames and header blocks that have not come
-// whole, and the frame pool (calls and their coroutines). Counted where it is taken from the heap and given back, free lists
-// included: the path of a call, which lives on those, pays nothing. What is not, and how much that may be, says
-// docs/configuration.md, "How much memory".
+// What is counted: blocks (slice.h: what was read and is still used, DATA that waits, output, kept requests, messages
+// of cached responses), the chunks of header lists, streams, fields in HPACK tables, frames and header blocks that have
+// not come whole, and the frame pool (calls and their coroutines). Counted where it is taken from the heap and given
+// back, free lists included: the path of a call, which lives on those, pays nothing. What is not, and how much that may
+// be, says docs/configuration.md, "How much memory".
 //
 // Each thread tells the sum in steps of 64 KiB, so the sum is off by at most that for each thread and kind of memory.
 //

@@ -75,7 +75,9 @@ void ReopenableSink::Write(std::string_view text, std::string_view end) {
   }
   cut_ = false;
   if (lost_ == 0) return;
-  SayIfHeard([this] { SLUICE_LOG_WARN("log {}: can be written again; {} lines were lost: {}", name(), lost_, std::strerror(error_)); });
+  SayIfHeard([this] {
+    SLUICE_LOG_WARN("log {}: can be written again; {} lines were lost: {}", name(), lost_, std::strerror(error_));
+  });
   lost_ = 0;
 }
 

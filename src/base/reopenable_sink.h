@@ -1,7 +1,7 @@
 // ReopenableSink: a spdlog sink over a file that can be opened anew under its name, after it was rotated away.
 //
-// A line is one write, so there is nothing to flush. Where the disk is full lines are lost, nobody waits and nothing is kept
-// for later; the loss is said in the process's log, once when it begins and with its number when it has ended.
+// A line is one write, so there is nothing to flush. Where the disk is full lines are lost, nobody waits and nothing is
+// kept for later; the loss is said in the process's log, once when it begins and with its number when it has ended.
 #pragma once
 
 #include <spdlog/sinks/base_sink.h>
@@ -18,15 +18,16 @@ namespace sluice::base {
 // Thread-safe; only to stand behind spdlog's background thread (an asynchronous logger): it logs itself.
 class ReopenableSink final : public spdlog::sinks::base_sink<std::mutex> {
  public:
-  // `raw`: lines are complete messages, without spdlog's pattern. `standard`: the descriptor used where `path` is empty.
+  // `raw`: lines are complete messages, without spdlog's pattern. `standard`: the descriptor used where `path` is
+  // empty.
   ReopenableSink(std::string path, int standard, bool raw) : path_(std::move(path)), standard_(standard), raw_(raw) {}
   ~ReopenableSink() override;
 
   // Opens, or opens again; on an error (kIo) what was open stays in use.
   Status Open();
 
-  // Whether losses are said (at first: yes), by all sinks of the process. To be off before the process's logger goes: when it
-  // returns nobody is about to use the logger.
+  // Whether losses are said (at first: yes), by all sinks of the process. To be off before the process's logger goes:
+  // when it returns nobody is about to use the logger.
   static void SayLosses(bool on);
 
  private:
@@ -42,7 +43,7 @@ class ReopenableSink final : public spdlog::sinks::base_sink<std::mutex> {
   const bool raw_;
   // Under base_sink's mutex_.
   int fd_ = -1;
-  bool cut_ = false;  // the file's last line has no end
+  bool cut_ = false;   // the file's last line has no end
   uint64_t lost_ = 0;  // lines, since it could last be written
   int error_ = 0;
 };

@@ -22,7 +22,7 @@ struct ThreadBlocks;
 struct Threads {
   std::mutex mutex;
   std::vector<const ThreadBlocks*> alive;  // under mutex
-  std::atomic<int64_t> ended{0};  // what threads that are gone had counted, and frees during a thread's end
+  std::atomic<int64_t> ended{0};           // what threads that are gone had counted, and frees during a thread's end
 };
 Threads& AllThreads() {
   static Threads* threads = new Threads;
@@ -96,8 +96,7 @@ __attribute__((noinline)) Block* Block::New(size_t capacity) {
   void* memory = nullptr;
   if (c >= 0) {
     capacity = kClasses[c];
-    if (blocks_alive && thread_blocks.count[c] > 0)
-      memory = thread_blocks.blocks[c][--thread_blocks.count[c]];
+    if (blocks_alive && thread_blocks.count[c] > 0) memory = thread_blocks.blocks[c][--thread_blocks.count[c]];
   }
   if (memory == nullptr) {
     memory = std::malloc(sizeof(Block) + capacity);

@@ -33,8 +33,7 @@ class Block {
   // Drops one reference. The release half orders this holder's reads before the reuse of the memory; the
   // acquire half pairs with it in whoever drops the last one.
   void Unref() {
-    if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1)
-      Free(this);
+    if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Free(this);
   }
   // True when the caller's reference is the only one, so the bytes may be written again. Pairs with Unref's
   // release.
@@ -100,8 +99,8 @@ class Slice {
     SLUICE_DCHECK(offset <= size_ && length <= size_ - offset);
     return Slice(block_, data_ + offset, length);
   }
-  // The same bytes for one who keeps them for long: a copy where they are less than 1/16 of the block that they would keep
-  // alive (a message of 300 bytes may lie in a read block of 256 KiB), else itself.
+  // The same bytes for one who keeps them for long: a copy where they are less than 1/16 of the block that they would
+  // keep alive (a message of 300 bytes may lie in a read block of 256 KiB), else itself.
   Slice Unpinned() && {
     if (block_ != nullptr && size_ < block_->capacity() / 16) return Copy(data_, size_);
     return std::move(*this);

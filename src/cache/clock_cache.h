@@ -82,9 +82,8 @@ class BasicClockCache {
   Inserted Insert(const Key128& key, void* value, size_t charge, Priority priority, base::TimePoint expires,
                   base::TimePoint now, Handle* want = nullptr) {
     Slot* slot = nullptr;
-    const Inserted outcome =
-        ShardOf(key).Insert({key, value, charge == 0 ? 1 : charge, priority, Count(expires)}, Count(now),
-                            want != nullptr ? &slot : nullptr);
+    const Inserted outcome = ShardOf(key).Insert({key, value, charge == 0 ? 1 : charge, priority, Count(expires)},
+                                                 Count(now), want != nullptr ? &slot : nullptr);
     if (slot != nullptr) *want = Handle(slot);
     return outcome;
   }

@@ -72,9 +72,7 @@ class Meta {
   constexpr uint64_t acquires() const { return word_ & kCounterMask; }
   constexpr uint64_t releases() const { return (word_ >> kCounterBits) & kCounterMask; }
   constexpr uint64_t references() const { return (acquires() - releases()) & kCounterMask; }
-  constexpr uint32_t countdown() const {
-    return static_cast<uint32_t>(std::min<uint64_t>(acquires(), kCountdownMax));
-  }
+  constexpr uint32_t countdown() const { return static_cast<uint32_t>(std::min<uint64_t>(acquires(), kCountdownMax)); }
   // Releases in the upper half, and at least 4 left without the top bit: lowering leaves the countdown at 3.
   constexpr bool NearOverflow() const {
     constexpr uint64_t kBits = kCounterTop | (kCountdownMax + 1);

@@ -242,7 +242,7 @@ class ClockShard : public ClockTable<Traits> {
       return;
     }
     if (!this->TakeOver(slot, seen)) return;
-    const Cause cause = !seen.visible() ? Base::CauseOf(slot)
+    const Cause cause = !seen.visible()                                       ? Base::CauseOf(slot)
                         : slot.expires.load(std::memory_order_relaxed) <= now ? Cause::kExpired
                                                                               : Cause::kEvicted;
     const typename Base::Vacated vacated = this->Vacate(slot);

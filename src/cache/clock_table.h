@@ -62,7 +62,8 @@ class ClockTable {
   Slot* Lookup(const Key128& key, int64_t now) {
     Probe probe(key, mask_);
     for (Slot* slot = Find(key, probe); slot != nullptr; slot = FindNext(key, probe)) {
-      if (now < slot->expires.load(std::memory_order_relaxed)) [[likely]] return slot;
+      if (now < slot->expires.load(std::memory_order_relaxed)) [[likely]]
+        return slot;
       EraseReferenced(*slot, Cause::kExpired);
     }
     return nullptr;
@@ -75,7 +76,8 @@ class ClockTable {
                            : slot.meta.fetch_sub(Meta::kAcquireOne, std::memory_order_release));
     SLUICE_DCHECK(seen.references() > 0);
     if (seen.visible()) [[likely]] {
-      if (useful && seen.NearOverflow()) [[unlikely]] LowerCounters(slot);
+      if (useful && seen.NearOverflow()) [[unlikely]]
+        LowerCounters(slot);
     } else if (seen.references() == 1) {
       ReclaimInvisible(slot, seen);
     }
@@ -206,15 +208,13 @@ class ClockTable {
   // Empties a slot in Construction. The books are the caller's: the charge, the slot, the value.
   Vacated Vacate(Slot& slot) {
     const Vacated vacated{slot.value, slot.charge};
-    RollBack(slot.key, &slot);  // now, because the key is the next owner's after the store
+    RollBack(slot.key, &slot);                      // now, because the key is the next owner's after the store
     slot.meta.store(0, std::memory_order_release);  // pairs with the fetch_or in Claim
     return vacated;
   }
 
   // Why an invisible entry that is ours became so.
-  static Cause CauseOf(const Slot& slot) {
-    return static_cast<Cause>(slot.cause.load(std::memory_order_relaxed));
-  }
+  static Cause CauseOf(const Slot& slot) { return static_cast<Cause>(slot.cause.load(std::memory_order_relaxed)); }
 
   void Delete(void* value, Cause cause) const { deleter_(value, cause, context_); }
 
@@ -251,7 +251,8 @@ class ClockTable {
     if (slot.tag.load(std::memory_order_relaxed) != TagOf(key)) return false;
     // Acquire: pairs with the store in Publish, so that the key may be read.
     const Meta seen(slot.meta.fetch_add(Meta::kAcquireOne, std::memory_order_acquire));
-    if (seen.visible() && slot.key == key) [[likely]] return true;
+    if (seen.visible() && slot.key == key) [[likely]]
+      return true;
     Traits::OnSlowPath(SlowPath::kReferenceUndone);
     if (seen.shareable()) Release(slot, false);
     return false;

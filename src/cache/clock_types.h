@@ -34,9 +34,9 @@ inline constexpr size_t kCauses = 5;
 using Deleter = void (*)(void* value, Cause cause, void* context);
 
 struct ClockCacheOptions {
-  size_t capacity = 32 << 20;          // bytes, the sum of charges; split evenly over the shards
+  size_t capacity = 32 << 20;           // bytes, the sum of charges; split evenly over the shards
   size_t entry_charge_expected = 4096;  // bytes. Sizes the tables for good: see Stats::evicted_for_slots
-  uint32_t shards = 0;                 // rounded up to a power of two, at most 64. 0: as many as have 32 MiB each
+  uint32_t shards = 0;                  // rounded up to a power of two, at most 64. 0: as many as have 32 MiB each
   // Usage never passes the capacity; what does not fit is refused. Else an insert beside pinned entries may pass it.
   bool strict = false;
   // An insert stops looking for room after this many pinned entries for each one freed, or three brought nearer to it,
@@ -52,11 +52,11 @@ struct ClockCacheOptions {
 // hit.
 struct Stats {
   uint64_t inserted = 0;
-  uint64_t present = 0;        // inserts that found their key
-  uint64_t not_admitted = 0;   // refused by the doorkeeper, or expired on arrival
-  uint64_t full = 0;           // refused: no room, nothing to evict
+  uint64_t present = 0;       // inserts that found their key
+  uint64_t not_admitted = 0;  // refused by the doorkeeper, or expired on arrival
+  uint64_t full = 0;          // refused: no room, nothing to evict
   uint64_t too_large = 0;
-  uint64_t standalone = 0;     // outside of the table, for want of room in it
+  uint64_t standalone = 0;       // outside of the table, for want of room in it
   uint64_t freed[kCauses] = {};  // by cause
   uint64_t slots_examined = 0;   // by evictions
   uint64_t pinned_seen = 0;      // of these, entries that somebody was reading

@@ -100,8 +100,7 @@ class DoublyBufferedData {
   DoublyBufferedData(const DoublyBufferedData&) = delete;
   DoublyBufferedData& operator=(const DoublyBufferedData&) = delete;
   ~DoublyBufferedData() {
-    for (size_t s = 0; s <= slot_count_; ++s)
-      SLUICE_CHECK(Depth(slots_[s]) == 0);  // audit: no reader is inside
+    for (size_t s = 0; s <= slot_count_; ++s) SLUICE_CHECK(Depth(slots_[s]) == 0);  // audit: no reader is inside
   }
 
   // The slot of every thread that is not a worker. Costs a read-modify-write on a shared line.
@@ -115,8 +114,7 @@ class DoublyBufferedData {
     using R = std::invoke_result_t<Fn, const T&>;
     static_assert(!dbd_internal::Awaitable<std::remove_cvref_t<R>>,
                   "a reader must not suspend: it would hold every writer");
-    static_assert(!dbd_internal::Borrowed<R>,
-                  "what fn returns outlives the read: return a value or a counted pointer");
+    static_assert(!dbd_internal::Borrowed<R>, "what fn returns outlives the read: return a value or a counted pointer");
     Section section(*this, slot);
     return std::forward<Fn>(fn)(instances_[section.front()]);
   }
@@ -308,8 +306,7 @@ class DoublyBufferedData {
     sleeper_.store(parity + 1, std::memory_order_seq_cst);
     Barrier();
     while (true) {
-      uint32_t seen =
-          wakes_.load(std::memory_order_acquire);  // before the look: a wake after it changes the word
+      uint32_t seen = wakes_.load(std::memory_order_acquire);  // before the look: a wake after it changes the word
       if (Drained(parity, slot)) break;
       Sync::Wait(wakes_, seen);
     }
@@ -356,7 +353,7 @@ class DoublyBufferedData {
   T instances_[2];
 
   alignas(64) mutable Atomic<uint32_t> wakes_{0};  // futex word of a sleeping writer
-  Atomic<uint64_t> writing_{0};  // token of the thread that holds writer_; only compared with its own
+  Atomic<uint64_t> writing_{0};                    // token of the thread that holds writer_; only compared with its own
   typename Sync::Mutex writer_;
   bool stale_ = false;  // under writer_: the back could not be made equal to the front
 };

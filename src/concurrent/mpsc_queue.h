@@ -39,8 +39,7 @@ class BasicMpscQueue {
       // Release publishes the node, pairs with the acquire in TakeAll. seq_cst because a pusher next reads
       // whether the taker is parked while the taker announces parking and next reads head_: with
       // release/acquire both could miss the other (store buffering) and the item would wait for ever.
-    } while (
-        !head_.compare_exchange_weak(head, &newest, std::memory_order_seq_cst, std::memory_order_relaxed));
+    } while (!head_.compare_exchange_weak(head, &newest, std::memory_order_seq_cst, std::memory_order_relaxed));
     return true;
   }
 
@@ -49,8 +48,7 @@ class BasicMpscQueue {
     MpscNode* head = head_.load(std::memory_order_relaxed);
     do {
       if (head == nullptr || head == ClosedMark()) return nullptr;
-    } while (
-        !head_.compare_exchange_weak(head, nullptr, std::memory_order_acquire, std::memory_order_relaxed));
+    } while (!head_.compare_exchange_weak(head, nullptr, std::memory_order_acquire, std::memory_order_relaxed));
     return Reverse(head);
   }
 

@@ -73,8 +73,7 @@ class RunQueue {
     if (n == 0) return 0;
     for (uint64_t i = 0; i < n; ++i) out[i] = slots_[(head + i) & kMask].load(std::memory_order_relaxed);
     // A thief was faster: there is room now, the caller pushes again.
-    if (!head_.compare_exchange_strong(head, head + n, std::memory_order_acq_rel, std::memory_order_relaxed))
-      return 0;
+    if (!head_.compare_exchange_strong(head, head + n, std::memory_order_acq_rel, std::memory_order_relaxed)) return 0;
     return n;
   }
 
@@ -101,8 +100,7 @@ class RunQueue {
       }
       // Release orders our reads of the slots before the owner's reuse of them (acquire in Push); acquire on
       // failure for the next round's reads.
-      if (!head_.compare_exchange_weak(head, head + n, std::memory_order_acq_rel, std::memory_order_acquire))
-        continue;
+      if (!head_.compare_exchange_weak(head, head + n, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
       if (n > 1) into.tail_.store(into_tail + n - 1, std::memory_order_release);  // pairs as in Push
       return first;
     }

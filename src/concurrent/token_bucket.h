@@ -1,7 +1,7 @@
 // TokenBucket: admission by rate, shared by all threads without a lock. docs/token-bucket.md
 //
-// After Seastar's shared_token_bucket: counters that only grow ("rovers"), compared by signed difference, so that wrapping
-// is normal operation (at 10^6 calls a second it happens every 203 days).
+// After Seastar's shared_token_bucket: counters that only grow ("rovers"), compared by signed difference, so that
+// wrapping is normal operation (at 10^6 calls a second it happens every 203 days).
 //
 //        released            tail                  due                 ceil = released + cap
 //   --------+-----------------+---------------------+-------------------+----------------> tokens
@@ -17,15 +17,16 @@
 // lowers the rate for good: due passes ceil, by at most `limit`, and Release makes that credit available at once. Since
 // available + carried = due - tail <= limit, no window of t seconds admits more than rate * t + limit + one request.
 //
-// Orders: the counters carry no payload, nothing may use the bucket to publish data, relaxed would do inside. Three points:
+// Orders: the counters carry no payload, nothing may use the bucket to publish data, relaxed would do inside. Three
+// points:
 //   - only who moved `stamp` by CAS adds that span to due; the losers return;
 //   - clamp and add are one CAS on due: two winners of successive spans cannot use the same room twice;
 //   - Release's CAS releases the claims before it to the next Release's load (acquire), whose audit must see them.
 // What makes tokens available (the CAS on due, the one on released) and what looks for them (Head) is seq_cst, so that
 // who queues beside the bucket can build store-buffering on it: see limits/rate_limiter.h. On x86 that is free.
 //
-// Costs: 64 bytes, written by all that take; not aligned to a cache line, because of tables with a bucket for each client.
-// Any thread; never suspends; no time is read, it is passed in.
+// Costs: 64 bytes, written by all that take; not aligned to a cache line, because of tables with a bucket for each
+// client. Any thread; never suspends; no time is read, it is passed in.
 #pragma once
 
 #include <algorithm>
@@ -93,9 +94,9 @@ class BasicTokenBucket {
     return TryGrab(tokens);
   }
 
-  // Claims `tokens` (0 is legal); never fails, never waits. The ticket is granted when Deficiency(ticket) is 0; one that is
-  // given up goes to Refund. More than cap() would never be granted: a bug of the caller. More than limit(), where not
-  // capped, is granted after its time.
+  // Claims `tokens` (0 is legal); never fails, never waits. The ticket is granted when Deficiency(ticket) is 0; one
+  // that is given up goes to Refund. More than cap() would never be granted: a bug of the caller. More than limit(),
+  // where not capped, is granted after its time.
   Ticket Grab(uint64_t tokens) {
     SLUICE_DCHECK(tokens <= kTokensMax);
     if constexpr (kCapped) SLUICE_CHECK(tokens <= cap_.load(std::memory_order_relaxed));
@@ -106,16 +107,18 @@ class BasicTokenBucket {
   bool TryGrab(uint64_t tokens) {
     uint64_t tail = tail_.load(std::memory_order_relaxed);
     while (Distance(head(), tail) >= static_cast<int64_t>(tokens)) {
-      if (tail_.compare_exchange_weak(tail, tail + tokens, std::memory_order_relaxed, std::memory_order_relaxed)) return true;
+      if (tail_.compare_exchange_weak(tail, tail + tokens, std::memory_order_relaxed, std::memory_order_relaxed))
+        return true;
     }
     return false;
   }
 
-  // Tokens claimed by the ticket and those before it that are not there yet. 0: go. Never grows, but by SetLimit and SetCap.
+  // Tokens claimed by the ticket and those before it that are not there yet. 0: go. Never grows, but by SetLimit and
+  // SetCap.
   uint64_t Deficiency(Ticket ticket) const { return Positive(Distance(ticket, head())); }
 
-  // Counts the time since the last time. Going back, standing, far jumps: a time not after the last changes nothing; one
-  // span brings at most `limit`, however long it was, also where more is queued.
+  // Counts the time since the last time. Going back, standing, far jumps: a time not after the last changes nothing;
+  // one span brings at most `limit`, however long it was, also where more is queued.
   void Replenish(base::TimePoint now) {
     const uint64_t to = TokenRate::Instant(now);
     uint64_t from = stamp_.load(std::memory_order_relaxed);
@@ -126,14 +129,10 @@ class BasicTokenBucket {
     Add(std::min(worth, limit_.load(std::memory_order_relaxed)));
   }
 
-  // A call has ended, whatever its outcome. False, and nothing changes, where it is more than is claimed and not given back:
-  // it would raise the cap for ever. A release that is forgotten lowers it for ever; so guard objects, and outstanding()
-  // for the audit.
-  [[nodiscard]] bool Release(uint64_t tokens)
-    requires kCapped
-  {
-    return GiveBack(tokens);
-  }
+  // A call has ended, whatever its outcome. False, and nothing changes, where it is more than is claimed and not given
+  // back: it would raise the cap for ever. A release that is forgotten lowers it for ever; so guard objects, and
+  // outstanding() for the audit.
+  [[nodiscard]] bool Release(uint64_t tokens) requires kCapped { return GiveBack(tokens); }
 
   // For a ticket given up, or granted and not used. What has no room is lost. Capped: false as in Release.
   bool Refund(uint64_t tokens) {
@@ -144,8 +143,8 @@ class BasicTokenBucket {
     return true;
   }
 
-  // Counts the time up to `now` at the old rate, then changes it. False, and nothing changes: not a valid rate. Writers of
-  // options take turns (the caller's business); all else may go on meanwhile.
+  // Counts the time up to `now` at the old rate, then changes it. False, and nothing changes: not a valid rate. Writers
+  // of options take turns (the caller's business); all else may go on meanwhile.
   [[nodiscard]] bool SetRate(double tokens_per_second, base::TimePoint now) {
     if (!TokenRate::Valid(tokens_per_second)) return false;
     Settle(now);
@@ -160,18 +159,18 @@ class BasicTokenBucket {
     Trim();
   }
   // 1..kTokensMax. Lower: nothing goes until enough has been released. A ticket above it waits for ever.
-  void SetCap(uint64_t cap)
-    requires kCapped
-  {
+  void SetCap(uint64_t cap) requires kCapped {
     SLUICE_CHECK(cap > 0 && cap <= kTokensMax);
     cap_.store(cap, std::memory_order_seq_cst);  // as Release: it makes tokens available
     Trim();
   }
 
-  // How long `tokens` take to come due, in seconds; infinite at rate 0. Capped: at least, since a release is needed too.
+  // How long `tokens` take to come due, in seconds; infinite at rate 0. Capped: at least, since a release is needed
+  // too.
   double SecondsFor(uint64_t tokens) const { return tokens == 0 ? 0 : static_cast<double>(tokens) / rate(); }
   // When time alone will have brought head to the ticket: never early. kNever at rate 0. Capped: a lower bound, waiters
-  // need a wake on release too. May come out late by one span while another thread is between its two steps of Replenish.
+  // need a wake on release too. May come out late by one span while another thread is between its two steps of
+  // Replenish.
   base::TimePoint ReadyAt(Ticket ticket) const {
     const uint64_t missing = Positive(Distance(ticket, due_.load(std::memory_order_seq_cst)));
     if (missing == 0) return TokenRate::When(1, 0, 0);
@@ -180,11 +179,7 @@ class BasicTokenBucket {
                            std::clamp(missing, least, TokenRate::kWorthMax));
   }
   // Whether only a release can let the ticket go, because it lies beyond ceil.
-  bool NeedsRelease(Ticket ticket) const
-    requires kCapped
-  {
-    return Distance(ticket, ceil()) > 0;
-  }
+  bool NeedsRelease(Ticket ticket) const requires kCapped { return Distance(ticket, ceil()) > 0; }
 
   // Each is exact, but several of them are not read in one moment.
   uint64_t tail() const { return tail_.load(std::memory_order_relaxed); }
@@ -196,31 +191,21 @@ class BasicTokenBucket {
     }
     return due;
   }
-  uint64_t ceil() const
-    requires kCapped
-  {
+  uint64_t ceil() const requires kCapped {
     return released_.load(std::memory_order_seq_cst) + cap_.load(std::memory_order_seq_cst);
   }
   // Claimed and not given back: under way, or queued by Grab.
-  uint64_t outstanding() const
-    requires kCapped
-  {
+  uint64_t outstanding() const requires kCapped {
     const uint64_t released = released_.load(std::memory_order_acquire);  // before tail: never more than was claimed
     return tail() - released;
   }
   // There for the next to come.
   uint64_t available() const { return Positive(Distance(head(), tail())); }
   // What time would still bring, were nobody to come: the way to full.
-  uint64_t debt() const {
-    return Positive(Distance(tail() + limit(), due_.load(std::memory_order_relaxed)));
-  }
+  uint64_t debt() const { return Positive(Distance(tail() + limit(), due_.load(std::memory_order_relaxed))); }
   double rate() const { return TokenRate::Decode(rate_.load(std::memory_order_relaxed)); }
   uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
-  uint64_t cap() const
-    requires kCapped
-  {
-    return cap_.load(std::memory_order_relaxed);
-  }
+  uint64_t cap() const requires kCapped { return cap_.load(std::memory_order_relaxed); }
 
  private:
   template <typename V>

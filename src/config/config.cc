@@ -39,9 +39,7 @@ ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::
   return result;
 }
 
-ParseResult Parse(std::string_view yaml, std::string_view file) {
-  return ParseAndListKeys(yaml, file, nullptr);
-}
+ParseResult Parse(std::string_view yaml, std::string_view file) { return ParseAndListKeys(yaml, file, nullptr); }
 
 ParseResult Load(const std::string& path) {
   ParseResult failed;

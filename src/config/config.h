@@ -37,7 +37,8 @@ struct AdminRoleOptions {
 };
 
 struct AdminOptions {
-  // Admin gRPC: "unix:/path" (made with mode 0600) or a TCP address; one that is not loopback needs tls. Empty: no admin RPC.
+  // Admin gRPC: "unix:/path" (made with mode 0600) or a TCP address; one that is not loopback needs tls. Empty: no
+  // admin RPC.
   std::string grpc = "unix:/tmp/sluice-admin.sock";
   AdminTlsOptions tls;     // of grpc
   AdminRoleOptions roles;  // with tls, at least one name
@@ -58,12 +59,13 @@ struct Config {
   // Calls under way in the whole process.
   limits::ConcurrencyOptions concurrency;
   proxy::CacheOptions cache;
-  // What peers may make the process hold: buffers, calls, headers; not what is cached (proxy/memory_relief.h). 16 MiB..1 TiB.
+  // What peers may make the process hold: buffers, calls, headers; not what is cached (proxy/memory_relief.h). 16
+  // MiB..1 TiB.
   uint64_t buffered_bytes_max = uint64_t{1} << 30;
   // Client connections over all listeners; more wait in the kernel's queues. 1..10000000.
   uint32_t connections_max = 100000;
-  // File made by `protoc --include_imports --descriptor_set_out`: names of message fields, methods without side effects.
-  // Empty: none. In the file relative to its directory; here, as it was opened. Read again with each reload.
+  // File made by `protoc --include_imports --descriptor_set_out`: names of message fields, methods without side
+  // effects. Empty: none. In the file relative to its directory; here, as it was opened. Read again with each reload.
   std::string descriptor_set;
   // Endpoint lists changed by RPC are kept here over a restart. Empty: they are not.
   std::string state_file;

@@ -79,7 +79,8 @@ class PoolBuilder {
       const std::string& import = top.file->dependency(top.next++);
       const auto found = files_.find(import);
       if (found == files_.end()) {
-        return Wrong(Cat("lacks ", Shown(import), ", which ", Shown(top.file->name()), " imports; it must be ", kHowToMake));
+        return Wrong(
+            Cat("lacks ", Shown(import), ", which ", Shown(top.file->name()), " imports; it must be ", kHowToMake));
       }
       // More open than there are files: some file imports itself in the end.
       if (open.size() > files_.size()) return Wrong(Cat(Shown(import), " imports itself"));
@@ -185,14 +186,16 @@ base::Result<std::vector<uint32_t>> DescriptorSet::Resolve(std::string_view mess
     if (found == nullptr) return wrong(Cat(in->full_name(), " has no field ", Shown(name), Help(name, *in)));
     if (found->is_map()) return wrong(Cat(Shown(so_far), " is a map; a key is one value"));
     if (found->is_repeated()) return wrong(Cat(Shown(so_far), " is repeated; a key is one value"));
-    if (found->type() == pb::FieldDescriptor::TYPE_GROUP) return wrong(Cat(Shown(so_far), " is a group; these are not read"));
+    if (found->type() == pb::FieldDescriptor::TYPE_GROUP)
+      return wrong(Cat(Shown(so_far), " is a group; these are not read"));
     out.push_back(static_cast<uint32_t>(found->number()));
     if (out.size() > proxy::kFieldDepthMax) {
       return wrong(Cat("is deeper than ", proxy::kFieldDepthMax, " fields"));
     }
     const pb::Descriptor* type = found->message_type();
     if (last && type != nullptr) {
-      return wrong(Cat(Shown(so_far), " is a message, ", type->full_name(), "; name one of its fields", Help("", *type)));
+      return wrong(
+          Cat(Shown(so_far), " is a message, ", type->full_name(), "; name one of its fields", Help("", *type)));
     }
     if (!last && type == nullptr) return wrong(Cat(Shown(so_far), " is no message and has no fields"));
     in = type;

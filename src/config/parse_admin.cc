@@ -21,8 +21,7 @@ void ParseAdminAddress(Section& section, std::string_view key, const Config& con
   net::Address address;
   if (!ParseListenAddress(section, key, text, &address)) return;
   *out = address.ToString();
-  if (address.kind() != net::Address::Kind::kUnix && address.port() == 0)
-    return;  // the system picks free ones
+  if (address.kind() != net::Address::Kind::kUnix && address.port() == 0) return;  // the system picks free ones
   if (*out == other) section.Fail(key, Cat("address ", *out, " is also that of admin.grpc"));
   for (const auto& listener : config.listeners) {
     if (listener.address == address) {
@@ -80,7 +79,8 @@ void CheckAccess(Section& section, const AdminOptions& admin) {
     if (roles) section.Fail("roles", "go by client certificates: admin.tls is needed");
     const base::Result<net::Address> address = net::Address::Parse(admin.grpc);
     if (address.ok() && address->kind() == net::Address::Kind::kIp && !address->is_loopback()) {
-      section.Fail("grpc", Cat("address ", admin.grpc, " lets everybody who reaches it change everything; allowed: unix:/path, a "
+      section.Fail("grpc", Cat("address ", admin.grpc,
+                               " lets everybody who reaches it change everything; allowed: unix:/path, a "
                                "loopback address, or admin.tls with client certificates"));
     }
     return;

@@ -23,15 +23,16 @@ constexpr std::string_view kNoSideEffects = "no_side_effects";
 
 // grpc.io/docs/guides/status-codes, in the order of their numbers.
 constexpr std::array<std::string_view, 17> kCodes = {
-    "OK",           "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT", "DEADLINE_EXCEEDED",   "NOT_FOUND",
-    "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED",    "OUT_OF_RANGE",
-    "UNIMPLEMENTED", "INTERNAL",      "UNAVAILABLE",       "DATA_LOSS",        "UNAUTHENTICATED"};
+    "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+    "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+    "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+    "DATA_LOSS", "UNAUTHENTICATED"};
 
 // Reads the methods of one rule.
 class MethodsReader {
  public:
-  MethodsReader(Section& section, const Descriptors& descriptors, const RouteOptions& route, std::chrono::milliseconds ttl,
-                CacheRule* out)
+  MethodsReader(Section& section, const Descriptors& descriptors, const RouteOptions& route,
+                std::chrono::milliseconds ttl, CacheRule* out)
       : section_(section), descriptors_(descriptors), route_(route), ttl_(ttl), out_(out) {}
 
   void Run() {
@@ -55,7 +56,8 @@ class MethodsReader {
  private:
   void OwnMethod() {
     if (route_.method.empty()) {
-      section_.Fail("methods", Cat("is missing: the route names no method; allowed: a list of methods, or ", kNoSideEffects));
+      section_.Fail("methods",
+                    Cat("is missing: the route names no method; allowed: a list of methods, or ", kNoSideEffects));
     } else {
       Add(section_.node(), section_.path(), Cat("/", route_.service, "/", route_.method), ttl_);
     }
@@ -74,8 +76,9 @@ class MethodsReader {
       }
     }
     if (!out_->methods.empty()) return;
-    section_.Fail("methods", Cat("no unary method that the route takes has \"option idempotency_level = NO_SIDE_EFFECTS\" in "
-                                 "descriptor_set"));
+    section_.Fail("methods",
+                  Cat("no unary method that the route takes has \"option idempotency_level = NO_SIDE_EFFECTS\" in "
+                      "descriptor_set"));
   }
 
   // "Get", "pkg.Service/Get", or {name: ..., ttl: ...}.
@@ -107,7 +110,8 @@ class MethodsReader {
     }
     if (full) return Cat("/", name);
     if (!route_.service.empty()) return Cat("/", route_.service, "/", name);
-    section_.reader().Fail(at, path, Cat(Shown(name), ": of which service? The route names none; allowed: pkg.Service/Get"));
+    section_.reader().Fail(at, path,
+                           Cat(Shown(name), ": of which service? The route names none; allowed: pkg.Service/Get"));
     return "";
   }
 
@@ -141,8 +145,9 @@ class MethodsReader {
       return false;
     }
     const std::string_view near = section_.reader().full() ? "" : Suggest(name, names);
-    section_.reader().Fail(at, path, Cat("descriptor_set has no method ", Shown(name), " of ", service,
-                                         near.empty() ? "" : Cat("; did you mean \"", near, "\"?")));
+    section_.reader().Fail(at, path,
+                           Cat("descriptor_set has no method ", Shown(name), " of ", service,
+                               near.empty() ? "" : Cat("; did you mean \"", near, "\"?")));
     return false;
   }
 
@@ -178,8 +183,10 @@ void ParseErrors(Section& section, std::vector<uint8_t>* out) {
     if (found == kCodes.end()) {
       const std::vector<std::string_view> known(kCodes.begin() + 1, kCodes.end());
       const std::string_view near = Suggest(*name, known);
-      section.reader().Fail(node, path, Cat(Shown(*name), " is not a gRPC code",
-                                            near.empty() ? Cat("; allowed: ", Join(known)) : Cat("; did you mean \"", near, "\"?")));
+      section.reader().Fail(
+          node, path,
+          Cat(Shown(*name), " is not a gRPC code",
+              near.empty() ? Cat("; allowed: ", Join(known)) : Cat("; did you mean \"", near, "\"?")));
     } else if (code == 0) {
       section.reader().Fail(node, path, "OK is no error; responses with it are cached anyway");
     } else if (std::find(out->begin(), out->end(), code) != out->end()) {
@@ -203,7 +210,8 @@ void ParseCache(Reader& reader, const Node& node, proxy::CacheOptions* out) {
   section.Bool("doorkeeper", &out->doorkeeper);
   section.Number("fetches_max", {1, 1'000'000}, &out->fetches_max);
   if (out->entry_bytes_max > out->capacity_bytes) {
-    section.Fail("entry_max", Cat(FormatBytes(out->entry_bytes_max), " is above capacity ", FormatBytes(out->capacity_bytes)));
+    section.Fail("entry_max",
+                 Cat(FormatBytes(out->entry_bytes_max), " is above capacity ", FormatBytes(out->capacity_bytes)));
   }
   if (out->entry_bytes_expected > out->entry_bytes_max) {
     section.Fail("entry_expected", Cat(FormatBytes(out->entry_bytes_expected), " is above entry_max ",

@@ -36,16 +36,13 @@ bool ParseEndpointAddress(Reader& reader, const Node& at, const std::string& pat
 }
 
 // Either "host:port" or a map. An endpoint with an empty name was wrong.
-void ParseEndpoint(Reader& reader, const Node& node, const std::string& path,
-                   upstream::EndpointOptions* out) {
+void ParseEndpoint(Reader& reader, const Node& node, const std::string& path, upstream::EndpointOptions* out) {
   if (node.kind == Node::Kind::kScalar) {
-    if (ParseEndpointAddress(reader, node, path, node.text, &out->address))
-      out->name = out->address.ToString();
+    if (ParseEndpointAddress(reader, node, path, node.text, &out->address)) out->name = out->address.ToString();
     return;
   }
   if (node.kind != Node::Kind::kMap) {
-    reader.Fail(node, path,
-                "is not an endpoint; allowed: host:port, or {address: host:port, name: ..., weight: ...}");
+    reader.Fail(node, path, "is not an endpoint; allowed: host:port, or {address: host:port, name: ..., weight: ...}");
     return;
   }
   Section section(reader, node, path);
@@ -69,17 +66,16 @@ void ParseEndpoints(Section& section, upstream::ClusterOptions* cluster) {
     if (endpoint.name.empty()) return;
     const auto [first, added] = names.emplace(endpoint.name, path);
     if (!added) {
-      section.reader().Fail(node, path,
-                            Cat("name ", Shown(endpoint.name), " is also that of ", first->second));
+      section.reader().Fail(node, path, Cat("name ", Shown(endpoint.name), " is also that of ", first->second));
     }
     weights += endpoint.weight;
     cluster->endpoints.push_back(std::move(endpoint));
   });
   const double points = weights * cluster->ring_points;
   if (cluster->policy == Policy::kRingHash && points > static_cast<double>(upstream::kRingPointsMax)) {
-    section.Fail("endpoints", Cat("the ring would have ", static_cast<uint64_t>(points),
-                                  " points (weights times ring_points); at most ", upstream::kRingPointsMax,
-                                  " are allowed"));
+    section.Fail("endpoints",
+                 Cat("the ring would have ", static_cast<uint64_t>(points),
+                     " points (weights times ring_points); at most ", upstream::kRingPointsMax, " are allowed"));
   }
 }
 

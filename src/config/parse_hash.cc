@@ -29,7 +29,8 @@ std::optional<std::vector<uint32_t>> ParseNumbers(std::string_view field) {
   for (size_t begin = 0; begin <= field.size();) {
     const size_t end = std::min(field.find('.', begin), field.size());
     const auto number = ParseUnsigned(field.substr(begin, end - begin));
-    if (!number || *number == 0 || *number > kFieldNumberMax || out.size() == proxy::kFieldDepthMax) return std::nullopt;
+    if (!number || *number == 0 || *number > kFieldNumberMax || out.size() == proxy::kFieldDepthMax)
+      return std::nullopt;
     out.push_back(static_cast<uint32_t>(*number));
     begin = end + 1;
   }
@@ -51,7 +52,8 @@ std::vector<DescriptorSet::Method> MethodsOf(const RouteOptions& route, const st
     if (!route.method.empty() && route.method != method.name) continue;
     RouteOptions narrow = route;
     narrow.method = method.name;
-    const bool taken = std::any_of(rivals.begin(), rivals.end(), [&](const RouteOptions* other) { return Covers(*other, narrow); });
+    const bool taken =
+        std::any_of(rivals.begin(), rivals.end(), [&](const RouteOptions* other) { return Covers(*other, narrow); });
     if (!taken) out.push_back(std::move(method));
   }
   return out;
@@ -60,14 +62,16 @@ std::vector<DescriptorSet::Method> MethodsOf(const RouteOptions& route, const st
 // The service, or the method, that the route names is not in the set.
 std::string Unknown(std::string_view what, std::string_view name, const std::vector<std::string>& known) {
   const std::string_view near = Suggest(name, std::vector<std::string_view>(known.begin(), known.end()));
-  return Cat("descriptor_set has no ", what, " ", Shown(name), near.empty() ? "" : Cat("; did you mean \"", near, "\"?"));
+  return Cat("descriptor_set has no ", what, " ", Shown(name),
+             near.empty() ? "" : Cat("; did you mean \"", near, "\"?"));
 }
 
 void ResolveNames(Section& section, const std::string& field, const Descriptors& descriptors,
                   const std::vector<RouteOptions>& before, const RouteOptions& route, HashBy* out) {
   if (descriptors.state == Descriptors::State::kFailed) return;
   if (descriptors.state == Descriptors::State::kNone) {
-    return section.Fail("field", Cat(Shown(field), " is a name, which needs descriptor_set; allowed without: field numbers, like 3.1"));
+    return section.Fail(
+        "field", Cat(Shown(field), " is a name, which needs descriptor_set; allowed without: field numbers, like 3.1"));
   }
   if (route.service.empty()) {
     return section.Fail("field", "a name is only allowed in a route with service: which message has the field?");
@@ -98,8 +102,8 @@ void ResolveNames(Section& section, const std::string& field, const Descriptors&
   std::vector<std::string_view> shown(without.begin(), without.end());
   if (shown.size() > kMethodsShownMax) shown.resize(kMethodsShownMax);
   section.Fail("field", Cat(Shown(field), " is not in the requests of ", Join(shown),
-                            without.size() > shown.size() ? Cat(" and ", without.size() - shown.size(), " more") : "", " (",
-                            wrong, "); write routes with method for those that have it"));
+                            without.size() > shown.size() ? Cat(" and ", without.size() - shown.size(), " more") : "",
+                            " (", wrong, "); write routes with method for those that have it"));
 }
 
 void ParseField(Section& section, const Descriptors& descriptors, const std::vector<RouteOptions>& before,
@@ -111,8 +115,8 @@ void ParseField(Section& section, const Descriptors& descriptors, const std::vec
   if (auto numbers = ParseNumbers(field)) {
     out->fields.push_back({"", std::move(*numbers)});
   } else {
-    section.Fail("field", Cat(Shown(field), " is not 1 to ", proxy::kFieldDepthMax, " field numbers in [1, ", kFieldNumberMax,
-                              "] with dots between them, like 3.1"));
+    section.Fail("field", Cat(Shown(field), " is not 1 to ", proxy::kFieldDepthMax, " field numbers in [1, ",
+                              kFieldNumberMax, "] with dots between them, like 3.1"));
   }
 }
 

@@ -16,7 +16,8 @@ void ParseRateKeys(Section& section, limits::RateOptions* out) {
   section.Bool("capped", &out->capped);
   section.Number("queue", {0, kQueueMax}, &out->queue_max);
   if (out->capped && out->burst < 2) {
-    section.Fail("burst", Cat("\"", out->burst, "\" with capped: a token comes back only when its call has ended, so calls would "
+    section.Fail("burst", Cat("\"", out->burst,
+                              "\" with capped: a token comes back only when its call has ended, so calls would "
                               "go one at a time; allowed: 2 or more, best 2 x rate x latency"));
   }
 }

@@ -15,8 +15,8 @@ bool ParseName(Section& section, std::string_view key, std::string* out) {
   bool visible = true;
   for (char c : name) visible = visible && c > ' ' && c <= '~';
   if (name.empty() || name.size() > kNameBytesMax || !visible) {
-    section.Fail(key, Cat(Shown(name), " is not a name: 1 to ", kNameBytesMax,
-                          " visible ASCII characters without blanks"));
+    section.Fail(key,
+                 Cat(Shown(name), " is not a name: 1 to ", kNameBytesMax, " visible ASCII characters without blanks"));
     return false;
   }
   *out = std::move(name);
@@ -74,17 +74,14 @@ void ParseListeners(Section& root, std::vector<proxy::ListenerOptions>* out) {
     proxy::ListenerOptions listener;
     ParseListener(root.reader(), node, path, &listener);
     const std::string address = listener.address.ToString();
-    const bool any_port =
-        listener.address.kind() != net::Address::Kind::kUnix && listener.address.port() == 0;
+    const bool any_port = listener.address.kind() != net::Address::Kind::kUnix && listener.address.port() == 0;
     if (!listener.name.empty() && !any_port) {
       const auto [first, added] = addresses.emplace(address, path);
-      if (!added)
-        root.reader().Fail(node, path, Cat("address ", address, " is also that of ", first->second));
+      if (!added) root.reader().Fail(node, path, Cat("address ", address, " is also that of ", first->second));
       if (added) {
         const auto [same, is_new] = names.emplace(listener.name, path);
         if (!is_new) {
-          root.reader().Fail(node, path,
-                             Cat("name ", Shown(listener.name), " is also that of ", same->second));
+          root.reader().Fail(node, path, Cat("name ", Shown(listener.name), " is also that of ", same->second));
         }
       }
     }

@@ -16,9 +16,7 @@ using namespace std::chrono_literals;
 using proxy::MetadataMatch;
 using proxy::RouteOptions;
 
-bool AllOf(std::string_view text, bool (*allowed)(char)) {
-  return std::all_of(text.begin(), text.end(), allowed);
-}
+bool AllOf(std::string_view text, bool (*allowed)(char)) { return std::all_of(text.begin(), text.end(), allowed); }
 bool IsVisible(char c) { return c > ' ' && c <= '~'; }
 bool IsPathSegmentChar(char c) { return IsVisible(c) && c != '/'; }
 // gRPC's ASCII-Value (gRPC over HTTP/2, "Custom-Metadata").
@@ -42,17 +40,14 @@ void ParseCondition(Section& section, std::string_view key, bool (*allowed)(char
 }
 
 void ParsePath(Section& section, RouteOptions* out) {
-  ParseCondition(section, "service", IsPathSegmentChar, "a service name like pkg.Service, without /",
-                 &out->service);
+  ParseCondition(section, "service", IsPathSegmentChar, "a service name like pkg.Service, without /", &out->service);
   ParseCondition(section, "method", IsPathSegmentChar, "a method name like Get, without /", &out->method);
   ParseCondition(section, "prefix", IsVisible, "the start of a path like /pkg.Service/Get", &out->prefix);
   if (!out->prefix.empty() && out->prefix[0] != '/') {
     section.Fail("prefix", Cat(Shown(out->prefix), " does not begin with /, but every path does"));
   }
-  if (!out->method.empty() && out->service.empty())
-    section.Fail("method", "is only allowed together with service");
-  if (!out->prefix.empty() && !out->service.empty())
-    section.Fail("prefix", "is not allowed together with service");
+  if (!out->method.empty() && out->service.empty()) section.Fail("method", "is only allowed together with service");
+  if (!out->prefix.empty() && !out->service.empty()) section.Fail("prefix", "is not allowed together with service");
 }
 
 void ParseAuthority(Section& section, RouteOptions* out) {
@@ -89,8 +84,7 @@ void ParseRetry(Reader& reader, const Node& node, std::string path, proxy::Retry
   section.Bytes("buffer", {0, 16 * 1024 * 1024}, &out->buffer_bytes_max);
 }
 
-void ParseClusterName(Section& section, const std::vector<upstream::ClusterOptions>& clusters,
-                      std::string* out) {
+void ParseClusterName(Section& section, const std::vector<upstream::ClusterOptions>& clusters, std::string* out) {
   if (section.Require("cluster") == nullptr || !section.Text("cluster", out)) return;
   std::vector<std::string_view> names;
   for (const auto& cluster : clusters) {
@@ -120,8 +114,7 @@ void ParseRoute(Reader& reader, const Node& node, const std::string& path,
     ParseHashBy(reader, *hash_by, section.PathOf("hash_by"), descriptors, before, *out, &out->hash_by);
   }
   section.Duration("timeout", {0ms, 24h}, &out->timeout);
-  if (const Node* retry = section.Find("retry"))
-    ParseRetry(reader, *retry, section.PathOf("retry"), &out->retry);
+  if (const Node* retry = section.Find("retry")) ParseRetry(reader, *retry, section.PathOf("retry"), &out->retry);
   if (const Node* rate = section.Find("rate_limit")) {
     ParseRate(reader, *rate, section.PathOf("rate_limit"), &out->rate_limit);
   }
@@ -134,9 +127,8 @@ void ParseRoute(Reader& reader, const Node& node, const std::string& path,
 }
 
 // A dead route is always a mistake in the order, and calls would silently go elsewhere.
-void CheckReachable(Reader& reader, const Node& node, const std::string& path,
-                    const std::vector<RouteOptions>& before, const std::vector<std::string>& paths,
-                    const RouteOptions& route) {
+void CheckReachable(Reader& reader, const Node& node, const std::string& path, const std::vector<RouteOptions>& before,
+                    const std::vector<std::string>& paths, const RouteOptions& route) {
   for (size_t i = 0; i < before.size(); ++i) {
     if (!Covers(before[i], route)) continue;
     reader.Fail(node, path, Cat("never takes a call: ", paths[i], " before it takes them all"));

@@ -1,5 +1,5 @@
-// TLS of listeners and clusters: names of files, whom to trust, who may come. What is in the files is checked where they are
-// read.
+// TLS of listeners and clusters: names of files, whom to trust, who may come. What is in the files is checked where
+// they are read.
 #include <array>
 
 #include "config/parsers.h"
@@ -80,16 +80,20 @@ void ParseClusterTls(Reader& reader, const Node& node, std::string path, upstrea
     ParseFile(section, "ca", &out->ca);
   }
   if ((section.Find("certificate") == nullptr) != (section.Find("key") == nullptr)) {
-    section.Fail(section.Find("key") != nullptr ? "key" : "certificate", "certificate and key are only of use together");
+    section.Fail(section.Find("key") != nullptr ? "key" : "certificate",
+                 "certificate and key are only of use together");
   }
   if (section.Text("server_name", &out->server_name) && !IsDnsName(out->server_name)) {
-    section.Fail("server_name", Cat(Shown(out->server_name), " is not a DNS name; an endpoint's IP address is looked for without it"));
+    section.Fail("server_name",
+                 Cat(Shown(out->server_name), " is not a DNS name; an endpoint's IP address is looked for without it"));
   }
   if (!out->server_name.empty() || !out->allowed_names.empty()) return;
   for (const upstream::EndpointOptions& endpoint : cluster->endpoints) {
     if (endpoint.address.kind() != net::Address::Kind::kUnix) continue;
-    reader.Fail(node, section.path(), Cat("endpoint ", endpoint.name, " has no name to look for in its certificate; give server_name "
-                                          "or allowed_names"));
+    reader.Fail(node, section.path(),
+                Cat("endpoint ", endpoint.name,
+                    " has no name to look for in its certificate; give server_name "
+                    "or allowed_names"));
     return;
   }
 }

@@ -96,8 +96,7 @@ void Section::ReportUnknown() {
     if (key.kind != Node::Kind::kScalar) continue;
     if (std::find(asked_.begin(), asked_.end(), key.text) != asked_.end()) continue;
     const std::string_view near = reader_.full() ? "" : Suggest(key.text, asked_);
-    std::string help =
-        near.empty() ? Cat("; allowed: ", Join(asked_)) : Cat("; did you mean \"", near, "\"?");
+    std::string help = near.empty() ? Cat("; allowed: ", Join(asked_)) : Cat("; did you mean \"", near, "\"?");
     reader_.Fail(key, PathOf(key.text), "unknown key" + help);
   }
 }
@@ -126,8 +125,7 @@ const Node* Section::Find(std::string_view key) {
 
 const Node* Section::Require(std::string_view key) {
   const Node* value = Find(key);
-  const bool map =
-      node_.kind == Node::Kind::kMap || node_.kind == Node::Kind::kNull;  // else reported already
+  const bool map = node_.kind == Node::Kind::kMap || node_.kind == Node::Kind::kNull;  // else reported already
   if (value == nullptr && map) reader_.Fail(node_, PathOf(key), "is missing");
   return value;
 }
@@ -172,8 +170,8 @@ void Section::ReadNumber(std::string_view key, Range<uint64_t> range, uint64_t* 
 }
 
 void Section::ReadBytes(std::string_view key, Range<uint64_t> range, uint64_t* out) {
-  const std::string allowed = Cat("a size in [", FormatBytes(range.min), ", ", FormatBytes(range.max),
-                                  "] (bytes, or with KiB, MiB, GiB)");
+  const std::string allowed =
+      Cat("a size in [", FormatBytes(range.min), ", ", FormatBytes(range.max), "] (bytes, or with KiB, MiB, GiB)");
   const std::string* text = FindScalar(key, allowed);
   if (text == nullptr) return;
   const auto value = ParseBytes(*text);
@@ -184,17 +182,15 @@ void Section::ReadBytes(std::string_view key, Range<uint64_t> range, uint64_t* o
   }
 }
 
-void Section::Decimal(std::string_view key, Range<double> range, double* out) {
-  ReadDecimal(key, range, false, out);
-}
+void Section::Decimal(std::string_view key, Range<double> range, double* out) { ReadDecimal(key, range, false, out); }
 
 void Section::DecimalOrZero(std::string_view key, Range<double> range, double* out) {
   ReadDecimal(key, range, true, out);
 }
 
 void Section::ReadDecimal(std::string_view key, Range<double> range, bool or_zero, double* out) {
-  const std::string allowed = Cat(or_zero ? "0 or " : "", "a number in [", FormatDecimal(range.min), ", ",
-                                  FormatDecimal(range.max), "]");
+  const std::string allowed =
+      Cat(or_zero ? "0 or " : "", "a number in [", FormatDecimal(range.min), ", ", FormatDecimal(range.max), "]");
   const std::string* text = FindScalar(key, allowed);
   if (text == nullptr) return;
   const auto value = ParseDecimal(*text);
@@ -205,10 +201,9 @@ void Section::ReadDecimal(std::string_view key, Range<double> range, bool or_zer
   }
 }
 
-void Section::Duration(std::string_view key, Range<std::chrono::milliseconds> range,
-                       std::chrono::milliseconds* out) {
-  const std::string allowed = Cat("a time in [", FormatDuration(range.min), ", ", FormatDuration(range.max),
-                                  "] (with a unit: ms, s, m, h)");
+void Section::Duration(std::string_view key, Range<std::chrono::milliseconds> range, std::chrono::milliseconds* out) {
+  const std::string allowed =
+      Cat("a time in [", FormatDuration(range.min), ", ", FormatDuration(range.max), "] (with a unit: ms, s, m, h)");
   const std::string* text = FindScalar(key, allowed);
   if (text == nullptr) return;
   const auto value = ParseDuration(*text);
@@ -251,8 +246,7 @@ int Section::ReadChoice(std::string_view key, const std::vector<std::string_view
   return -1;
 }
 
-bool Section::Each(std::string_view key, size_t items_max,
-                   absl::FunctionRef<void(const Node&, std::string)> fn) {
+bool Section::Each(std::string_view key, size_t items_max, absl::FunctionRef<void(const Node&, std::string)> fn) {
   const Node* list = Find(key);
   if (list == nullptr) return false;
   if (list->kind == Node::Kind::kNull) return true;

@@ -14,8 +14,7 @@ struct Unit {
   uint64_t factor;
 };
 // Largest first, for printing.
-constexpr std::array<Unit, 4> kSizes = {
-    {{"GiB", 1ull << 30}, {"MiB", 1ull << 20}, {"KiB", 1ull << 10}, {"", 1}}};
+constexpr std::array<Unit, 4> kSizes = {{{"GiB", 1ull << 30}, {"MiB", 1ull << 20}, {"KiB", 1ull << 10}, {"", 1}}};
 constexpr std::array<Unit, 4> kTimes = {{{"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}}};
 constexpr size_t kShownBytesMax = 64;
 
@@ -90,8 +89,7 @@ std::string FormatDecimal(double value) {
 
 std::string Shown(std::string_view text) {
   std::string out = "\"";
-  for (unsigned char c : text.substr(0, kShownBytesMax))
-    out += c < 0x20 || c == 0x7f ? '?' : static_cast<char>(c);
+  for (unsigned char c : text.substr(0, kShownBytesMax)) out += c < 0x20 || c == 0x7f ? '?' : static_cast<char>(c);
   if (text.size() > kShownBytesMax) out += "...";
   return out + '"';
 }

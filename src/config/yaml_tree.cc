@@ -46,8 +46,7 @@ class YamlTree::Builder : public YAML::EventHandler {
   explicit Builder(YamlTree* tree) : tree_(tree) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (++documents_ > 1)
-      throw Stop{mark.line + 1, mark.column + 1, "a second document; only one is allowed"};
+    if (++documents_ > 1) throw Stop{mark.line + 1, mark.column + 1, "a second document; only one is allowed"};
   }
   void OnDocumentEnd() override {}
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { Leaf(mark, anchor); }
@@ -143,8 +142,7 @@ class YamlTree::Builder : public YAML::EventHandler {
 
   void Count(const YAML::Mark& mark, size_t nodes) {
     nodes_ += nodes;
-    if (nodes_ > kNodesMax)
-      Fail(mark, "more than " + std::to_string(kNodesMax) + " values, aliases written out");
+    if (nodes_ > kNodesMax) Fail(mark, "more than " + std::to_string(kNodesMax) + " values, aliases written out");
   }
 
   [[noreturn]] static void FailDepth(const YAML::Mark& mark) {

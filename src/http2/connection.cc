@@ -136,7 +136,8 @@ void Connection::OnOutput() {
 }
 
 void Connection::OnTurnEnd() {
-  if (session_.has_too_much_queued()) [[unlikely]] ResetHeaviest();
+  if (session_.has_too_much_queued()) [[unlikely]]
+    ResetHeaviest();
   Flush();
 }
 
@@ -177,7 +178,8 @@ void Connection::WaitToRead() {
 // One read a readiness: a short read leaves nothing behind, and after a full one the reactor tells us again.
 void Connection::Read() {
   const base::MemoryLevel level = base::MemoryBudget::level();
-  if (level != base::MemoryLevel::kFree && PauseRead(level)) [[unlikely]] return;
+  if (level != base::MemoryLevel::kFree && PauseRead(level)) [[unlikely]]
+    return;
   ReadSome(SIZE_MAX);
 }
 
@@ -209,11 +211,14 @@ void Connection::ReadSome(size_t bytes_max) {
   ReadBuffer::Room room = context_.reads.Acquire();
   IoResult result = transport_->Read(room.data, std::min(room.size, bytes_max));
   switch (result.kind) {
-    case IoResult::Kind::kWouldBlock: return WaitToRead();
+    case IoResult::Kind::kWouldBlock:
+      return WaitToRead();
     case IoResult::Kind::kEof:
       return Finish(last_word_ || write_failed_ ? std::string_view(why_) : "closed by peer");
-    case IoResult::Kind::kError: return Finish(WhyFailed(*transport_, result.error));
-    case IoResult::Kind::kOk: break;
+    case IoResult::Kind::kError:
+      return Finish(WhyFailed(*transport_, result.error));
+    case IoResult::Kind::kOk:
+      break;
   }
   last_heard_ = context_.worker.now();
   if (last_word_) {  // lingering: what still comes is not ours to answer
@@ -224,7 +229,8 @@ void Connection::ReadSome(size_t bytes_max) {
   base::Status status = session_.Feed(context_.reads.Take(result.bytes), context_.worker.now());
   if (!status) {
     if (session_.abuse() != Abuse::kNone) {
-      context_.abuse.Report(context_.worker, session_.role() == Role::kServer, peer_name_, session_.abuse(), status.error().detail);
+      context_.abuse.Report(context_.worker, session_.role() == Role::kServer, peer_name_, session_.abuse(),
+                            status.error().detail);
     }
     LastWord(status.error().detail);
     if (session_.role() == Role::kClient) events_.OnGoaway(*this);  // calls that wait look for another connection

@@ -1,11 +1,13 @@
-// Connection: a Session with its socket, on one worker: reads what is there, feeds it, and writes once at the turn's end.
+// Connection: a Session with its socket, on one worker: reads what is there, feeds it, and writes once at the turn's
+// end.
 //
-// Life: Start(); then either Fail (socket or protocol error, keepalive, a bound of LifeOptions) or Drain/Close by the owner;
-// OnClosed once; the owner then destroys it, but not from inside a callback of it (use Worker::Post). Not thread-safe.
+// Life: Start(); then either Fail (socket or protocol error, keepalive, a bound of LifeOptions) or Drain/Close by the
+// owner; OnClosed once; the owner then destroys it, but not from inside a callback of it (use Worker::Post). Not
+// thread-safe.
 //
-// One timer serves every bound in time. It is armed for the earliest that may be due, never moved by traffic, and looks when
-// it fires what is due in truth: a busy connection pays nothing for it.
-// Files: connection.cc (reading, writing, the end), connection_life.cc (time).
+// One timer serves every bound in time. It is armed for the earliest that may be due, never moved by traffic, and looks
+// when it fires what is due in truth: a busy connection pays nothing for it. Files: connection.cc (reading, writing,
+// the end), connection_life.cc (time).
 #pragma once
 
 #include <memory>
@@ -62,7 +64,8 @@ class MemoryWatch {
   ~MemoryWatch() = default;
 };
 
-// The connections of a worker that do not read because the process holds too much (base::MemoryLevel::kFull), first come first.
+// The connections of a worker that do not read because the process holds too much (base::MemoryLevel::kFull), first
+// come first.
 class PausedReads {
  public:
   static constexpr size_t kBiteBytes = 4096;
@@ -120,8 +123,8 @@ class Connection final : public PausedNode,
                          private runtime::TurnHook,
                          private runtime::Timer {
  public:
-  Connection(ConnectionContext& context, std::unique_ptr<net::Stream> transport, Role role, const ConnectionOptions& options,
-             ConnectionEvents& events);
+  Connection(ConnectionContext& context, std::unique_ptr<net::Stream> transport, Role role,
+             const ConnectionOptions& options, ConnectionEvents& events);
   ~Connection();
 
   void Start();
@@ -138,8 +141,8 @@ class Connection final : public PausedNode,
            session_.output().size() < options_.session.output_bytes_max;
   }
 
-  // No new streams; closes when the last one has ended, a client's not before it has seen that, or kDrainAnswer has passed.
-  // OnClosed follows, perhaps from inside.
+  // No new streams; closes when the last one has ended, a client's not before it has seen that, or kDrainAnswer has
+  // passed. OnClosed follows, perhaps from inside.
   void Drain();
   // GOAWAY with the code, what is in the output is written as far as it goes at once, then closed.
   void Close(ErrorCode code, std::string_view why);
@@ -158,14 +161,16 @@ class Connection final : public PausedNode,
   enum class State : uint8_t { kOpen, kLingering, kClosed };
   // After our last word the peer has this long to read it before the socket goes.
   static constexpr std::chrono::milliseconds kLinger{1000};
-  // And may send this much more, and its window if it did not flood us: else it would be read at full speed all that time.
+  // And may send this much more, and its window if it did not flood us: else it would be read at full speed all that
+  // time.
   static constexpr size_t kLingerBytesMax = size_t{1} << 18;
-  // A client has this long to answer the PING between the two GOAWAYs of a drain (RFC 9113 6.8 asks for one round trip). What
-  // it sends later is above the last id it was told, and so safe to try again. gRPC's Go server and Envoy wait as long.
+  // A client has this long to answer the PING between the two GOAWAYs of a drain (RFC 9113 6.8 asks for one round
+  // trip). What it sends later is above the last id it was told, and so safe to try again. gRPC's Go server and Envoy
+  // wait as long.
   static constexpr std::chrono::seconds kDrainAnswer{5};
   // Writes a turn: a connection with endless output lets the others of its worker have their turn.
   static constexpr int kWritesPerTurn = 4;
-  static constexpr int kLastReads = 4;  // of CloseNow
+  static constexpr int kLastReads = 4;    // of CloseNow
   static constexpr size_t kIovecs = 256;  // 4 KiB of stack; messages of some KiB are two parts a call
 
   StreamEvents* OnRequest(Stream& stream, HeaderList fields, bool end_stream) override;
@@ -227,17 +232,17 @@ class Connection final : public PausedNode,
   bool draining_ = false;   // close when there are no streams
   bool last_word_ = false;  // nothing more will be said: close once output is written
   bool ping_sent_ = false;
-  bool write_failed_ = false;   // the peer takes nothing more; what it has said already is still read
-  bool flushing_ = false;       // inside Flush
+  bool write_failed_ = false;     // the peer takes nothing more; what it has said already is still read
+  bool flushing_ = false;         // inside Flush
   size_t lingered_bytes_ = 0;     // read after our last word
   bool output_was_full_ = false;  // CanOpen was false for it: OnCapacity is due when it has drained
-  bool retired_ = false;        // by age or idleness: closed at age_at_ at the latest
+  bool retired_ = false;          // by age or idleness: closed at age_at_ at the latest
   std::string why_;
   base::TimePoint timer_at_ = base::kNever;  // when the timer is armed for
   base::TimePoint last_heard_;
-  base::TimePoint ping_at_{};    // of the last PING of ours
+  base::TimePoint ping_at_{};  // of the last PING of ours
   base::TimePoint idle_since_;
-  uint64_t unfinished_ = 0;      // Session::unfinished(), begun at
+  uint64_t unfinished_ = 0;  // Session::unfinished(), begun at
   base::TimePoint unfinished_since_{};
   base::TimePoint blocked_since_ = base::kNever;  // the socket has taken nothing since
   base::TimePoint unread_sweep_at_ = base::kNever, silent_sweep_at_ = base::kNever;

@@ -10,16 +10,19 @@ AbuseRecord::AbuseRecord(metrics::Registry& registry) {
   for (size_t i = 1; i < kAbuses; ++i) {
     std::string kind(ToString(static_cast<Abuse>(i)));
     for (bool down : {true, false}) {
-      (down ? downstream : upstream)[i] = registry.AddCounter(
-          "sluice_http2_abuse_total", "Connections ended, or calls reset, with ENHANCE_YOUR_CALM for what their peer did.",
-          {{"side", down ? "downstream" : "upstream"}, {"kind", kind}});
+      (down ? downstream : upstream)[i] =
+          registry.AddCounter("sluice_http2_abuse_total",
+                              "Connections ended, or calls reset, with ENHANCE_YOUR_CALM for what their peer did.",
+                              {{"side", down ? "downstream" : "upstream"}, {"kind", kind}});
     }
   }
-  delayed = registry.AddCounter("sluice_http2_delayed_connections_total",
-                                "Client connections read only after abuse_delay, for what others of their address did.");
+  delayed =
+      registry.AddCounter("sluice_http2_delayed_connections_total",
+                          "Client connections read only after abuse_delay, for what others of their address did.");
 }
 
-bool AbuseReports::Report(runtime::Worker& worker, bool downstream, std::string_view peer, Abuse abuse, std::string_view why) {
+bool AbuseReports::Report(runtime::Worker& worker, bool downstream, std::string_view peer, Abuse abuse,
+                          std::string_view why) {
   if (record_ != nullptr) {
     (downstream ? record_->downstream : record_->upstream)[static_cast<size_t>(abuse)]->Add(worker.index());
     if (downstream && abuse != Abuse::kUnreadData) record_->clients.Note(peer, worker.now());  // its connection goes on

@@ -17,8 +17,8 @@
 
 namespace sluice::http2 {
 
-// What the process knows of abuse: sluice_http2_abuse_total{side,kind}, sluice_http2_delayed_connections_total, and which
-// clients it came from. Thread safety: as of its members; made once a process.
+// What the process knows of abuse: sluice_http2_abuse_total{side,kind}, sluice_http2_delayed_connections_total, and
+// which clients it came from. Thread safety: as of its members; made once a process.
 struct AbuseRecord {
   explicit AbuseRecord(metrics::Registry& registry);
   std::array<metrics::Counter*, kAbuses> downstream{};  // [kNone] is null

@@ -75,7 +75,8 @@ TimePoint Connection::KeepaliveDue() const {
 // A lower bound of when something is to be done.
 TimePoint Connection::NextDue() const {
   const LifeOptions& life = options_.life;
-  TimePoint next = std::min({KeepaliveDue(), unread_sweep_at_, silent_sweep_at_, age_at_, delayed_until_, drain_answer_by_});
+  TimePoint next =
+      std::min({KeepaliveDue(), unread_sweep_at_, silent_sweep_at_, age_at_, delayed_until_, drain_answer_by_});
   if (unfinished_ != 0) next = std::min(next, After(unfinished_since_, life.headers_timeout));
   next = std::min(next, After(blocked_since_, life.send_timeout));
   if (!retired_) {
@@ -110,7 +111,8 @@ bool Connection::EndIfStuck(TimePoint now) {
       Close(settings ? ErrorCode::kSettingsTimeout : ErrorCode::kEnhanceYourCalm,
             settings ? "no preface and SETTINGS in time" : "a header block or frame took too long");
       if (settings && session_.role() == Role::kClient) {
-        // A server that hangs does not read it either. The owner learns now that it is no good, before it connects again.
+        // A server that hangs does not read it either. The owner learns now that it is no good, before it connects
+        // again.
         Flush();
         Finish(why_);
       }
@@ -196,13 +198,17 @@ void Connection::SweepStreams(TimePoint now) {
   if (now >= unread_sweep_at_) {
     unread_sweep_at_ = base::kNever;
     // Who is not read cannot say that it has room, nor send what it owes.
-    if (const size_t reset = PausedNode::linked() ? 0 : session_.SweepUnread()) events_.OnTimeout(*this, Timeout::kStall, reset);
-    if (session_.has_queued_data()) unread_sweep_at_ = After(now, base::Nanos(life.stall_timeout) / Session::kStallRounds);
+    if (const size_t reset = PausedNode::linked() ? 0 : session_.SweepUnread())
+      events_.OnTimeout(*this, Timeout::kStall, reset);
+    if (session_.has_queued_data())
+      unread_sweep_at_ = After(now, base::Nanos(life.stall_timeout) / Session::kStallRounds);
   }
   if (now >= silent_sweep_at_) {
     silent_sweep_at_ = base::kNever;
-    if (const size_t reset = PausedNode::linked() ? 0 : session_.SweepSilent()) events_.OnTimeout(*this, Timeout::kBody, reset);
-    if (session_.open_streams() > 0) silent_sweep_at_ = After(now, base::Nanos(life.body_timeout) / Session::kStallRounds);
+    if (const size_t reset = PausedNode::linked() ? 0 : session_.SweepSilent())
+      events_.OnTimeout(*this, Timeout::kBody, reset);
+    if (session_.open_streams() > 0)
+      silent_sweep_at_ = After(now, base::Nanos(life.body_timeout) / Session::kStallRounds);
   }
 }
 

@@ -1,17 +1,18 @@
-// FieldMirror: how header lists go from one worker to another. Interned fields and their counts belong to one worker, so a
-// list goes as flat bytes, and a field that was sent before goes as two of them.
+// FieldMirror: how header lists go from one worker to another. Interned fields and their counts belong to one worker,
+// so a list goes as flat bytes, and a field that was sent before goes as two of them.
 //
 //   sender (worker A)                             receiver (worker B)
 //   sent_[slot] = id of A's field   --- bytes --> known_[slot] = B's own field, equal in name and value
 //
-// The two arrays mirror each other as the tables of HPACK do: both see the same lists in the same order, so a slot holds the
-// same field on both sides at the same point of the stream of bytes. A field lives in slot id % kSlots; who comes later takes
-// the place. B's fields are held by the mirror, at most kSlots of at most kMirroredBytesMax bytes.
+// The two arrays mirror each other as the tables of HPACK do: both see the same lists in the same order, so a slot
+// holds the same field on both sides at the same point of the stream of bytes. A field lives in slot id % kSlots; who
+// comes later takes the place. B's fields are held by the mirror, at most kSlots of at most kMirroredBytesMax bytes.
 //
-// What is not interned (it changes with each call), or is too large for a slot, goes as its bytes with what is known of it.
+// What is not interned (it changes with each call), or is too large for a slot, goes as its bytes with what is known of
+// it.
 //
-//   count : u32, codes : u16 each, 0..7 bytes to a multiple of 8, then for each code kDefine or kTransient a Field with its
-//   bytes, each a multiple of 8. A code below kSlotCodes is a static field's index, else kSlotCodes + slot.
+//   count : u32, codes : u16 each, 0..7 bytes to a multiple of 8, then for each code kDefine or kTransient a Field with
+//   its bytes, each a multiple of 8. A code below kSlotCodes is a static field's index, else kSlotCodes + slot.
 //
 // Thread safety: each end belongs to its worker. Bytes lie in memory that both can read; they are trusted.
 #pragma once

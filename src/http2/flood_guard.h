@@ -1,5 +1,5 @@
-// FloodGuard: budgets for what a peer may do that brings no call forward. Each fills with time, up to one second's worth,
-// and with useful work; the session says what work is (session_flood.cc) and what each thing costs.
+// FloodGuard: budgets for what a peer may do that brings no call forward. Each fills with time, up to one second's
+// worth, and with useful work; the session says what work is (session_flood.cc) and what each thing costs.
 //
 //   spend:   one comparison and one subtraction; no time is looked at
 //   refill:  only where a budget is used up: what the time and the work since its last refill have earned

@@ -33,7 +33,8 @@ class ReceiveWindow {
   uint32_t available() const { return available_; }
 
  private:
-  // Invariant: available_ + owed_ + bytes held by consumers (of a connection: none) == size_ <= 2^31-1, so nothing here overflows.
+  // Invariant: available_ + owed_ + bytes held by consumers (of a connection: none) == size_ <= 2^31-1, so nothing here
+  // overflows.
   uint32_t size_ = 0;
   uint32_t available_ = 0;
   uint32_t owed_ = 0;

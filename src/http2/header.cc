@@ -21,9 +21,9 @@ struct HeaderList::Chunk {
 
 namespace {
 
-// The smallest chunk holds the pointers of 12 fields and two literals of 30 bytes, which is what a gRPC request has beside a
-// run; the largest a token or a cookie. Every call under way holds what its request needs, hence not larger ones at once.
-// Eight bytes less than a round number: glibc's malloc has a word of its own in each piece of memory.
+// The smallest chunk holds the pointers of 12 fields and two literals of 30 bytes, which is what a gRPC request has
+// beside a run; the largest a token or a cookie. Every call under way holds what its request needs, hence not larger
+// ones at once. Eight bytes less than a round number: glibc's malloc has a word of its own in each piece of memory.
 constexpr size_t kChunkBytes[] = {248, 504, 2040};
 constexpr size_t kChunkClasses = std::size(kChunkBytes);
 // Chunks a thread keeps for later: 1 MiB of each. Above that they go back to the heap.
@@ -104,7 +104,8 @@ struct PoolCloser {
 HeaderList::Chunk* HeaderList::Room(size_t bytes) {
   if (chunks_ != nullptr && chunks_->capacity - chunks_->used >= bytes) return chunks_;
   SLUICE_CHECK(bytes < UINT32_MAX);
-  // As large as what the list has already, so that a long one has few chunks and a short one little that it does not use.
+  // As large as what the list has already, so that a long one has few chunks and a short one little that it does not
+  // use.
   size_t have = 0;
   for (const Chunk* chunk = chunks_; chunk != nullptr; chunk = chunk->next) have += chunk->used;
   size_t capacity = bytes;
@@ -131,8 +132,7 @@ void HeaderList::Grow() {
 }
 
 Field* HeaderList::StartField(size_t bytes_max) {
-  if (size_ == capacity_)
-    Grow();  // now, so that FinishField() finds its memory at the end of the newest chunk
+  if (size_ == capacity_) Grow();  // now, so that FinishField() finds its memory at the end of the newest chunk
   Chunk* chunk = Room(Field::BytesFor(bytes_max));
   return reinterpret_cast<Field*>(chunk->data() + chunk->used);
 }
@@ -274,7 +274,8 @@ void HeaderList::Compact() {
   for (uint32_t i = own; i < size_; ++i) bytes += fields_[i]->interned() ? 0 : fields_[i]->bytes_taken();
   if (sizeof(Chunk) + bytes + kWorthBytes > have || (run_ != nullptr && own == 0)) return;
   Chunk* const old = std::exchange(chunks_, nullptr);
-  chunks_ = new (NewChunk(sizeof(Chunk) + bytes)) Chunk{nullptr, static_cast<uint32_t>(bytes), static_cast<uint32_t>(bytes)};
+  chunks_ =
+      new (NewChunk(sizeof(Chunk) + bytes)) Chunk{nullptr, static_cast<uint32_t>(bytes), static_cast<uint32_t>(bytes)};
   auto** fields = reinterpret_cast<const Field**>(chunks_->data());
   char* to = chunks_->data() + size_ * sizeof(const Field*);
   for (uint32_t i = 0; i < size_; ++i) {

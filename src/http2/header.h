@@ -78,12 +78,12 @@ enum class Indexing : uint8_t {
 // Ids of static fields are their indexes; interned fields have larger ones.
 inline constexpr uint64_t kStaticIdMax = 61;
 
-// One header field. Immutable but for the count and `checked`. name and value are contiguous, name first, in memory after
-// the Field.
+// One header field. Immutable but for the count and `checked`. name and value are contiguous, name first, in memory
+// after the Field.
 struct Field {
   uint32_t name_size;
   uint32_t value_size;
-  uint32_t refs;  // interned: holders on this worker. Transient and static: unused, never written
+  uint32_t refs;               // interned: holders on this worker. Transient and static: unused, never written
   uint16_t static_name_index;  // RFC 7541 Appendix A: the lowest index with this name, or 0
   uint16_t static_index;       // the index with this name and value, or 0
   uint64_t id;                 // interned and static: unique in the process, never reused. Transient: 0
@@ -105,25 +105,26 @@ struct Field {
   size_t bytes_taken() const { return BytesFor(size_t{name_size} + value_size); }
 };
 
-// Fields that came in this order before: the front of a repeated header block. A HeaderList refers to the run as a whole
-// instead of counting or copying each of its fields; what has been found out about them, or spelled of them, is remembered
-// by the run (decoder.h, encoder.h, validate.cc). Transient fields lie in the run itself. Immutable but for the count and
-// the summary. One worker only.
+// Fields that came in this order before: the front of a repeated header block. A HeaderList refers to the run as a
+// whole instead of counting or copying each of its fields; what has been found out about them, or spelled of them, is
+// remembered by the run (decoder.h, encoder.h, validate.cc). Transient fields lie in the run itself. Immutable but for
+// the count and the summary. One worker only.
 struct FieldRun {
   enum class Check : uint8_t { kNotYet, kWellFormed, kBroken };
 
   uint32_t refs;
-  uint32_t count;       // of fields, at least 1
-  uint64_t id;          // unique in the process, never reused
-  size_t hpack_size;    // sum over the fields
-  uint64_t tokens = 0;  // bit T: a field with token T is among them
+  uint32_t count;                        // of fields, at least 1
+  uint64_t id;                           // unique in the process, never reused
+  size_t hpack_size;                     // sum over the fields
+  uint64_t tokens = 0;                   // bit T: a field with token T is among them
   std::array<uint8_t, kTokens> first{};  // by token: the index of its first field
   // Of the walk over the run alone (validate.cc).
   Check check = Check::kNotYet;
-  bool regular = false;     // there are fields that are no pseudo-headers
-  uint32_t pseudo = 0;      // bit T: pseudo-header T
+  bool regular = false;  // there are fields that are no pseudo-headers
+  uint32_t pseudo = 0;   // bit T: pseudo-header T
   int64_t content_length = -1;
-  bool request_line = false;  // what it says of the request is whole and legal, and the method is neither HEAD nor CONNECT
+  bool request_line =
+      false;  // what it says of the request is whole and legal, and the method is neither HEAD nor CONNECT
 
   static constexpr uint32_t kCountMax = 32;
   static constexpr size_t kLiteralBytesMax = 448;  // of the transient fields, with their headers
@@ -175,8 +176,8 @@ class InternTable {
 // An ordered list of fields: a request's or response's header block or trailers.
 //
 // Six words, cheap to move: the pointers to the fields live in the arena with the transient fields, or, as long as
-// nothing follows it, in the run that the list begins with. The arena's first chunk holds what a gRPC request has beside a
-// run, and chunks are recycled through a free list of the thread.
+// nothing follows it, in the run that the list begins with. The arena's first chunk holds what a gRPC request has
+// beside a run, and chunks are recycled through a free list of the thread.
 class HeaderList {
  public:
   HeaderList() = default;  // may hold transient and static fields only
@@ -199,8 +200,8 @@ class HeaderList {
   const Field* Add(std::string_view name, std::string_view value, Indexing indexing = Indexing::kLiteral);
   // Appends an interned or static field; takes over one reference of the caller.
   void AddInterned(const Field* field) { Append(field); }
-  // Makes `run` the front of this list, which is empty and has a table. The run's transient fields are then not the list's
-  // own: they stay where they are until the next Remove(), Set() or Clear().
+  // Makes `run` the front of this list, which is empty and has a table. The run's transient fields are then not the
+  // list's own: they stay where they are until the next Remove(), Set() or Clear().
   void AddRun(FieldRun& run);
   // What the list begins with; its count tells how many fields. Null: nothing that has come before.
   FieldRun* run() const { return run_; }
@@ -223,8 +224,8 @@ class HeaderList {
   // value may point into a field that goes. Pointers to transient fields do not stay good.
   void Set(Token token, std::string_view name, std::string_view value);
   void Clear();
-  // For who keeps it for long: gives back memory that is not used, where that is much. Pointers to transient fields do not
-  // stay good.
+  // For who keeps it for long: gives back memory that is not used, where that is much. Pointers to transient fields do
+  // not stay good.
   void Compact();
   // Gives back to the heap what this thread keeps for later lists.
   static void TrimSpares();

@@ -9,7 +9,8 @@
 namespace sluice::http2 {
 
 struct SessionOptions {
-  // Streams the peer may have open at once (SETTINGS_MAX_CONCURRENT_STREAMS). More are refused with REFUSED_STREAM. 1..2^31-1.
+  // Streams the peer may have open at once (SETTINGS_MAX_CONCURRENT_STREAMS). More are refused with
+  // REFUSED_STREAM. 1..2^31-1.
   uint32_t concurrent_streams_max = 1000;
   // Receive window of a stream: the bytes a stalled reader may hold in memory. 65535..2^31-1.
   uint32_t stream_window_bytes = 256 * 1024;
@@ -29,24 +30,26 @@ struct SessionOptions {
   uint32_t header_block_bytes_max = 128 * 1024;
   // Output waiting for the socket above which DATA stays in its stream. 16 KiB..64 MiB.
   uint32_t output_bytes_max = 512 * 1024;
-  // DATA that waits for the peer in all streams together: the streams with the most of it are reset (ENHANCE_YOUR_CALM) until it
-  // is 7/8. One turn's reads may come on top. 1 MiB..1 TiB.
+  // DATA that waits for the peer in all streams together: the streams with the most of it are reset (ENHANCE_YOUR_CALM)
+  // until it is 7/8. One turn's reads may come on top. 1 MiB..1 TiB.
   uint64_t queued_bytes_max = 128 * 1024 * 1024;
-  // Queued replies to SETTINGS and PING plus RST_STREAMs not yet written; beyond it the connection ends (ENHANCE_YOUR_CALM).
-  // 16..1000000.
+  // Queued replies to SETTINGS and PING plus RST_STREAMs not yet written; beyond it the connection ends
+  // (ENHANCE_YOUR_CALM). 16..1000000.
   uint32_t control_frames_max = 10000;
   // What a peer may do in a second, and at once after a pause, that brings no call forward; useful work pays for more
   // (docs/http2.md, "Floods"). Beyond, the connection ends (ENHANCE_YOUR_CALM). 16..1000000 each.
-  // Requests reset within 0.1 s, and streams that its mistakes make us reset. Each stream that ends by itself pays for one.
+  // Requests reset within 0.1 s, and streams that its mistakes make us reset. Each stream that ends by itself pays for
+  // one.
   uint32_t resets_per_second = 2000;
   // SETTINGS. 16 settings in one count as one more, and so do 16 streams whose window it moves.
   uint32_t settings_per_second = 1000;
   // PINGs. Each frame that we send pays for one.
   uint32_t pings_per_second = 2000;
-  // WINDOW_UPDATEs; one that lets a stalled stream send next to nothing counts as 9. Each frame that we send pays for two.
+  // WINDOW_UPDATEs; one that lets a stalled stream send next to nothing counts as 9. Each frame that we send pays for
+  // two.
   uint32_t window_updates_per_second = 20000;
-  // PRIORITY, unknown frames, DATA that is empty or mostly padding, small CONTINUATIONs, frames on streams that are over,
-  // HPACK table size updates. Each stream pays for four, each KiB of DATA for one.
+  // PRIORITY, unknown frames, DATA that is empty or mostly padding, small CONTINUATIONs, frames on streams that are
+  // over, HPACK table size updates. Each stream pays for four, each KiB of DATA for one.
   uint32_t useless_frames_per_second = 5000;
   bool operator==(const SessionOptions&) const = default;
 };
@@ -61,16 +64,16 @@ struct KeepaliveOptions {
 
 // How long a peer may keep us waiting, and how long a connection lasts. 0: no bound. 0..24h, age_grace 1ms..1h.
 struct LifeOptions {
-  // For the peer's preface and SETTINGS, from the connection's start; and for a frame (not DATA) or header block, from its
-  // first byte to its last. The connection ends.
+  // For the peer's preface and SETTINGS, from the connection's start; and for a frame (not DATA) or header block, from
+  // its first byte to its last. The connection ends.
   std::chrono::milliseconds headers_timeout{10000};
   // The socket has taken nothing of what we have to say for this long. The connection ends.
   std::chrono::milliseconds send_timeout{60000};
-  // DATA of a stream waits for the peer's window, and none of it has gone for this long. The stream is reset with CANCEL.
-  // May be late by a quarter, as may body_timeout.
+  // DATA of a stream waits for the peer's window, and none of it has gone for this long. The stream is reset with
+  // CANCEL. May be late by a quarter, as may body_timeout.
   std::chrono::milliseconds stall_timeout{300000};
-  // A stream whose peer may send, and has neither ended its message nor sent a byte for this long, is reset with CANCEL. Off
-  // by default: an honest subscription may be silent for hours.
+  // A stream whose peer may send, and has neither ended its message nor sent a byte for this long, is reset with
+  // CANCEL. Off by default: an honest subscription may be silent for hours.
   std::chrono::milliseconds body_timeout{0};
   // A connection without streams for this long ends. A client's gets the two-step GOAWAY, so that no request is lost.
   std::chrono::milliseconds idle_timeout{3600000};
@@ -78,8 +81,8 @@ struct LifeOptions {
   std::chrono::milliseconds age_max{0};
   // Streams may go on for this long after that, or after idle_timeout; then the connection is closed.
   std::chrono::milliseconds age_grace{30000};
-  // A client's connection is read only this long after it came, if another one of its address was ended for abuse in the last
-  // RecentAbusers::kRemembered. At most a minute. Not for the connections we open.
+  // A client's connection is read only this long after it came, if another one of its address was ended for abuse in
+  // the last RecentAbusers::kRemembered. At most a minute. Not for the connections we open.
   std::chrono::milliseconds abuse_delay{1000};
   bool operator==(const LifeOptions&) const = default;
 };

@@ -20,8 +20,7 @@ Session::Session(Role role, const SessionOptions& options, InternTable& interns,
       decoder_(interns, kDefaultTableBytes),
       encoder_(interns) {
   // Our announced windows are never below the default, so what a peer sends before it has read them fits too.
-  SLUICE_CHECK(options.stream_window_bytes >= kDefaultWindowBytes &&
-               options.stream_window_bytes <= kWindowBytesMax);
+  SLUICE_CHECK(options.stream_window_bytes >= kDefaultWindowBytes && options.stream_window_bytes <= kWindowBytesMax);
   SLUICE_CHECK(options.connection_window_bytes >= kDefaultWindowBytes &&
                options.connection_window_bytes <= kWindowBytesMax);
   receive_.Reset(options.connection_window_bytes);
@@ -44,8 +43,7 @@ void Session::Start() {
   }
   WriteSettings();
   uint32_t extra = options_.connection_window_bytes - kDefaultWindowBytes;
-  if (extra > 0)
-    WriteWindowUpdate(0, extra);  // RFC 9113 6.9.2: only WINDOW_UPDATE changes the connection's window
+  if (extra > 0) WriteWindowUpdate(0, extra);  // RFC 9113 6.9.2: only WINDOW_UPDATE changes the connection's window
 }
 
 void Session::TransportClosed(std::string_view why, bool output_lost) {
@@ -105,8 +103,7 @@ Stream& Session::NewStream(uint32_t id, StreamEvents* events) {
   stream.session_ = this;
   stream.events_ = events;
   stream.id_ = id;
-  stream.closed_ = stream.received_end_ = stream.send_done_ = stream.sent_end_ = stream.end_with_data_ =
-      false;
+  stream.closed_ = stream.received_end_ = stream.send_done_ = stream.sent_end_ = stream.end_with_data_ = false;
   stream.final_headers_ = stream.head_request_ = stream.released_ = false;
   stream.send_window_ = static_cast<int32_t>(peer_window_bytes_);
   stream.content_left_ = -1;
@@ -141,8 +138,7 @@ void Session::ResetStream(Stream& stream) {
 void Session::StreamError(Stream& stream, ErrorCode code) {
   WriteForcedReset(stream.id_, code);
   ResetStream(stream);
-  if (StreamEvents* events = std::exchange(stream.events_, nullptr))
-    events->OnReset(code, ResetCause::kProtocolError);
+  if (StreamEvents* events = std::exchange(stream.events_, nullptr)) events->OnReset(code, ResetCause::kProtocolError);
 }
 
 // Who came first is told first, and so is first where it goes next.
@@ -228,7 +224,9 @@ void Session::Leave() {
   --depth_;
 }
 
-void Session::SetScheme(bool secure) { encoder_.SetScheme(StaticField(secure ? kStaticSchemeHttps : kStaticSchemeHttp)); }
+void Session::SetScheme(bool secure) {
+  encoder_.SetScheme(StaticField(secure ? kStaticSchemeHttps : kStaticSchemeHttp));
+}
 
 // RFC 9113 5.4.1. The streams hear of it when the bytes that were fed are done with.
 void Session::Fail(ErrorCode code, std::string text) {
@@ -269,11 +267,10 @@ void Session::RememberEnded(uint32_t id, bool by_reset) {
 }
 
 std::string Session::Describe() const {
-  std::string text =
-      absl::StrCat(role_ == Role::kServer ? "server" : "client", " streams=", table_.size(),
-                   " opened=", stats_.streams_opened, " output=", output_.size(), " queued=", queued_bytes_,
-                   " send_window=", send_window_, " receive_window=", receive_.available(),
-                   " peer_streams_max=", peer_streams_max_);
+  std::string text = absl::StrCat(role_ == Role::kServer ? "server" : "client", " streams=", table_.size(),
+                                  " opened=", stats_.streams_opened, " output=", output_.size(),
+                                  " queued=", queued_bytes_, " send_window=", send_window_,
+                                  " receive_window=", receive_.available(), " peer_streams_max=", peer_streams_max_);
   if (goaway_sent_) absl::StrAppend(&text, goaway_final_ ? " goaway=sent" : " goaway=announced");
   if (goaway_received_) absl::StrAppend(&text, " goaway=received");
   if (failed_) absl::StrAppend(&text, " failed=", failure_);

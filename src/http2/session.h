@@ -11,8 +11,8 @@
 // outermost function calls OnOutput and OnCapacity last, each at most once.
 //
 // Files: session.cc (life of the session and its streams), session_receive.cc (bytes to frames, DATA),
-// session_headers.cc (header blocks to messages), session_control.cc (all other frames), session_flood.cc (what of it is
-// too much), session_stall.cc (peers that stop), session_send.cc (output).
+// session_headers.cc (header blocks to messages), session_control.cc (all other frames), session_flood.cc (what of it
+// is too much), session_stall.cc (peers that stop), session_send.cc (output).
 #pragma once
 
 #include <array>
@@ -94,8 +94,8 @@ class Session {
   // it get kRefused, because the peer cannot have seen them.
   void TransportClosed(std::string_view why, bool output_lost = false);
 
-  // Client, before the first Open: what requests say of their transport (RFC 9113 8.3.1), https where it is `secure`, else http.
-  // Without this they say what their header lists do.
+  // Client, before the first Open: what requests say of their transport (RFC 9113 8.3.1), https where it is `secure`,
+  // else http. Without this they say what their header lists do.
   void SetScheme(bool secure);
 
   // Client. Opens a stream and sends its headers. Null if CanOpen() is false.
@@ -132,16 +132,17 @@ class Session {
 
   void Ping(uint64_t payload);
 
-  // What the peer has begun and not ended: its preface and SETTINGS, a frame other than DATA, a header block. 0: nothing; else
-  // a number that changes when that has ended. The owner knows since when.
+  // What the peer has begun and not ended: its preface and SETTINGS, a frame other than DATA, a header block. 0:
+  // nothing; else a number that changes when that has ended. The owner knows since when.
   uint64_t unfinished() const {
     if (settings_received_ && (block_id_ | carry_bytes_) == 0) return 0;
     if (preface_left_ > 0 || !settings_received_) return 1;
     // A frame that is carried has not been counted yet. Of DATA that is only the head.
     return block_id_ != 0 ? (uint64_t{1} << 63) | block_id_ : stats_.frames_received + 2;
   }
-  // Looks at all streams, as the owner's clock says: those whose queued DATA has not moved since kStallRounds such looks are
-  // reset with CANCEL (SweepUnread), and those whose peer owes us bytes and has sent none (SweepSilent). Returns how many.
+  // Looks at all streams, as the owner's clock says: those whose queued DATA has not moved since kStallRounds such
+  // looks are reset with CANCEL (SweepUnread), and those whose peer owes us bytes and has sent none (SweepSilent).
+  // Returns how many.
   static constexpr uint8_t kStallRounds = 4;
   size_t SweepUnread();
   size_t SweepSilent();
@@ -240,7 +241,8 @@ class Session {
   // session_flood.cc
   // `cost` units of the budget. False: they are not there, and the connection has failed.
   bool Charge(Budget budget, Abuse abuse, uint32_t cost = 1) {
-    if (flood_.Spend(budget, cost)) [[likely]] return true;
+    if (flood_.Spend(budget, cost)) [[likely]]
+      return true;
     return ChargeMore(budget, abuse, cost);
   }
   bool ChargeMore(Budget budget, Abuse abuse, uint32_t cost);
@@ -311,8 +313,8 @@ class Session {
   // Floods. Streams with ids up to old_id_ are older than kYoungStream; the others may be, up to twice that.
   static constexpr std::chrono::milliseconds kYoungStream{100};
   FloodGuard flood_;
-  base::TimePoint now_;          // of the last Feed
-  base::TimePoint mark_due_;     // kYoungStream after young_id_ was the highest
+  base::TimePoint now_;       // of the last Feed
+  base::TimePoint mark_due_;  // kYoungStream after young_id_ was the highest
   uint32_t young_id_ = 0;
   uint32_t old_id_ = 0;
   uint32_t pings_answered_ = 0;

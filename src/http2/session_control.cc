@@ -19,8 +19,7 @@ constexpr uint32_t kDribbleCost = 8;
 void Session::HandleSettings(const FrameHeader& frame, const uint8_t* payload) {
   if (frame.stream_id != 0) return Fail(ErrorCode::kProtocolError, "SETTINGS on a stream");  // RFC 9113 6.5
   if (frame.has(kFlagAck)) {
-    if (frame.length != 0)
-      return Fail(ErrorCode::kFrameSizeError, "SETTINGS ack with a payload");  // RFC 9113 6.5
+    if (frame.length != 0) return Fail(ErrorCode::kFrameSizeError, "SETTINGS ack with a payload");  // RFC 9113 6.5
     if (!Charge(Budget::kSettings, Abuse::kSettingsFlood)) return;
     // RFC 7541 4.2: from now on the peer must keep to the table that we offered, and may use all of it.
     decoder_.SetTableBytesMax(options_.header_table_bytes);
@@ -88,7 +87,8 @@ bool Session::ApplyInitialWindow(uint32_t value) {
   int64_t delta = int64_t{value} - int64_t{peer_window_bytes_};
   peer_window_bytes_ = value;
   if (delta == 0) return true;
-  if (!Charge(Budget::kSettings, Abuse::kSettingsFlood, static_cast<uint32_t>(table_.size() / kCheapStreams))) return false;
+  if (!Charge(Budget::kSettings, Abuse::kSettingsFlood, static_cast<uint32_t>(table_.size() / kCheapStreams)))
+    return false;
   bool overflow = false;
   table_.ForEach([&](Stream& stream) {
     const int64_t window = stream.send_window_ + delta;
@@ -105,9 +105,8 @@ bool Session::ApplyInitialWindow(uint32_t value) {
 }
 
 void Session::HandleRstStream(const FrameHeader& frame, const uint8_t* payload) {
-  if (frame.stream_id == 0) return Fail(ErrorCode::kProtocolError, "RST_STREAM on stream 0");  // RFC 9113 6.4
-  if (frame.length != 4)
-    return Fail(ErrorCode::kFrameSizeError, "RST_STREAM is not of 4 bytes");  // RFC 9113 6.4
+  if (frame.stream_id == 0) return Fail(ErrorCode::kProtocolError, "RST_STREAM on stream 0");      // RFC 9113 6.4
+  if (frame.length != 4) return Fail(ErrorCode::kFrameSizeError, "RST_STREAM is not of 4 bytes");  // RFC 9113 6.4
   Stream* stream = table_.Find(frame.stream_id);
   if (stream == nullptr) {
     // RFC 9113 6.4; on a closed stream it crossed our last frame (5.1), above our last id it is ignored (6.8).
@@ -160,7 +159,8 @@ void Session::HandlePing(const FrameHeader& frame, const uint8_t* payload) {
 void Session::HandleGoaway(const FrameHeader& frame, const uint8_t* payload) {
   if (frame.stream_id != 0) return Fail(ErrorCode::kProtocolError, "GOAWAY on a stream");    // RFC 9113 6.8
   if (frame.length < 8) return Fail(ErrorCode::kFrameSizeError, "GOAWAY is below 8 bytes");  // RFC 9113 6.8
-  if (!Charge(Budget::kUselessFrames, Abuse::kGoawayFlood, static_cast<uint32_t>(1 + table_.size() / kCheapStreams))) return;
+  if (!Charge(Budget::kUselessFrames, Abuse::kGoawayFlood, static_cast<uint32_t>(1 + table_.size() / kCheapStreams)))
+    return;
   uint32_t last_id = Read32(payload) & kStreamIdMax;
   ErrorCode code = static_cast<ErrorCode>(Read32(payload + 4));
   goaway_received_ = true;
@@ -181,14 +181,14 @@ void Session::HandleGoaway(const FrameHeader& frame, const uint8_t* payload) {
   events_.OnGoaway(code, last_id, {reinterpret_cast<const char*>(payload + 8), frame.length - 8});
 }
 
-// What waits for a window gets one of `increment` bytes: each such frame makes us send a frame that is mostly its header.
+// What waits for a window gets one of `increment` bytes: each such frame makes us send a frame that is mostly its
+// header.
 bool Session::ChargeDribble(uint32_t increment) {
   return increment >= kDribbleBytes || Charge(Budget::kWindowUpdates, Abuse::kDataDribble, kDribbleCost);
 }
 
 void Session::HandleWindowUpdate(const FrameHeader& frame, const uint8_t* payload) {
-  if (frame.length != 4)
-    return Fail(ErrorCode::kFrameSizeError, "WINDOW_UPDATE is not of 4 bytes");  // RFC 9113 6.9
+  if (frame.length != 4) return Fail(ErrorCode::kFrameSizeError, "WINDOW_UPDATE is not of 4 bytes");  // RFC 9113 6.9
   uint32_t increment = Read32(payload) & kStreamIdMax;
   if (!Charge(Budget::kWindowUpdates, Abuse::kWindowUpdateFlood)) return;
   if (frame.stream_id == 0) {

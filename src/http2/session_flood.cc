@@ -1,4 +1,5 @@
-// What a peer's behaviour costs, what pays for it, and the end of a connection that is worn out (docs/http2.md, "Floods").
+// What a peer's behaviour costs, what pays for it, and the end of a connection that is worn out (docs/http2.md,
+// "Floods").
 #include <algorithm>
 #include <utility>
 
@@ -50,8 +51,8 @@ void Session::AgeStreams(base::TimePoint now) {
   mark_due_ = now + kYoungStream;
 }
 
-// The peer has reset a stream of its own. One that has lived for a while was bounded by concurrent_streams_max, as every
-// call is, and one that we have answered was worth it: only the others are what CVE-2023-44487 is made of.
+// The peer has reset a stream of its own. One that has lived for a while was bounded by concurrent_streams_max, as
+// every call is, and one that we have answered was worth it: only the others are what CVE-2023-44487 is made of.
 void Session::ChargeReset(uint32_t id, bool answered) {
   // As a client each stream that the peer can reset is one that we have opened.
   if (role_ == Role::kClient) return;

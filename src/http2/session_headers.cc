@@ -44,10 +44,8 @@ void Session::HandleHeaders(const FrameHeader& frame, const uint8_t* payload) {
   }
   // RFC 9113 5.1.1: a client opens odd streams; a server opens none, because push is never enabled.
   if ((frame.stream_id & 1) == 0) return Fail(ErrorCode::kProtocolError, "HEADERS on an even stream");
-  std::string_view fragment(reinterpret_cast<const char*>(payload) + skipped,
-                            frame.length - skipped - padding);
-  if (frame.has(kFlagEndHeaders))
-    return HandleHeaderBlock(frame.stream_id, frame.has(kFlagEndStream), fragment);
+  std::string_view fragment(reinterpret_cast<const char*>(payload) + skipped, frame.length - skipped - padding);
+  if (frame.has(kFlagEndHeaders)) return HandleHeaderBlock(frame.stream_id, frame.has(kFlagEndStream), fragment);
   block_id_ = frame.stream_id;
   block_end_stream_ = frame.has(kFlagEndStream);
   block_cost_ = static_cast<uint32_t>(fragment.size());
@@ -57,8 +55,7 @@ void Session::HandleHeaders(const FrameHeader& frame, const uint8_t* payload) {
 
 void Session::HandleContinuation(const FrameHeader& frame, const uint8_t* payload) {
   // CheckFrameHeader has seen to it that an open block is this stream's.
-  if (block_id_ == 0)
-    return Fail(ErrorCode::kProtocolError, "CONTINUATION without HEADERS");  // RFC 9113 6.10
+  if (block_id_ == 0) return Fail(ErrorCode::kProtocolError, "CONTINUATION without HEADERS");  // RFC 9113 6.10
   // Each frame counts at least as much as it costs to handle, so that empty ones come to an end too.
   constexpr uint32_t kFrameCost = 64;
   block_cost_ += std::max(frame.length, kFrameCost);
@@ -81,10 +78,8 @@ void Session::HandleContinuation(const FrameHeader& frame, const uint8_t* payloa
 void Session::HandleHeaderBlock(uint32_t id, bool end_stream, std::string_view block) {
   HeaderList fields(&interns_);
   // Decoded even if it will be refused: the table must stay in step (RFC 9113 4.3).
-  DecodeResult decoded =
-      decoder_.Decode(block, {options_.header_list_bytes_max, options_.header_count_max}, fields);
-  if (decoded == DecodeResult::kError)
-    return Fail(ErrorCode::kCompressionError, "a header block cannot be decoded");
+  DecodeResult decoded = decoder_.Decode(block, {options_.header_list_bytes_max, options_.header_count_max}, fields);
+  if (decoded == DecodeResult::kError) return Fail(ErrorCode::kCompressionError, "a header block cannot be decoded");
   if (const uint32_t updates = decoder_.size_updates(); updates != 0) [[unlikely]] {
     if (!Charge(Budget::kUselessFrames, Abuse::kTableSizeFlapping, updates)) return;
   }
@@ -96,8 +91,7 @@ void Session::HandleHeaderBlock(uint32_t id, bool end_stream, std::string_view b
   if (Stream* stream = table_.Find(id)) {
     if (stream->received_end_) return StreamError(*stream, ErrorCode::kStreamClosed);  // RFC 9113 5.1
     if (decoded == DecodeResult::kTooLarge) return StreamError(*stream, ErrorCode::kProtocolError);
-    if (role_ == Role::kServer || stream->final_headers_)
-      return HandleTrailers(*stream, end_stream, std::move(fields));
+    if (role_ == Role::kServer || stream->final_headers_) return HandleTrailers(*stream, end_stream, std::move(fields));
     return HandleResponse(*stream, end_stream, std::move(fields));
   }
   if (role_ == Role::kClient || id <= last_peer_id_) {
@@ -143,8 +137,7 @@ void Session::HandleResponse(Stream& stream, bool end_stream, HeaderList fields)
   MessageHead head = ValidateResponse(fields);
   bool interim = head.status < 200;
   // RFC 9113 8.1: an interim response cannot end the stream.
-  if (head.malformed != nullptr || (interim && end_stream))
-    return StreamError(stream, ErrorCode::kProtocolError);
+  if (head.malformed != nullptr || (interim && end_stream)) return StreamError(stream, ErrorCode::kProtocolError);
   if (interim) {
     if (!Charge(Budget::kUselessFrames, Abuse::kInterimResponses)) return;
   } else {
@@ -190,8 +183,8 @@ void Session::RejectTooLarge(uint32_t id, bool end_stream) {
   reply.AddInterned(InternTable::Static(8));  // :status 200, RFC 7541 Appendix A
   reply.Add("content-type", "application/grpc", Indexing::kIndexed);
   reply.Add("grpc-status", "8");  // RESOURCE_EXHAUSTED
-  reply.Add("grpc-message", absl::StrCat("request headers are above ", options_.header_list_bytes_max,
-                                         " bytes or ", options_.header_count_max, " fields"));
+  reply.Add("grpc-message", absl::StrCat("request headers are above ", options_.header_list_bytes_max, " bytes or ",
+                                         options_.header_count_max, " fields"));
   reply.Add("sluice-reason", base::Reason(base::ErrorKind::kTooLarge));
   Reject(id, end_stream, reply);
 }

@@ -11,7 +11,8 @@ namespace sluice::http2 {
 base::Status Session::Feed(base::Slice bytes, base::TimePoint now) {
   if (failed_) return Failure();
   Scope scope(*this);
-  if (now >= mark_due_) [[unlikely]] AgeStreams(now);
+  if (now >= mark_due_) [[unlikely]]
+    AgeStreams(now);
   now_ = now;
   const uint8_t* p = bytes.data();
   const uint8_t* end = p + bytes.size();
@@ -154,11 +155,10 @@ void Session::HandleFrame(const FrameHeader& frame, const uint8_t* payload) {
 void Session::BeginData(const FrameHeader& frame, uint32_t padding) {
   ++stats_.frames_received;
   if (frame.stream_id == 0) return Fail(ErrorCode::kProtocolError, "DATA on stream 0");  // RFC 9113 6.1
-  uint32_t overhead = 0;  // the pad length field
+  uint32_t overhead = 0;                                                                 // the pad length field
   if (frame.has(kFlagPadded)) {
     if (frame.length == 0) return Fail(ErrorCode::kFrameSizeError, "padded DATA without a pad length");
-    if (padding >= frame.length)
-      return Fail(ErrorCode::kProtocolError, "DATA is all padding");  // RFC 9113 6.1
+    if (padding >= frame.length) return Fail(ErrorCode::kProtocolError, "DATA is all padding");  // RFC 9113 6.1
     overhead = 1;
   }
   if (!receive_.Take(frame.length)) {
@@ -271,8 +271,8 @@ bool Session::FrameOnClosedStream(uint32_t id, FrameType type) {
     WriteForcedReset(id, ErrorCode::kStreamClosed);  // RFC 9113 6.1, 5.4.2
     return !failed_;
   }
-  // Reset by us, refused, above our GOAWAY's last id, or long closed: ignored (RFC 9113 5.1, 6.8). A header block costs its
-  // decoding all the same.
+  // Reset by us, refused, above our GOAWAY's last id, or long closed: ignored (RFC 9113 5.1, 6.8). A header block costs
+  // its decoding all the same.
   return type != FrameType::kHeaders || Charge(Budget::kUselessFrames, Abuse::kClosedStreamFrames);
 }
 

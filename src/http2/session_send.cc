@@ -32,16 +32,14 @@ void Session::WriteSettings() {
     Write32(p + 2, value);
     p += 6;
   };
-  if (options_.header_table_bytes != kDefaultTableBytes)
-    add(SettingId::kHeaderTableSize, options_.header_table_bytes);
+  if (options_.header_table_bytes != kDefaultTableBytes) add(SettingId::kHeaderTableSize, options_.header_table_bytes);
   if (role_ == Role::kClient) {
     add(SettingId::kEnablePush, 0);  // RFC 9113 6.5.2; a server must not send anything but 0, and need not
   } else {
     add(SettingId::kMaxConcurrentStreams, options_.concurrent_streams_max);
   }
   add(SettingId::kInitialWindowSize, options_.stream_window_bytes);
-  if (options_.frame_bytes_max != kDefaultFrameBytesMax)
-    add(SettingId::kMaxFrameSize, options_.frame_bytes_max);
+  if (options_.frame_bytes_max != kDefaultFrameBytesMax) add(SettingId::kMaxFrameSize, options_.frame_bytes_max);
   add(SettingId::kMaxHeaderListSize, options_.header_list_bytes_max);
   size_t bytes = static_cast<size_t>(p - frame);
   WriteFrameHeader(frame, bytes - kFrameHeaderBytes, FrameType::kSettings, 0, 0);
@@ -190,7 +188,8 @@ void Session::SendData(Stream& stream, const base::Slice& bytes, bool end_stream
   }
   backlog.queue.Push(bytes);
   queued_bytes_ += size;
-  if (has_too_much_queued()) [[unlikely]] signals_ |= kSignalOutput;  // the owner resets the heaviest
+  if (has_too_much_queued()) [[unlikely]]
+    signals_ |= kSignalOutput;  // the owner resets the heaviest
   stream.end_with_data_ = end_stream;
   MarkReady(stream);
 }
@@ -245,8 +244,7 @@ void Session::WriteQueuedData(Stream& stream) {
   size_t bytes = std::min({backlog.queue.bytes(), kDataFrameBytesMax, static_cast<size_t>(window)});
   bool last = bytes == backlog.queue.bytes();
   bool end_stream = last && stream.end_with_data_;
-  WriteFrameHeader(BeginFrame(kFrameHeaderBytes), bytes, FrameType::kData, end_stream ? kFlagEndStream : 0,
-                   stream.id_);
+  WriteFrameHeader(BeginFrame(kFrameHeaderBytes), bytes, FrameType::kData, end_stream ? kFlagEndStream : 0, stream.id_);
   CommitFrame(kFrameHeaderBytes);
   backlog.queue.MoveTo(output_, bytes);
   backlog.still_rounds = 0;

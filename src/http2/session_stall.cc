@@ -8,14 +8,22 @@ namespace sluice::http2 {
 
 std::string_view ToString(Timeout timeout) {
   switch (timeout) {
-    case Timeout::kHeaders: return "headers";
-    case Timeout::kSend: return "send";
-    case Timeout::kStall: return "stall";
-    case Timeout::kBody: return "body";
-    case Timeout::kIdle: return "idle";
-    case Timeout::kAge: return "age";
-    case Timeout::kAgeGrace: return "age_grace";
-    case Timeout::kKeepalive: return "keepalive";
+    case Timeout::kHeaders:
+      return "headers";
+    case Timeout::kSend:
+      return "send";
+    case Timeout::kStall:
+      return "stall";
+    case Timeout::kBody:
+      return "body";
+    case Timeout::kIdle:
+      return "idle";
+    case Timeout::kAge:
+      return "age";
+    case Timeout::kAgeGrace:
+      return "age_grace";
+    case Timeout::kKeepalive:
+      return "keepalive";
   }
   return "unknown";
 }
@@ -33,8 +41,8 @@ size_t Session::SweepSilent() {
   std::vector<Stream*> stalled;
   table_.ForEach([&](Stream& stream) {
     // Whom we have left no window cannot send; and a server owes nothing before the request is whole.
-    const bool owes = !stream.received_end_ && stream.receive_.available() > 0 &&
-                      (role_ == Role::kServer || stream.sent_end_);
+    const bool owes =
+        !stream.received_end_ && stream.receive_.available() > 0 && (role_ == Role::kServer || stream.sent_end_);
     if (!owes) {
       stream.silent_rounds_ = 0;
     } else if (++stream.silent_rounds_ > kStallRounds) {
@@ -63,7 +71,8 @@ size_t Session::ResetHeaviest() {
   });
   std::sort(streams.begin(), streams.end(), [](Stream* a, Stream* b) { return a->queued_bytes() > b->queued_bytes(); });
   size_t count = 0;
-  for (uint64_t left = queued_bytes_; count < streams.size() && left > wanted; ++count) left -= streams[count]->queued_bytes();
+  for (uint64_t left = queued_bytes_; count < streams.size() && left > wanted; ++count)
+    left -= streams[count]->queued_bytes();
   streams.resize(count);
   return ResetStalled(streams, ErrorCode::kEnhanceYourCalm);
 }

@@ -86,24 +86,24 @@ class Stream final : public StreamIo, public OwnedNode {
   Stream* next_free_ = nullptr;  // in the pool or in the session's list of released streams
 
   uint32_t id_ = 0;
-  bool closed_ = false;         // in no table any more; nothing is sent or received
-  bool received_end_ = false;   // END_STREAM from the peer
-  bool send_done_ = false;      // END_STREAM accepted from our side, perhaps behind queued DATA; or closed
-  bool sent_end_ = false;       // END_STREAM framed
-  bool final_headers_ = false;  // client: a response with a final status was received
+  bool closed_ = false;             // in no table any more; nothing is sent or received
+  bool received_end_ = false;       // END_STREAM from the peer
+  bool send_done_ = false;          // END_STREAM accepted from our side, perhaps behind queued DATA; or closed
+  bool sent_end_ = false;           // END_STREAM framed
+  bool final_headers_ = false;      // client: a response with a final status was received
   bool end_with_data_ : 1 = false;  // END_STREAM goes on the last queued DATA
   bool head_request_ : 1 = false;   // client: HEAD, so content-length counts nothing (RFC 9110 9.3.2)
   uint8_t silent_rounds_ = 0;       // sweeps since the peer said anything on it (Session::SweepSilent)
   bool released_ = false;
 
-  // Below zero after the peer lowered INITIAL_WINDOW_SIZE (RFC 9113 6.9.2). At most 2^31-1 (6.9.1), and never below minus
-  // that: nothing is sent where it is not above zero, and lowering the setting takes at most 2^31-1 away.
+  // Below zero after the peer lowered INITIAL_WINDOW_SIZE (RFC 9113 6.9.2). At most 2^31-1 (6.9.1), and never below
+  // minus that: nothing is sent where it is not above zero, and lowering the setting takes at most 2^31-1 away.
   int32_t send_window_ = 0;
   union {
     uint64_t headers_end_ = 0;  // client: where the request's headers end in the session's output, as appended_
     uint64_t request_bytes_;    // server: of its header list (hpack_size); the call holds it
   };
-  int64_t content_left_ = -1;  // DATA bytes still promised by content-length; -1: none was given
+  int64_t content_left_ = -1;               // DATA bytes still promised by content-length; -1: none was given
   std::unique_ptr<StreamBacklog> backlog_;  // null: nothing was ever queued
   ReceiveWindow receive_;
   uint32_t unconsumed_ = 0;  // passed to the consumer and not credited to the stream's window yet

@@ -16,9 +16,9 @@ namespace sluice::http2 {
 
 // Why a stream ended without END_STREAM from the peer.
 enum class ResetCause : uint8_t {
-  kPeerReset,  // RST_STREAM with the code given
-  kRefused,    // never processed: REFUSED_STREAM, or above the last stream id of a GOAWAY (RFC 9113 6.8, 8.7),
-               // or its headers were never written
+  kPeerReset,       // RST_STREAM with the code given
+  kRefused,         // never processed: REFUSED_STREAM, or above the last stream id of a GOAWAY (RFC 9113 6.8, 8.7),
+                    // or its headers were never written
   kConnectionLost,  // the transport ended or the connection broke; the code is what we know of it
   kProtocolError,   // the peer broke a rule on this stream; we reset it with the code given
   kStalled,         // the peer neither took what it was sent nor sent what it owes for too long; we reset it
@@ -39,9 +39,9 @@ class StreamIo {
   // RST_STREAM, unless the stream is closed already. Nothing more is sent; queued DATA is dropped; no more
   // events come.
   virtual void Reset(ErrorCode code) = 0;
-  // The consumer is done: no more events. A server stream whose END_STREAM has been given, but waits behind DATA for the
-  // peer's window, goes on by itself until all is sent. If the stream is not closed, it is reset: kNoError on a server
-  // stream whose response is complete (RFC 9113 8.1), else kCancel. The stream is freed; the pointer is dead
+  // The consumer is done: no more events. A server stream whose END_STREAM has been given, but waits behind DATA for
+  // the peer's window, goes on by itself until all is sent. If the stream is not closed, it is reset: kNoError on a
+  // server stream whose response is complete (RFC 9113 8.1), else kCancel. The stream is freed; the pointer is dead
   // after this.
   virtual void Release() = 0;
 

@@ -1,8 +1,8 @@
-// StreamTable: live streams by id(). A pointer a slot, no more: a look-up reads the stream that it finds, which is wanted next
-// anyway. Open addressing with linear probing. Ids come in sequence: multiplied by the golden
-// ratio (Knuth, TAOCP 3, 6.4) they lie spread out, so that a look-up hits at once and Erase finds a free slot next to
-// the gap. (The id itself as the hash would put a hundred open streams side by side, and each Erase would walk to their
-// end.) A peer that aims for collisions makes a look-up walk at most the streams it may have open
+// StreamTable: live streams by id(). A pointer a slot, no more: a look-up reads the stream that it finds, which is
+// wanted next anyway. Open addressing with linear probing. Ids come in sequence: multiplied by the golden ratio (Knuth,
+// TAOCP 3, 6.4) they lie spread out, so that a look-up hits at once and Erase finds a free slot next to the gap. (The
+// id itself as the hash would put a hundred open streams side by side, and each Erase would walk to their end.) A peer
+// that aims for collisions makes a look-up walk at most the streams it may have open
 // (SessionOptions::concurrent_streams_max).
 #pragma once
 

@@ -80,8 +80,7 @@ uint32_t ParseStatus(std::string_view text) {
 
 bool EqualIgnoringCase(std::string_view a, std::string_view b) {
   auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](char x, char y) { return lower(x) == lower(y); });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](char x, char y) { return lower(x) == lower(y); });
 }
 
 bool IsHttp(std::string_view scheme) { return EqualIgnoringCase(scheme, "http") || EqualIgnoringCase(scheme, "https"); }
@@ -132,7 +131,8 @@ class Walk {
 
   // What a walk over the run would find, whatever kind of message it begins.
   static void Summarize(FieldRun& run) {
-    Walk walk(Bit(Token::kMethod) | Bit(Token::kScheme) | Bit(Token::kPath) | Bit(Token::kAuthority) | Bit(Token::kStatus));
+    Walk walk(Bit(Token::kMethod) | Bit(Token::kScheme) | Bit(Token::kPath) | Bit(Token::kAuthority) |
+              Bit(Token::kStatus));
     run.check = FieldRun::Check::kBroken;
     for (uint32_t i = 0; i < run.count; ++i) {
       if (walk.Visit(*run.fields()[i]) != nullptr) return;

@@ -14,10 +14,10 @@ namespace sluice::http2 {
 // What the session needs to know of a message. `malformed` tells which rule was broken; null: none.
 struct MessageHead {
   const char* malformed = nullptr;
-  int64_t content_length = -1;  // -1: not given
-  uint32_t status = 0;          // responses
-  bool head = false;            // the method is HEAD
-  bool connect = false;         // the method is CONNECT
+  int64_t content_length = -1;     // -1: not given
+  uint32_t status = 0;             // responses
+  bool head = false;               // the method is HEAD
+  bool connect = false;            // the method is CONNECT
   bool authority_in_host = false;  // requests: no :authority, but a host field has one
 };
 

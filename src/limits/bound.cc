@@ -10,8 +10,9 @@ BoundMetrics::BoundMetrics(metrics::Registry& registry, std::string bound_name) 
   refused_full = refusals("queue_full");
   refused_late = refusals("deadline_too_near");
   timed_out = refusals("deadline_passed");
-  waited = registry.AddHistogram("sluice_limit_wait_seconds", "Time that calls waited for a limit; calls that did not wait are not in it.",
-                                 1e-9, {{"limit", name}});
+  waited = registry.AddHistogram("sluice_limit_wait_seconds",
+                                 "Time that calls waited for a limit; calls that did not wait are not in it.", 1e-9,
+                                 {{"limit", name}});
 }
 
 }  // namespace sluice::limits

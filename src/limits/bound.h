@@ -11,7 +11,7 @@ namespace sluice::limits {
 struct BoundMetrics {
   BoundMetrics(metrics::Registry& registry, std::string bound_name);
 
-  std::string name;  // "cluster/users/rate"
+  std::string name;                // "cluster/users/rate"
   metrics::Counter* refused_full;  // the queue was full, or too many client keys
   metrics::Counter* refused_late;  // the predicted wait passed the deadline
   metrics::Counter* timed_out;     // the deadline passed in the queue

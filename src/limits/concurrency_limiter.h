@@ -5,12 +5,13 @@
 // thread, all of it; a Ticket is one call's and used by one thread at a time. Nothing here suspends: a call that is
 // told to wait is woken when its answer has changed, and asks again with Poll.
 //
-// Lifetime: whoever holds a unit or waits keeps the limiter alive. Not by a count in each ticket: two read-modify-writes
-// a call on a word of all workers would cost more than the units do. The proxy's calls hold it by their worker's count
-// (proxy/worker_ref.h).
+// Lifetime: whoever holds a unit or waits keeps the limiter alive. Not by a count in each ticket: two
+// read-modify-writes a call on a word of all workers would cost more than the units do. The proxy's calls hold it by
+// their worker's count (proxy/worker_ref.h).
 //
 //   without a ticket:   TryTake ... Return      a unit, or nothing; for who does not wait (yet)
-//   Ticket:   idle --Ask--> holding            (go: has a unit)          holding --Detach--> idle, the unit is the caller's
+//   Ticket:   idle --Ask--> holding            (go: has a unit)          holding --Detach--> idle, the unit is the
+//   caller's
 //               |  \------> waiting --Poll--> holding, or idle (go without a unit; refused)
 //               \---------> idle               (go: no limit; refused)          any --Drop--> idle
 #pragma once
@@ -135,13 +136,17 @@ class BasicConcurrencyLimiter {
       SLUICE_CHECK(limiter_ != nullptr);
       if (holding_) return Answer::Go();
       switch (waiter_.outcome()) {
-        case Outcome::kWaiting: return Answer::Wait(base::kNever);
+        case Outcome::kWaiting:
+          return Answer::Wait(base::kNever);
         case Outcome::kGranted:
           waiter_.Reset();
           holding_ = true;
           return Answer::Go();
-        case Outcome::kDismissed: Drop(); return Answer::Go();
-        default: break;  // kQueueFull, kDisplaced
+        case Outcome::kDismissed:
+          Drop();
+          return Answer::Go();
+        default:
+          break;  // kQueueFull, kDisplaced
       }
       const Answer refused = limiter_->Refuse();
       Drop();

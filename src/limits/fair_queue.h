@@ -98,8 +98,8 @@ class FairQueue {
   Turn this_round_, next_round_, idle_;
   uint64_t round_ = 1;
   size_t idle_count_ = 0;
-  bool idle_overflow_ = false;       // a flow served in this round has been forgotten
-  std::deque<Length> by_length_;     // [n]: flows with n waiters; its size is what the longest ever had + 1
+  bool idle_overflow_ = false;    // a flow served in this round has been forgotten
+  std::deque<Length> by_length_;  // [n]: flows with n waiters; its size is what the longest ever had + 1
   size_t longest_ = 0;
   size_t size_ = 0;
   std::vector<std::unique_ptr<Flow>> stock_;

@@ -1,16 +1,18 @@
 // KeyedRateLimiter: a RateLimiter for each client key, in a table of bounded size. docs/token-bucket.md
 //
-// Set-associative: a key's hash chooses a set of about kWays places, each set has a small mutex and finds a key by looking at
-// all its places. A new key takes a free place; else that of the key that was asked for longest ago among those that nobody
-// uses (nobody waits, no token is out: nobody but the table points to the limiter). Where all are in use there is no place.
+// Set-associative: a key's hash chooses a set of about kWays places, each set has a small mutex and finds a key by
+// looking at all its places. A new key takes a free place; else that of the key that was asked for longest ago among
+// those that nobody uses (nobody waits, no token is out: nobody but the table points to the limiter). Where all are in
+// use there is no place.
 //
-// An evicted key must not come back with a full bucket, nor may a client get a full bucket each time by taking another name.
-// So a set remembers the largest debt that it has evicted, as the instant at which the last of its evicted buckets would have
-// been full again (thus it decays at the rate), and a new key of that set starts with that debt. A place in a set therefore
-// gives at most burst + rate x time, whatever the names of those who have it; the table keys_max times that.
+// An evicted key must not come back with a full bucket, nor may a client get a full bucket each time by taking another
+// name. So a set remembers the largest debt that it has evicted, as the instant at which the last of its evicted
+// buckets would have been full again (thus it decays at the rate), and a new key of that set starts with that debt. A
+// place in a set therefore gives at most burst + rate x time, whatever the names of those who have it; the table
+// keys_max times that.
 //
-// Costs: a lock and a look at the tags for each Get. Memory: kBytesPerKey for a key that is kept, and about 5 bytes a key of
-// keys_max for the sets, whether used or not. Any thread; never suspends.
+// Costs: a lock and a look at the tags for each Get. Memory: kBytesPerKey for a key that is kept, and about 5 bytes a
+// key of keys_max for the sets, whether used or not. Any thread; never suspends.
 #pragma once
 
 #include <atomic>
@@ -35,12 +37,13 @@ class KeyedRateLimiter {
   // Whoever holds a limiter keeps it.
   ~KeyedRateLimiter();
 
-  // The key's limiter, kept or new. `key_hash`: well mixed, by a seed the client does not know; two keys of one hash share a
-  // limiter. Null: no room for another key, refuse with kTableFull. Not enabled: one that lets all go. `now` may go back.
+  // The key's limiter, kept or new. `key_hash`: well mixed, by a seed the client does not know; two keys of one hash
+  // share a limiter. Null: no room for another key, refuse with kTableFull. Not enabled: one that lets all go. `now`
+  // may go back.
   std::shared_ptr<RateLimiter> Get(uint64_t key_hash, base::TimePoint now);
 
-  // For keys that are there and new ones. A change of `capped` gives each key a new limiter that goes on from the level of
-  // its old one; calls in the old one stay there until they end. Not enabled: all who wait go, the table is emptied.
+  // For keys that are there and new ones. A change of `capped` gives each key a new limiter that goes on from the level
+  // of its old one; calls in the old one stay there until they end. Not enabled: all who wait go, the table is emptied.
   void Configure(const RateOptions& each, base::TimePoint now);
 
   // There is a limit.
@@ -80,9 +83,9 @@ class KeyedRateLimiter {
   std::atomic<size_t> keys_{0};
   std::atomic<uint64_t> evictions_{0};
   std::atomic<uint64_t> refusals_{0};
-  std::mutex configuring_;             // Configure takes turns; before options_mutex_ and the sets' mutexes
-  mutable std::mutex options_mutex_;   // after a set's mutex
-  RateOptions each_;                   // under options_mutex_
+  std::mutex configuring_;            // Configure takes turns; before options_mutex_ and the sets' mutexes
+  mutable std::mutex options_mutex_;  // after a set's mutex
+  RateOptions each_;                  // under options_mutex_
 };
 
 }  // namespace sluice::limits

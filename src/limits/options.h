@@ -1,5 +1,5 @@
-// Options of limiters: how fast calls may start, how many may be under way, how many may wait. Parsed by config, changed
-// by the admin RPC, documented in config/reference.yaml.
+// Options of limiters: how fast calls may start, how many may be under way, how many may wait. Parsed by config,
+// changed by the admin RPC, documented in config/reference.yaml.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ struct RateOptions {
   double rate = 0;
   // Calls that may start at once after a pause. 1..10^7.
   uint32_t burst = 100;
-  // A call's token comes back only when the call has ended, so calls that hang slow down new ones. What may be under way
-  // is then at most `burst`, which should be at least 2 x rate x latency (docs/token-bucket.md).
+  // A call's token comes back only when the call has ended, so calls that hang slow down new ones. What may be under
+  // way is then at most `burst`, which should be at least 2 x rate x latency (docs/token-bucket.md).
   bool capped = false;
   // Calls that may wait for a token; the next is refused. 0..1000000.
   uint32_t queue_max = 1024;

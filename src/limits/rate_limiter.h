@@ -2,10 +2,11 @@
 // docs/token-bucket.md
 //
 //   nobody waits:  Ask takes a token by CAS, without the lock.
-//   somebody does: Ask queues, under a small mutex. Only the first of the queue grabs, and only it has a time (check_at) at
-//                  which to ask again; the others are woken when they have become first. So the order is exact, leaving the
-//                  queue is free (a waiter has claimed nothing, so there is nothing to refund), and a limiter costs one timer
-//                  at a time, which is the caller's.
+//   somebody does: Ask queues, under a small mutex. Only the first of the queue grabs, and only it has a time
+//   (check_at) at
+//                  which to ask again; the others are woken when they have become first. So the order is exact, leaving
+//                  the queue is free (a waiter has claimed nothing, so there is nothing to refund), and a limiter costs
+//                  one timer at a time, which is the caller's.
 //
 // The first waits for time, or, capped, for the end of a call, if even time would not let it go. It then says so in
 // wants_release_, and the next Drop() of a call wakes it.
@@ -14,12 +15,12 @@
 //   Ask queued:   waiting_ += 1; look for tokens          an Ask without lock: bring tokens; look at waiting_
 //   first blocks: wants_release_ = true; look for tokens  Drop: release a token; look at wants_release_
 //
-// Rules: no wake-up runs under the mutex. A ticket that is out of the queue belongs to its owner again, which may destroy it
-// as soon as the mutex is free: what is still needed of it (the wake-up) is moved out before.
+// Rules: no wake-up runs under the mutex. A ticket that is out of the queue belongs to its owner again, which may
+// destroy it as soon as the mutex is free: what is still needed of it (the wake-up) is moved out before.
 //
-// Any thread. Never suspends: whoever gets kWait suspends as it likes until check_at or a wake. `now` may differ between
-// callers by a loop turn, and go back. Lifetime: whoever waits or holds a capped token keeps it alive; not by a count in each
-// ticket, which would be two read-modify-writes a call (limits/concurrency_limiter.h).
+// Any thread. Never suspends: whoever gets kWait suspends as it likes until check_at or a wake. `now` may differ
+// between callers by a loop turn, and go back. Lifetime: whoever waits or holds a capped token keeps it alive; not by a
+// count in each ticket, which would be two read-modify-writes a call (limits/concurrency_limiter.h).
 #pragma once
 
 #include <atomic>
@@ -93,8 +94,8 @@ class BasicRateLimiter {
   // As Release, for one that did not start: the credit for its token comes back too.
   void ReleaseUnused();
   // A call that was let go will not start after all: its token comes back, for the next. For uncapped grants, which no
-  // ticket holds; at most once a grant. What has no room in the bucket is lost. Capped: nothing; who has no token there was
-  // let go while there was no limit.
+  // ticket holds; at most once a grant. What has no room in the bucket is lost. Capped: nothing; who has no token there
+  // was let go while there was no limit.
   void Refund();
 
   // There is a limit.
@@ -165,18 +166,18 @@ class BasicRateLimiter {
   base::IntrusiveList<Ticket, RateLimiterTraits> queue_;
 };
 
-// One call's place at one limiter, which outlives it or its Drop. Ask once; then, while it says kWait, Poll; Drop at the
-// call's end, or to leave.
-// Not movable: the queue points at it. One task at a time; no call may run beside another on the same ticket.
+// One call's place at one limiter, which outlives it or its Drop. Ask once; then, while it says kWait, Poll; Drop at
+// the call's end, or to leave. Not movable: the queue points at it. One task at a time; no call may run beside another
+// on the same ticket.
 template <typename Traits>
 class BasicRateLimiter<Traits>::Ticket : public base::ListNode<RateLimiterTraits> {
  public:
   Ticket() = default;
   ~Ticket() { Drop(); }
 
-  // Goes, queues (leaving a wake-up for the running task), or is refused: kQueueFull, or kTooLate where the time it would
-  // have to wait by its place passes `deadline`. retry_after: that time, in whole milliseconds, at least 1. The ticket is
-  // idle: no Ask before, or Drop after it.
+  // Goes, queues (leaving a wake-up for the running task), or is refused: kQueueFull, or kTooLate where the time it
+  // would have to wait by its place passes `deadline`. retry_after: that time, in whole milliseconds, at least 1. The
+  // ticket is idle: no Ask before, or Drop after it.
   Answer Ask(BasicRateLimiter& limiter, base::TimePoint now, base::TimePoint deadline);
   // After a wake-up or at check_at; spurious calls are fine. Goes, or waits; not refused, the deadline is the caller's.
   Answer Poll(base::TimePoint now);

@@ -10,7 +10,8 @@
 namespace sluice::limits {
 
 template <typename Traits>
-auto BasicRateLimiter<Traits>::MakeBucket(const RateOptions& options, base::TimePoint now, base::TimePoint full_at) -> Bucket {
+auto BasicRateLimiter<Traits>::MakeBucket(const RateOptions& options, base::TimePoint now, base::TimePoint full_at)
+    -> Bucket {
   concurrent::TokenBucketOptions bucket;
   bucket.rate = std::max(options.rate, 0.0) * kCallTokens;
   bucket.limit = std::max<uint64_t>(options.burst, 1) * concurrent::kTokensPerCall;
@@ -83,7 +84,8 @@ void BasicRateLimiter<Traits>::LetAllGo() {
         if (ticket == nullptr) break;
         batch[taken++] = std::move(ticket->wakeup_);
       }
-      waiting_.store(waiting_.load(std::memory_order_relaxed) - static_cast<uint32_t>(taken), std::memory_order_relaxed);
+      waiting_.store(waiting_.load(std::memory_order_relaxed) - static_cast<uint32_t>(taken),
+                     std::memory_order_relaxed);
     }
     for (size_t i = 0; i < taken; ++i) batch[i].Wake();
     if (taken < kWakeBatch) return;
@@ -131,9 +133,8 @@ Answer BasicRateLimiter<Traits>::LookForFirst(base::TimePoint now) {
 
 template <typename Traits>
 base::TimePoint BasicRateLimiter<Traits>::PredictedStart(size_t position) const {
-  return WithBucket([position](const auto& bucket) {
-    return bucket.ReadyAt(bucket.tail() + position * concurrent::kTokensPerCall);
-  });
+  return WithBucket(
+      [position](const auto& bucket) { return bucket.ReadyAt(bucket.tail() + position * concurrent::kTokensPerCall); });
 }
 
 template <typename Traits>

@@ -4,11 +4,16 @@ namespace sluice::limits {
 
 std::string_view ToString(Refusal refusal) {
   switch (refusal) {
-    case Refusal::kNone: return "none";
-    case Refusal::kQueueFull: return "the queue is full";
-    case Refusal::kTooLate: return "the wait would pass the deadline";
-    case Refusal::kTableFull: return "too many clients";
-    case Refusal::kClosed: return "the limit was taken away";
+    case Refusal::kNone:
+      return "none";
+    case Refusal::kQueueFull:
+      return "the queue is full";
+    case Refusal::kTooLate:
+      return "the wait would pass the deadline";
+    case Refusal::kTableFull:
+      return "too many clients";
+    case Refusal::kClosed:
+      return "the limit was taken away";
   }
   return "none";
 }

@@ -1,5 +1,5 @@
-// What a limiter answers to a call that asks to go, and what it says when it refuses. One form for all limiters, so that
-// the path of a call walks over them in one loop.
+// What a limiter answers to a call that asks to go, and what it says when it refuses. One form for all limiters, so
+// that the path of a call walks over them in one loop.
 #pragma once
 
 #include <chrono>

@@ -19,9 +19,8 @@ using Callback = std::function<std::vector<Sample>()>;
 
 struct Family {
   std::string kind, help;
-  double scale = 1;  // histograms only
-  std::map<std::string, Metric, std::less<>>
-      series;  // by FormatLabels; metrics never leave, so their addresses stay
+  double scale = 1;                                   // histograms only
+  std::map<std::string, Metric, std::less<>> series;  // by FormatLabels; metrics never leave, so their addresses stay
   std::vector<std::shared_ptr<const Callback>> callbacks;
 };
 
@@ -33,8 +32,7 @@ struct View {
   std::vector<std::shared_ptr<const Callback>> callbacks;
 };
 
-void AppendHistogram(std::string& out, const View& view, const std::string& labels,
-                     const Histogram& histogram) {
+void AppendHistogram(std::string& out, const View& view, const std::string& labels, const Histogram& histogram) {
   const Histogram::Snapshot snapshot = histogram.Read();
   const std::string bucket_name = view.name + "_bucket";
   std::string bucket_labels = labels.empty() ? "le=\"" : labels + ",le=\"";
@@ -79,8 +77,7 @@ struct Registry::Impl {
     SLUICE_CHECK(IsMetricName(name));
     auto it = families.find(name);
     if (it == families.end()) {
-      it = families.emplace(std::string(name), Family{std::string(kind), std::string(help), scale, {}, {}})
-               .first;
+      it = families.emplace(std::string(name), Family{std::string(kind), std::string(help), scale, {}, {}}).first;
     }
     SLUICE_CHECK(it->second.kind == kind);
     SLUICE_CHECK(it->second.help == help);
@@ -99,8 +96,7 @@ struct Registry::Impl {
       key = FormatLabels(labels);
       it = family.series.find(key);
     }
-    if (it == family.series.end())
-      it = family.series.emplace(std::move(key), std::make_unique<T>(make())).first;
+    if (it == family.series.end()) it = family.series.emplace(std::move(key), std::make_unique<T>(make())).first;
     auto* metric = std::get_if<std::unique_ptr<T>>(&it->second);
     SLUICE_CHECK(metric != nullptr);
     return metric->get();
@@ -161,8 +157,7 @@ std::string Registry::RenderPrometheus() const {
     std::lock_guard lock(impl_->mutex);
     views.reserve(impl_->families.size());
     for (const auto& [name, family] : impl_->families) {
-      View& view =
-          views.emplace_back(View{name, family.kind, family.help, family.scale, {}, family.callbacks});
+      View& view = views.emplace_back(View{name, family.kind, family.help, family.scale, {}, family.callbacks});
       view.series.reserve(family.series.size());
       for (const auto& [labels, metric] : family.series) view.series.emplace_back(labels, &metric);
     }

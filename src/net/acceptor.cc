@@ -49,16 +49,16 @@ void RemoveFile(const Address& address, const ListenSocket::File& file) {
   if (address.kind() == Address::Kind::kUnix && FileId(address.host()) == file) ::unlink(address.host().c_str());
 }
 
-// SO_REUSEPORT looks at both sockets when one of them is bound, or begins to listen; to have it on for longer would let others of
-// this user take connections away.
+// SO_REUSEPORT looks at both sockets when one of them is bound, or begins to listen; to have it on for longer would let
+// others of this user take connections away.
 bool SetReusePort(int fd, bool on) {
   const int value = on ? 1 : 0;
   return ::setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &value, sizeof(value)) == 0;
 }
 
-// The kernel remembers of a port that somebody with SO_REUSEPORT was bound to it, and would let others of this user beside us for as
-// long as anything has the port, whatever our sockets say now. Whoever is bound without it makes it look at the sockets again.
-// Where no free address is found it stays so.
+// The kernel remembers of a port that somebody with SO_REUSEPORT was bound to it, and would let others of this user
+// beside us for as long as anything has the port, whatever our sockets say now. Whoever is bound without it makes it
+// look at the sockets again. Where no free address is found it stays so.
 void ForgetReusePort(uint16_t port) {
   for (const char* host : {"[::1]", "127.0.0.1", "127.255.255.254"}) {
     auto target = ToSocketAddress(*Address::Parse(std::string(host) + ":" + std::to_string(port)));
@@ -72,8 +72,8 @@ void ForgetReusePort(uint16_t port) {
   }
 }
 
-// No SYN gets here any more; a client that sends one tries again in a second (RFC 6298 2.1). Without this one could be let in
-// between the last accept and the close, which resets it.
+// No SYN gets here any more; a client that sends one tries again in a second (RFC 6298 2.1). Without this one could be
+// let in between the last accept and the close, which resets it.
 void DropSyns(int fd) {
   constexpr uint32_t kFlagsAt = 13, kSyn = 0x02, kAll = UINT32_MAX;  // RFC 9293 3.1
   sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kFlagsAt), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kSyn, 0, 1),
@@ -113,7 +113,8 @@ base::Result<ListenSocket> ListenSocket::Open(const Address& address, const Opti
   if (::bind(fd, target->get(), target->length) != 0) return IoError("cannot listen on", address);
   owner.address_ = address;
   if (is_unix) owner.file_ = FileId(address.host());
-  if (is_unix && ::chmod(address.host().c_str(), options.unix_mode) != 0) return IoError("cannot set the mode of", address);
+  if (is_unix && ::chmod(address.host().c_str(), options.unix_mode) != 0)
+    return IoError("cannot set the mode of", address);
   if (::listen(fd, options.backlog) != 0) return IoError("cannot listen on", address);
   if (options.beside_shared) {
     SetReusePort(fd, false);
@@ -217,8 +218,9 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
   }
   bool Pause(const char* why) {
     if (log.Allow(worker.now())) {
-      SLUICE_LOG_WARN("listener {}: accepts nothing for now, clients wait in the kernel's queue: {} (RLIMIT_NOFILE is {})",
-                      address.ToString(), why, reserve.limit());
+      SLUICE_LOG_WARN(
+          "listener {}: accepts nothing for now, clients wait in the kernel's queue: {} (RLIMIT_NOFILE is {})",
+          address.ToString(), why, reserve.limit());
     }
     return Pause();
   }
@@ -233,8 +235,10 @@ struct Acceptor::Impl final : public runtime::Timer, public std::enable_shared_f
     const bool is_unix = address.kind() == Address::Kind::kUnix;
     // listen(2) on a socket that listens sets the length of its queue; those in it stay.
     bool done = ::listen(descriptor.native_handle(), options.backlog) == 0;
-    if (done && is_unix && FileId(address.host()) == file) done = ::chmod(address.host().c_str(), options.unix_mode) == 0;
-    if (!done) SLUICE_LOG_WARN("listener {}: cannot take its new options: {}", address.ToString(), std::strerror(errno));
+    if (done && is_unix && FileId(address.host()) == file)
+      done = ::chmod(address.host().c_str(), options.unix_mode) == 0;
+    if (!done)
+      SLUICE_LOG_WARN("listener {}: cannot take its new options: {}", address.ToString(), std::strerror(errno));
   }
 
   void SetShared(bool shared) {

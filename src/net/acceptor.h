@@ -1,8 +1,8 @@
 // Acceptor: a listening TCP or Unix socket on one worker; hands each accepted socket to a callback.
 //
-// One worker accepts for a listener and the owner spreads connections over workers, so that they are balanced by count and
-// not by the kernel's hash. Out of file descriptors it pauses and tries again: it neither spins nor wedges. The last descriptors
-// are not for clients (DescriptorReserve).
+// One worker accepts for a listener and the owner spreads connections over workers, so that they are balanced by count
+// and not by the kernel's hash. Out of file descriptors it pauses and tries again: it neither spins nor wedges. The
+// last descriptors are not for clients (DescriptorReserve).
 #pragma once
 
 #include <sys/types.h>
@@ -18,8 +18,8 @@
 
 namespace sluice::net {
 
-// A bound and listening socket, made before workers run so that errors are known at start. Closes what was not released, and
-// removes its file.
+// A bound and listening socket, made before workers run so that errors are known at start. Closes what was not
+// released, and removes its file.
 class ListenSocket {
  public:
   struct Options {
@@ -64,11 +64,12 @@ class Acceptor {
 
   // New options for the socket that is there. What cannot be had is logged, and stays as it was.
   void Apply(const ListenSocket::Options& options);
-  // While `shared`, a ListenSocket with beside_shared may have an address that covers this one's, or that this one's covers.
-  // Otherwise, as by default, the port is nobody else's. Nothing for a Unix socket.
+  // While `shared`, a ListenSocket with beside_shared may have an address that covers this one's, or that this one's
+  // covers. Otherwise, as by default, the port is nobody else's. Nothing for a Unix socket.
   void SetShared(bool shared);
-  // Last, before it is destroyed: no client begins to connect any more, and those in the kernel's queue are accepted, which would
-  // be reset. A client that is turned away just now tries again by itself (TCP), and finds who listens then.
+  // Last, before it is destroyed: no client begins to connect any more, and those in the kernel's queue are accepted,
+  // which would be reset. A client that is turned away just now tries again by itself (TCP), and finds who listens
+  // then.
   void AcceptRest();
 
  private:

@@ -84,8 +84,7 @@ bool CanonicalIp(const std::string& text, int family, std::string* out) {
 // After "unix:". "unix:///path" is what gRPC also takes for an absolute path.
 Result<std::string> ParseUnixPath(std::string_view text, std::string_view path) {
   if (path.starts_with("///")) path.remove_prefix(2);
-  if (!path.starts_with('/') || path.starts_with("//"))
-    return Bad(text, "the path must be absolute: unix:/path");
+  if (!path.starts_with('/') || path.starts_with("//")) return Bad(text, "the path must be absolute: unix:/path");
   if (path.find('\0') != path.npos) return Bad(text, "the path has a NUL in it");
   if (path.size() > kUnixPathBytesMax) {
     return Bad(text, "the path has " + std::to_string(path.size()) + " bytes; the system allows " +
@@ -132,8 +131,7 @@ Result<Address> Address::Parse(std::string_view text) {
   if (host.find(':') != host.npos) return Bad(text, "an IPv6 address needs brackets: [::1]:port");
   if (CanonicalIp(host, AF_INET, &out.host_)) return out;
   if (EndsInNumber(host)) return Bad(text, "no IPv4 address: four numbers in [0, 255] without leading zeros");
-  if (!IsName(host))
-    return Bad(text, "no host name: letters, digits, - and _ in labels of at most 63, 253 in all");
+  if (!IsName(host)) return Bad(text, "no host name: letters, digits, - and _ in labels of at most 63, 253 in all");
   out.kind_ = Kind::kName;
   out.host_ = host;
   // Names do not differ by case (RFC 4343): one spelling, so that all proxies hash the same endpoint name.

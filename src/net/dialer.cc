@@ -25,9 +25,9 @@ namespace {
 std::vector<SocketAddress> InTurn(std::vector<SocketAddress> found) {
   if (found.size() > Dialer::kAddressesMax) found.resize(Dialer::kAddressesMax);
   if (found.size() < 3) return found;
-  const auto other = std::stable_partition(found.begin(), found.end(), [family = found[0].storage.ss_family](const auto& address) {
-    return address.storage.ss_family == family;
-  });
+  const auto other = std::stable_partition(
+      found.begin(), found.end(),
+      [family = found[0].storage.ss_family](const auto& address) { return address.storage.ss_family == family; });
   std::vector<SocketAddress> out;
   for (auto one = found.begin(), two = other; out.size() < found.size();) {
     if (one != other) out.push_back(*one++);
@@ -54,8 +54,10 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
     worker.timers().Arm(*this, deadline);
     if (address.kind() != Address::Kind::kName) {
       auto target = ToSocketAddress(address);
-      if (target) targets.push_back(*target);
-      else error = target.error();
+      if (target)
+        targets.push_back(*target);
+      else
+        error = target.error();
       // Not from inside the constructor: the caller does not hold the Dialer yet.
       worker.Post([self = shared_from_this()] { self->TryNext(); });
       return;
@@ -65,8 +67,10 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
     bool queued = worker.runtime().Block(
         worker, [found, resolve = std::move(resolve), a = address] { found->emplace(resolve(a)); },
         [found, self = shared_from_this()] {
-          if ((*found)->ok()) self->targets = InTurn(std::move(***found));
-          else self->error = (*found)->error();
+          if ((*found)->ok())
+            self->targets = InTurn(std::move(***found));
+          else
+            self->error = (*found)->error();
           self->TryNext();
         });
     if (queued) return;
@@ -94,8 +98,10 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
       if (Watch(fd, target)) return WaitForNext();
       ::close(fd);
     }
-    if (!done && tries.empty()) Done(error);
-    else if (!done) worker.timers().Arm(*this, deadline);
+    if (!done && tries.empty())
+      Done(error);
+    else if (!done)
+      worker.timers().Arm(*this, deadline);
   }
 
   bool Watch(int fd, const SocketAddress& target) {
@@ -181,14 +187,16 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
   bool done = false;
 };
 
-Dialer::Dialer(runtime::Worker& worker, const Address& address, base::TimePoint deadline, OnDone on_done, Resolve resolve)
+Dialer::Dialer(runtime::Worker& worker, const Address& address, base::TimePoint deadline, OnDone on_done,
+               Resolve resolve)
     : impl_(std::make_shared<Impl>(worker, address, deadline, std::move(on_done))) {
   impl_->Start(std::move(resolve));
 }
 
 Dialer::~Dialer() { impl_->Cancel(); }
 
-std::unique_ptr<Attempt> Dial(runtime::Worker& worker, const Address& address, base::TimePoint deadline, Dialer::OnDone on_done) {
+std::unique_ptr<Attempt> Dial(runtime::Worker& worker, const Address& address, base::TimePoint deadline,
+                              Dialer::OnDone on_done) {
   return std::make_unique<Dialer>(worker, address, deadline, std::move(on_done));
 }
 

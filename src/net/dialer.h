@@ -1,8 +1,8 @@
 // Dialer: one attempt to connect to an Address, with a deadline. DNS names are resolved on a helper thread.
 //
-// A name's addresses are tried as RFC 8305 says ("happy eyeballs"): IPv6 and IPv4 in turn, the next one as soon as one is refused,
-// or beside it when it has not answered for a while; the first that connects wins and the others are closed. So an address that
-// answers nothing costs a part of the time and not all of it.
+// A name's addresses are tried as RFC 8305 says ("happy eyeballs"): IPv6 and IPv4 in turn, the next one as soon as one
+// is refused, or beside it when it has not answered for a while; the first that connects wins and the others are
+// closed. So an address that answers nothing costs a part of the time and not all of it.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,8 @@ class Attempt {
 
 class Dialer final : public Attempt {
  public:
-  // Called once, on the worker, not from inside the constructor: a connected stream, or kConnectFailed / kConnectTimeout.
+  // Called once, on the worker, not from inside the constructor: a connected stream, or kConnectFailed /
+  // kConnectTimeout.
   using OnDone = std::function<void(base::Result<std::unique_ptr<Stream>>)>;
   // All addresses of a name; may block.
   using Resolve = std::function<base::Result<std::vector<SocketAddress>>(const Address&)>;
@@ -40,9 +41,10 @@ class Dialer final : public Attempt {
   static constexpr size_t kConnectingMax = 4;
   static constexpr size_t kAddressesMax = 64;
 
-  // Starts at once. Make and destroy on `worker`; destroying it cancels the attempt and `on_done` is not called. `resolve`: null
-  // for the system's resolver.
-  Dialer(runtime::Worker& worker, const Address& address, base::TimePoint deadline, OnDone on_done, Resolve resolve = nullptr);
+  // Starts at once. Make and destroy on `worker`; destroying it cancels the attempt and `on_done` is not called.
+  // `resolve`: null for the system's resolver.
+  Dialer(runtime::Worker& worker, const Address& address, base::TimePoint deadline, OnDone on_done,
+         Resolve resolve = nullptr);
   ~Dialer() override;
 
  private:
@@ -53,6 +55,7 @@ class Dialer final : public Attempt {
 // How connections are made: as Dialer does, which is the default, or in memory for tests.
 using DialFunction =
     std::function<std::unique_ptr<Attempt>(runtime::Worker&, const Address&, base::TimePoint deadline, Dialer::OnDone)>;
-std::unique_ptr<Attempt> Dial(runtime::Worker& worker, const Address& address, base::TimePoint deadline, Dialer::OnDone on_done);
+std::unique_ptr<Attempt> Dial(runtime::Worker& worker, const Address& address, base::TimePoint deadline,
+                              Dialer::OnDone on_done);
 
 }  // namespace sluice::net

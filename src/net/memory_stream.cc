@@ -116,8 +116,7 @@ IoResult MemoryStream::Read(uint8_t* into, size_t capacity) {
 }
 
 IoResult MemoryStream::Write(const iovec* parts, size_t count) {
-  if (closed() || wire_->ways[side_].ended || wire_->ends[1 - side_].closed)
-    return {IoResult::Kind::kError, 0, EPIPE};
+  if (closed() || wire_->ways[side_].ended || wire_->ends[1 - side_].closed) return {IoResult::Kind::kError, 0, EPIPE};
   if (wire_->error != 0) return {IoResult::Kind::kError, 0, wire_->error};
   Wire::Way& way = wire_->ways[side_];
   size_t done = 0;

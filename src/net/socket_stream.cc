@@ -18,9 +18,11 @@ namespace sluice::net {
 namespace {
 
 // Readiness is remembered between edges (epoll(7), "edge-triggered"):
-//   readable_: set by an edge; cleared by a read that took less than there was room for, or nothing. Whatever comes after
+//   readable_: set by an edge; cleared by a read that took less than there was room for, or nothing. Whatever comes
+//   after
 //              that read is a new edge. A full read leaves it set: there may be more, and no edge will say so.
-//   until_end_: the edge said that the end is there or near (RDHUP, HUP, ERR: data and FIN may share one edge) or that the
+//   until_end_: the edge said that the end is there or near (RDHUP, HUP, ERR: data and FIN may share one edge) or that
+//   the
 //              stream has a mark in it at which reads stop short (PRI): readable_ is cleared by "would block" only.
 //   writable_: cleared by a write that the socket did not take whole, set by an edge.
 //

@@ -1,7 +1,7 @@
 // Stream: a connected byte stream that never blocks: TCP, Unix socket, TLS over either, or memory in tests.
 //
-// Readiness is asked for and told once: WaitReadable(events) leads to one OnReadable(). Everything happens on the worker
-// the stream was made on. Not thread-safe.
+// Readiness is asked for and told once: WaitReadable(events) leads to one OnReadable(). Everything happens on the
+// worker the stream was made on. Not thread-safe.
 #pragma once
 
 #include <sys/uio.h>
@@ -36,7 +36,8 @@ class Stream {
   virtual IoResult Read(uint8_t* into, size_t capacity) = 0;
   // Gathers; kOk may be partial.
   virtual IoResult Write(const iovec* parts, size_t count) = 0;
-  // One OnReadable() / OnWritable() later, from the worker's reactor; none after Close(). One wait of each kind at a time.
+  // One OnReadable() / OnWritable() later, from the worker's reactor; none after Close(). One wait of each kind at a
+  // time.
   virtual void WaitReadable(IoEvents& events) = 0;
   virtual void WaitWritable(IoEvents& events) = 0;
   // Half-close: the peer reads the end after what was written.

@@ -30,7 +30,8 @@ int OnClientHello(SSL* ssl, int* alert, void*) {
   return SSL_CLIENT_HELLO_ERROR;
 }
 
-int OnAlpn(SSL* ssl, const unsigned char** out, unsigned char* out_size, const unsigned char* in, unsigned in_size, void*) {
+int OnAlpn(SSL* ssl, const unsigned char** out, unsigned char* out_size, const unsigned char* in, unsigned in_size,
+           void*) {
   for (unsigned at = 0; at < in_size; at += in[at] + 1u) {  // OpenSSL has checked the lengths
     if (in[at] == 2 && in[at + 1] == 'h' && in[at + 2] == '2') {
       *out = in + at + 1;

@@ -1,5 +1,5 @@
-// What OpenSSL asks us during a handshake: is this name allowed, which protocol, which key is this ticket under, who keeps
-// this session. Private to this folder.
+// What OpenSSL asks us during a handshake: is this name allowed, which protocol, which key is this ticket under, who
+// keeps this session. Private to this folder.
 #pragma once
 
 #include "net/tls_openssl.h"

@@ -99,7 +99,8 @@ base::Status TlsContext::UseTrust(const TlsOptions& options, const TlsContents& 
   // Who is in the bundle is trusted as he stands there, also an authority below another one.
   X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
   for (const auto& certificate : *bundle) {
-    if (X509_STORE_add_cert(store, certificate.get()) != 1) return BadFile(contents.ca, TakeOpenSslError("cannot be used"));
+    if (X509_STORE_add_cert(store, certificate.get()) != 1)
+      return BadFile(contents.ca, TakeOpenSslError("cannot be used"));
     trusted_.push_back(Describe(certificate.get()));
     if (role_ == Role::kServer && trusted_.size() <= kToldAuthoritiesMax) SSL_CTX_add_client_CA(ctx, certificate.get());
   }
@@ -127,7 +128,8 @@ base::Result<std::shared_ptr<const TlsContext>> TlsContext::ForListener(const Li
     return MakeError(ErrorKind::kInvalidArgument, "TLS of a listener needs a certificate and its key");
   }
   // Anybody can have a certificate of a public authority: as a rule for clients it would be none.
-  if (options.ca == kSystemCa) return MakeError(ErrorKind::kInvalidArgument, "client_ca must be a file, not \"system\"");
+  if (options.ca == kSystemCa)
+    return MakeError(ErrorKind::kInvalidArgument, "client_ca must be a file, not \"system\"");
   const bool verifies = !contents.ca.name.empty();
   if (verifies != !options.ca.empty()) return MakeError(ErrorKind::kInvalidArgument, "client_ca was not read");
   if (!options.allowed_names.empty() && !(verifies && options.require_client_certificate)) {

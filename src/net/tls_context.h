@@ -23,8 +23,8 @@
 
 namespace sluice::net {
 
-// For so long a session may be resumed. A peer's certificate is verified when the session begins, and looked at again for
-// its end of validity when it is resumed.
+// For so long a session may be resumed. A peer's certificate is verified when the session begins, and looked at again
+// for its end of validity when it is resumed.
 inline constexpr std::chrono::hours kTlsSessionLifetime{2};
 
 // The files of TlsOptions, read. Without a name: not given.

@@ -13,9 +13,8 @@ class TlsDialer final : public Attempt {
       : worker_(worker), address_(address), deadline_(deadline), slot_(std::move(slot)), on_done_(std::move(on_done)) {}
 
   void Start(const DialFunction& dial) {
-    attempt_ = dial(worker_, address_, deadline_, [this](base::Result<std::unique_ptr<Stream>> connected) {
-      OnConnected(std::move(connected));
-    });
+    attempt_ = dial(worker_, address_, deadline_,
+                    [this](base::Result<std::unique_ptr<Stream>> connected) { OnConnected(std::move(connected)); });
   }
 
  private:
@@ -23,7 +22,8 @@ class TlsDialer final : public Attempt {
     if (!connected) return Done(std::move(connected));
     std::shared_ptr<const TlsContext> context = slot_ == nullptr ? nullptr : slot_->context();
     // Never without TLS where it was asked for.
-    if (context == nullptr) return Done(MakeError(ErrorKind::kConnectFailed, "TLS with " + address_.ToString() + ": not set up"));
+    if (context == nullptr)
+      return Done(MakeError(ErrorKind::kConnectFailed, "TLS with " + address_.ToString() + ": not set up"));
     attempt_ = std::make_unique<TlsHandshake>(worker_, std::move(*connected), std::move(context), address_, deadline_,
                                               [this](TlsOutcome outcome) { OnSecured(std::move(outcome)); });
   }

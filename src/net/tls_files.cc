@@ -16,7 +16,11 @@ FileStamp StampOf(const std::string& name) {
   struct stat info {};
   if (!IsFile(name) || ::stat(name.c_str(), &info) != 0) return {};
   constexpr int64_t kNanos = 1'000'000'000;
-  return {true, info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec * kNanos + info.st_mtim.tv_nsec,
+  return {true,
+          info.st_dev,
+          info.st_ino,
+          info.st_size,
+          info.st_mtim.tv_sec * kNanos + info.st_mtim.tv_nsec,
           info.st_ctim.tv_sec * kNanos + info.st_ctim.tv_nsec};
 }
 

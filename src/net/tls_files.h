@@ -18,8 +18,8 @@ namespace sluice::net {
 // Of one file; more is refused. A system's trust bundle has some 200 KiB.
 inline constexpr size_t kTlsFileBytesMax = 16 * 1024 * 1024;
 
-// Which file a path leads to, through symbolic links, and its state: writing, replacing by rename and turning a link elsewhere
-// all change it.
+// Which file a path leads to, through symbolic links, and its state: writing, replacing by rename and turning a link
+// elsewhere all change it.
 struct FileStamp {
   bool there = false;
   dev_t device = 0;

@@ -13,8 +13,8 @@
 namespace sluice::net {
 
 std::string_view ToString(TlsFailure failure) {
-  constexpr std::array<std::string_view, kTlsFailures> kNames = {"none",           "timeout",     "closed", "no_alpn", "no_certificate",
-                                                      "certificate", "name", "alert",  "protocol"};
+  constexpr std::array<std::string_view, kTlsFailures> kNames = {
+      "none", "timeout", "closed", "no_alpn", "no_certificate", "certificate", "name", "alert", "protocol"};
   return kNames[static_cast<size_t>(failure)];
 }
 
@@ -48,10 +48,12 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
     if (context.allowed_names().empty()) {
       X509_VERIFY_PARAM* rules = SSL_get0_param(ssl);
       // RFC 9525 6.3: no partial wildcards; and the common name is nobody's host name.
-      X509_VERIFY_PARAM_set_hostflags(rules, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+      X509_VERIFY_PARAM_set_hostflags(rules,
+                                      X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
       if (!dns.empty()) {
         if (X509_VERIFY_PARAM_set1_host(rules, dns.data(), dns.size()) != 1) return false;
-      } else if (endpoint.kind() != Address::Kind::kIp || X509_VERIFY_PARAM_set1_ip_asc(rules, endpoint.host().c_str()) != 1) {
+      } else if (endpoint.kind() != Address::Kind::kIp ||
+                 X509_VERIFY_PARAM_set1_ip_asc(rules, endpoint.host().c_str()) != 1) {
         return false;
       }
     }
@@ -63,9 +65,12 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
   void Start(base::TimePoint deadline, bool named) {
     worker.timers().Arm(*this, deadline);
     if (engine->ssl == nullptr) return Later(TlsFailure::kProtocol, "out of memory");
-    if (!named) return Later(TlsFailure::kName, "no name to look for in the certificate: give server_name or allowed_names");
-    if (engine->context->role() == TlsContext::Role::kServer) SSL_set_accept_state(engine->ssl.get());
-    else SSL_set_connect_state(engine->ssl.get());
+    if (!named)
+      return Later(TlsFailure::kName, "no name to look for in the certificate: give server_name or allowed_names");
+    if (engine->context->role() == TlsContext::Role::kServer)
+      SSL_set_accept_state(engine->ssl.get());
+    else
+      SSL_set_connect_state(engine->ssl.get());
     worker.Post([self = shared_from_this()] {
       if (!self->done) self->Begin();
     });
@@ -111,11 +116,12 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
     auto self = shared_from_this();
     auto progress = std::make_shared<Progress>();
     // `done` is destroyed on the worker, run or not, and keeps what the helper uses.
-    helping = worker.runtime().Block(worker, [ssl = engine->ssl.get(), progress] { *progress = Advance(ssl); },
-                                     [self, progress] {
-                                       self->helping = false;
-                                       if (!self->done) self->After(*progress);
-                                     });
+    helping = worker.runtime().Block(
+        worker, [ssl = engine->ssl.get(), progress] { *progress = Advance(ssl); },
+        [self, progress] {
+          self->helping = false;
+          if (!self->done) self->After(*progress);
+        });
     return helping;
   }
   // One read a readiness, as ever. False: there is nothing to take a step with; the rest is seen to.
@@ -123,10 +129,18 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
     uint8_t bytes[4096];
     const IoResult result = transport->Read(bytes, sizeof(bytes));
     switch (result.kind) {
-      case IoResult::Kind::kOk: engine->wire.PutIn(bytes, result.bytes); return true;
-      case IoResult::Kind::kWouldBlock: WaitToRead(); break;
-      case IoResult::Kind::kEof: Fail(TlsFailure::kClosed, kEndedEarly); break;
-      case IoResult::Kind::kError: Fail(TlsFailure::kClosed, std::strerror(result.error)); break;
+      case IoResult::Kind::kOk:
+        engine->wire.PutIn(bytes, result.bytes);
+        return true;
+      case IoResult::Kind::kWouldBlock:
+        WaitToRead();
+        break;
+      case IoResult::Kind::kEof:
+        Fail(TlsFailure::kClosed, kEndedEarly);
+        break;
+      case IoResult::Kind::kError:
+        Fail(TlsFailure::kClosed, std::strerror(result.error));
+        break;
     }
     return false;
   }
@@ -182,7 +196,8 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
     const TlsNotes& notes = engine->notes;
     const long verified = SSL_get_verify_result(engine->ssl.get());
     if (notes.no_alpn) return Fail(TlsFailure::kNoAlpn, "the client does not offer ALPN h2");
-    if (!notes.refused.empty()) return Fail(TlsFailure::kName, "the peer's name is not in allowed_names: " + notes.refused);
+    if (!notes.refused.empty())
+      return Fail(TlsFailure::kName, "the peer's name is not in allowed_names: " + notes.refused);
     if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) {
       return Fail(TlsFailure::kNoCertificate, "the client has no certificate");
     }
@@ -196,7 +211,8 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
     const IoResult last = engine->wire.last();
     if (last.kind == IoResult::Kind::kError) return Fail(TlsFailure::kClosed, std::strerror(last.error));
     if (last.kind == IoResult::Kind::kEof) return Fail(TlsFailure::kClosed, kEndedEarly);
-    if (reason == SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL) return Fail(TlsFailure::kNoAlpn, "the server has no ALPN h2");
+    if (reason == SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL)
+      return Fail(TlsFailure::kNoAlpn, "the server has no ALPN h2");
     // OpenSSL numbers a peer's alerts so: SSL_AD_REASON_OFFSET and the alert.
     const bool alert = ERR_GET_LIB(progress.code) == ERR_LIB_SSL && reason >= SSL_AD_REASON_OFFSET;
     if (alert) return Fail(TlsFailure::kAlert, "the peer's alert: " + progress.text);
@@ -208,7 +224,8 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
     const unsigned char* protocol = nullptr;
     unsigned size = 0;
     SSL_get0_alpn_selected(ssl, &protocol, &size);
-    if (size != 2 || std::memcmp(protocol, "h2", 2) != 0) return Fail(TlsFailure::kNoAlpn, "the peer did not choose ALPN h2");
+    if (size != 2 || std::memcmp(protocol, "h2", 2) != 0)
+      return Fail(TlsFailure::kNoAlpn, "the peer did not choose ALPN h2");
     TlsPeer peer;
     if (X509* certificate = SSL_get0_peer_certificate(ssl)) {
       // A session that is resumed is not verified again, but time goes on.
@@ -252,9 +269,9 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
   std::unique_ptr<Stream> transport;
   std::unique_ptr<TlsEngine> engine;
   OnDone on_done;
-  bool helping = false;  // a helper thread has the engine
+  bool helping = false;                   // a helper thread has the engine
   bool reading = false, writing = false;  // waits of the transport under way; none when it is handed on
-  bool finished = false;  // TLS has, its last bytes may wait
+  bool finished = false;                  // TLS has, its last bytes may wait
   bool done = false;
 };
 

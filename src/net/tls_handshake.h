@@ -1,8 +1,9 @@
-// TlsHandshake: TLS's beginning on a connected Stream, with a deadline; ends with a TlsStream or with the reason why not.
+// TlsHandshake: TLS's beginning on a connected Stream, with a deadline; ends with a TlsStream or with the reason why
+// not.
 //
 // Nothing blocks: the transport is read and written as it is ready. Where our private key is slow to sign with
-// (TlsContext::slow_key) OpenSSL's part runs on a helper thread (runtime::Runtime::Block), which has the engine for itself
-// meanwhile; if the helpers' queue is full, on the worker.
+// (TlsContext::slow_key) OpenSSL's part runs on a helper thread (runtime::Runtime::Block), which has the engine for
+// itself meanwhile; if the helpers' queue is full, on the worker.
 #pragma once
 
 #include <functional>
@@ -17,7 +18,17 @@
 namespace sluice::net {
 
 // Why a handshake failed; the label of a metric.
-enum class TlsFailure : uint8_t { kNone, kTimeout, kClosed, kNoAlpn, kNoCertificate, kCertificate, kName, kAlert, kProtocol };
+enum class TlsFailure : uint8_t {
+  kNone,
+  kTimeout,
+  kClosed,
+  kNoAlpn,
+  kNoCertificate,
+  kCertificate,
+  kName,
+  kAlert,
+  kProtocol
+};
 inline constexpr size_t kTlsFailures = static_cast<size_t>(TlsFailure::kProtocol) + 1;
 std::string_view ToString(TlsFailure failure);
 

@@ -18,7 +18,8 @@ bool DnsAllowed(std::string_view name, std::string_view pattern) {
   if (name.ends_with('.')) name.remove_suffix(1);
   if (!pattern.starts_with("*.")) return base::EqualsIgnoreCase(name, pattern);
   const size_t dot = name.find('.');
-  return dot != std::string_view::npos && dot > 0 && name[0] != '*' && base::EqualsIgnoreCase(name.substr(dot), pattern.substr(1));
+  return dot != std::string_view::npos && dot > 0 && name[0] != '*' &&
+         base::EqualsIgnoreCase(name.substr(dot), pattern.substr(1));
 }
 
 bool UriAllowed(std::string_view uri, std::string_view pattern) {
@@ -68,7 +69,8 @@ base::Status CheckAllowedName(std::string_view name) {
   size_t label = 0;
   for (char c : rest) {
     if (c == '*') return Bad(name, "may have a * only as its whole first label");
-    const bool legal = (base::ToLower(c) >= 'a' && base::ToLower(c) <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+    const bool legal = (base::ToLower(c) >= 'a' && base::ToLower(c) <= 'z') || (c >= '0' && c <= '9') || c == '-' ||
+                       c == '_' || c == '.';
     if (!legal || (c == '.' && label == 0)) return Bad(name, "is not a DNS name");
     label = c == '.' ? 0 : label + 1;
     if (label > 63) return Bad(name, "is not a DNS name");
@@ -93,7 +95,8 @@ bool NameAllowed(const TlsNames& names, std::string_view pattern) {
 }
 
 bool NameAllowed(const TlsNames& names, const std::vector<std::string>& patterns) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const auto& pattern) { return NameAllowed(names, pattern); });
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const auto& pattern) { return NameAllowed(names, pattern); });
 }
 
 }  // namespace sluice::net

@@ -10,10 +10,10 @@ namespace sluice::net {
 // The names of a peer's or of our own certificate. Text only: names with a NUL or other control characters in them are
 // left out, as their sole use is to be taken for others.
 struct TlsNames {
-  std::string common_name;         // empty if there is none, or more than one
-  std::vector<std::string> dns;    // as in the certificate
-  std::vector<std::string> uris;   // same
-  std::vector<std::string> ips;    // canonical text
+  std::string common_name;        // empty if there is none, or more than one
+  std::vector<std::string> dns;   // as in the certificate
+  std::vector<std::string> uris;  // same
+  std::vector<std::string> ips;   // canonical text
   // The name to show: the first URI, else DNS name, else the common name.
   const std::string& Best() const;
 };

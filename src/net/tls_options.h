@@ -1,5 +1,5 @@
-// Options of TLS for listeners and clusters, as values: files by name, which tls_files.h reads. Parsed by config, documented
-// in config/reference.yaml and docs/tls.md.
+// Options of TLS for listeners and clusters, as values: files by name, which tls_files.h reads. Parsed by config,
+// documented in config/reference.yaml and docs/tls.md.
 #pragma once
 
 #include <chrono>
@@ -27,8 +27,8 @@ struct TlsOptions {
   // PEM file: whom we trust. "system" (clusters): the system's store. Empty (listeners): clients' certificates are not
   // asked for.
   std::string ca;
-  // Who of those that `ca` vouches for may connect, or be connected to: see CheckAllowedName. Empty: anybody (listeners);
-  // who has the name that was connected to (clusters). At most kAllowedNamesMax.
+  // Who of those that `ca` vouches for may connect, or be connected to: see CheckAllowedName. Empty: anybody
+  // (listeners); who has the name that was connected to (clusters). At most kAllowedNamesMax.
   std::vector<std::string> allowed_names;
   TlsVersion version_min = TlsVersion::k12;
   TlsVersion version_max = TlsVersion::k13;
@@ -50,8 +50,8 @@ struct ListenerTlsOptions : TlsOptions {
 
 struct ClusterTlsOptions : TlsOptions {
   bool enabled = false;
-  // Sent as SNI and, without allowed_names, looked for in the certificate. Empty: the endpoint's DNS name; of an endpoint
-  // by IP address no SNI is sent and the address must stand in the certificate (RFC 6066 3, RFC 9525 6).
+  // Sent as SNI and, without allowed_names, looked for in the certificate. Empty: the endpoint's DNS name; of an
+  // endpoint by IP address no SNI is sent and the address must stand in the certificate (RFC 6066 3, RFC 9525 6).
   std::string server_name;
   bool operator==(const ClusterTlsOptions&) const = default;
 };

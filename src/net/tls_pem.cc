@@ -44,7 +44,8 @@ int64_t Seconds(const ASN1_TIME* time) {
   if (time == nullptr || ASN1_TIME_to_tm(time, &parts) != 1) return 0;
   using std::chrono::duration_cast, std::chrono::seconds, std::chrono::sys_days, std::chrono::year;
   const sys_days day = year(parts.tm_year + 1900) / (parts.tm_mon + 1) / parts.tm_mday;
-  return duration_cast<seconds>(day.time_since_epoch()).count() + parts.tm_hour * 3600 + parts.tm_min * 60 + parts.tm_sec;
+  return duration_cast<seconds>(day.time_since_epoch()).count() + parts.tm_hour * 3600 + parts.tm_min * 60 +
+         parts.tm_sec;
 }
 
 std::string CommonName(const X509_NAME* subject) {
@@ -115,7 +116,8 @@ TlsNames NamesOf(x509_st* certificate) {
       const int size = ASN1_STRING_length(name->d.iPAddress);
       char text[INET6_ADDRSTRLEN] = "";
       const int family = size == 4 ? AF_INET : AF_INET6;
-      if ((size == 4 || size == 16) && ::inet_ntop(family, ASN1_STRING_get0_data(name->d.iPAddress), text, sizeof(text))) {
+      if ((size == 4 || size == 16) &&
+          ::inet_ntop(family, ASN1_STRING_get0_data(name->d.iPAddress), text, sizeof(text))) {
         out.ips.emplace_back(text);
       }
     }

@@ -1,5 +1,5 @@
-// TlsSessions: sessions of a client that may be resumed, by whom they are with. One for each TlsContext, so it goes with
-// the trust it was made under: a session that is resumed is not verified again.
+// TlsSessions: sessions of a client that may be resumed, by whom they are with. One for each TlsContext, so it goes
+// with the trust it was made under: a session that is resumed is not verified again.
 //
 // Thread safety: all of it.
 #pragma once
@@ -27,7 +27,7 @@ class TlsSessions {
   size_t size() const;  // over all peers
 
  private:
-  mutable std::mutex mutex_;  // once a handshake
+  mutable std::mutex mutex_;                                                          // once a handshake
   std::map<std::string, std::deque<OpenSslPtr<ssl_session_st>>, std::less<>> peers_;  // under mutex_
 };
 

@@ -11,8 +11,9 @@ TlsSlot::TlsSlot(metrics::Registry& registry, std::string_view side, std::string
   for (size_t i = 0; i < kTlsFailures; ++i) {
     const auto failure = static_cast<TlsFailure>(i);
     const std::string_view result = failure == TlsFailure::kNone ? "ok" : ToString(failure);
-    ended_[i] = registry.AddCounter("sluice_tls_handshakes_total", "TLS handshakes ended, by result.",
-                                    {{"side", std::string(side)}, {"name", std::string(name)}, {"result", std::string(result)}});
+    ended_[i] = registry.AddCounter(
+        "sluice_tls_handshakes_total", "TLS handshakes ended, by result.",
+        {{"side", std::string(side)}, {"name", std::string(name)}, {"result", std::string(result)}});
   }
 }
 
@@ -26,7 +27,8 @@ void TlsSlot::Put(std::shared_ptr<const TlsContext> context) {
   context_.swap(context);  // the former one is dropped without the lock, where nobody has it any more
 }
 
-void TlsSlot::Ended(size_t worker, base::TimePoint now, TlsFailure failure, std::string_view peer, std::string_view detail) {
+void TlsSlot::Ended(size_t worker, base::TimePoint now, TlsFailure failure, std::string_view peer,
+                    std::string_view detail) {
   ended_[static_cast<size_t>(failure)]->Add(worker);
   if (failure == TlsFailure::kNone) return;
   std::optional<std::string> note;
@@ -34,7 +36,8 @@ void TlsSlot::Ended(size_t worker, base::TimePoint now, TlsFailure failure, std:
     std::lock_guard lock(mutex_);
     note = log_.Allow(now);
   }
-  if (note) SLUICE_LOG_WARN("{}: TLS handshake with {} failed: {}: {}{}", label_, peer, ToString(failure), detail, *note);
+  if (note)
+    SLUICE_LOG_WARN("{}: TLS handshake with {} failed: {}: {}{}", label_, peer, ToString(failure), detail, *note);
 }
 
 }  // namespace sluice::net

@@ -1,5 +1,5 @@
-// TlsSlot: where the TlsContext in force for one listener or cluster stands. When its files change another one is put in: new
-// handshakes take that, connections keep theirs. Counts how handshakes end, and logs those that fail.
+// TlsSlot: where the TlsContext in force for one listener or cluster stands. When its files change another one is put
+// in: new handshakes take that, connections keep theirs. Counts how handshakes end, and logs those that fail.
 //
 // Thread safety: all of it. A mutex, held for a copied pointer once a handshake.
 #pragma once

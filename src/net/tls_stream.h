@@ -44,7 +44,8 @@ class TlsStream final : public Stream, private IoEvents, private runtime::FdWatc
   static constexpr size_t kRecordBytes = 16 * 1024;
   static constexpr size_t kBatchBytes = 4 * kRecordBytes;
 
-  TlsStream(runtime::Worker& worker, std::unique_ptr<Stream> transport, std::unique_ptr<TlsEngine> engine, TlsPeer peer);
+  TlsStream(runtime::Worker& worker, std::unique_ptr<Stream> transport, std::unique_ptr<TlsEngine> engine,
+            TlsPeer peer);
   ~TlsStream() override;
 
   IoResult Read(uint8_t* into, size_t capacity) override;
@@ -81,8 +82,8 @@ class TlsStream final : public Stream, private IoEvents, private runtime::FdWatc
   bool pending_ = false;          // OpenSSL may hold bytes for which no socket event will come
   bool transport_reads_ = false;  // waits of the transport that are under way
   bool transport_writes_ = false;
-  bool goodbye_ = false;   // close_notify is out, or in the wire
-  bool shut_ = false;      // the transport's write side is to be shut when the wire is empty
+  bool goodbye_ = false;  // close_notify is out, or in the wire
+  bool shut_ = false;     // the transport's write side is to be shut when the wire is empty
   bool failed_ = false, closed_ = false;
 };
 

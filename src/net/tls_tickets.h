@@ -1,5 +1,6 @@
-// TlsTicketKeys: what a listener seals session tickets with (RFC 5077, RFC 8446 4.6.1). Kept over reloads of certificates,
-// so clients resume; changed in time, so that who takes the keys out of this process's memory reads no old session.
+// TlsTicketKeys: what a listener seals session tickets with (RFC 5077, RFC 8446 4.6.1). Kept over reloads of
+// certificates, so clients resume; changed in time, so that who takes the keys out of this process's memory reads no
+// old session.
 //
 // Thread safety: all of it.
 #pragma once

@@ -1,7 +1,8 @@
 // TlsWire: what stands between OpenSSL and a Stream: a BIO that reads what has come and collects what is to go, so that
 // several records cost one write and one read. Private to this folder.
 //
-// One thread at a time. While a handshake with a slow key runs it is memory only (no stream), as a helper thread takes the steps.
+// One thread at a time. While a handshake with a slow key runs it is memory only (no stream), as a helper thread takes
+// the steps.
 #pragma once
 
 #include <cstddef>

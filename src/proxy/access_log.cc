@@ -58,11 +58,13 @@ std::string Quoted(std::string_view text) {
 
 std::string FormatText(const CallRecord& r, std::string_view time) {
   return fmt::format(
-      "{} {} {} {} client={} route={} cluster={} endpoint={} attempts={} in={} out={} upstream_ms={} response_ms={} total_ms={} "
+      "{} {} {} {} client={} route={} cluster={} endpoint={} attempts={} in={} out={} upstream_ms={} response_ms={} "
+      "total_ms={} "
       "cache={} waited={} limit={} cause={} detail={}",
-      time, OrDash(r.peer), Quoted(r.path), ToString(r.status), r.client.empty() ? "-" : Quoted(r.client), OrDash(r.route),
-      OrDash(r.cluster), OrDash(r.endpoint), r.attempts, r.request_bytes, r.response_bytes, Millis(r.to_upstream),
-      Millis(r.to_response), Millis(r.total), OrDash(r.cache), OrDash(r.waits), OrDash(r.limit), OrDash(r.cause), Quoted(r.detail));
+      time, OrDash(r.peer), Quoted(r.path), ToString(r.status), r.client.empty() ? "-" : Quoted(r.client),
+      OrDash(r.route), OrDash(r.cluster), OrDash(r.endpoint), r.attempts, r.request_bytes, r.response_bytes,
+      Millis(r.to_upstream), Millis(r.to_response), Millis(r.total), OrDash(r.cache), OrDash(r.waits), OrDash(r.limit),
+      OrDash(r.cause), Quoted(r.detail));
 }
 
 std::string FormatJson(const CallRecord& r, std::string_view time) {
@@ -70,9 +72,9 @@ std::string FormatJson(const CallRecord& r, std::string_view time) {
   return fmt::format(
       R"({{"time":{},"peer":{},"client":{},"authority":{},"path":{},"status":{},"route":{},"cluster":{},"endpoint":{},"attempts":{},)"
       R"("request_bytes":{},"response_bytes":{},"upstream_ms":{},"response_ms":{},"total_ms":{},"cache":{},"waited":{},"limit":{},"cause":{},"detail":{}}})",
-      Quoted(time), Quoted(r.peer), Quoted(r.client), Quoted(r.authority), Quoted(r.path), Quoted(ToString(r.status)), Quoted(r.route),
-      Quoted(r.cluster), Quoted(r.endpoint), r.attempts, r.request_bytes, r.response_bytes, millis(r.to_upstream),
-      millis(r.to_response), millis(r.total), Quoted(r.cache), Quoted(r.waits), Quoted(r.limit),
+      Quoted(time), Quoted(r.peer), Quoted(r.client), Quoted(r.authority), Quoted(r.path), Quoted(ToString(r.status)),
+      Quoted(r.route), Quoted(r.cluster), Quoted(r.endpoint), r.attempts, r.request_bytes, r.response_bytes,
+      millis(r.to_upstream), millis(r.to_response), millis(r.total), Quoted(r.cache), Quoted(r.waits), Quoted(r.limit),
       Quoted(r.cause), Quoted(r.detail));
 }
 
@@ -83,7 +85,8 @@ base::Result<std::shared_ptr<AccessLog>> AccessLog::Open(const AccessLogOptions&
   if (auto status = log->sink_->Open(); !status) return status.error();
   // One background thread and queue for all access logs of the process, made on first use.
   static const auto pool = std::make_shared<spdlog::details::thread_pool>(kQueueLines, 1);
-  log->logger_ = std::make_shared<spdlog::async_logger>("access", log->sink_, pool, spdlog::async_overflow_policy::overrun_oldest);
+  log->logger_ =
+      std::make_shared<spdlog::async_logger>("access", log->sink_, pool, spdlog::async_overflow_policy::overrun_oldest);
   log->logger_->set_level(spdlog::level::info);
   log->logger_->flush_on(spdlog::level::info);
   return log;
@@ -94,9 +97,9 @@ AccessLog::~AccessLog() = default;
 void AccessLog::Write(const CallRecord& record) {
   if (!enabled()) return;
   std::string time = TimeText();
-  logger_->log(spdlog::level::info, spdlog::string_view_t(options_.format == AccessLogOptions::Format::kJson
-                                                              ? FormatJson(record, time)
-                                                              : FormatText(record, time)));
+  logger_->log(spdlog::level::info,
+               spdlog::string_view_t(options_.format == AccessLogOptions::Format::kJson ? FormatJson(record, time)
+                                                                                        : FormatText(record, time)));
 }
 
 base::Status AccessLog::Reopen() { return sink_ == nullptr ? base::Ok() : sink_->Open(); }

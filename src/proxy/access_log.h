@@ -1,4 +1,5 @@
-// AccessLog: one line a call, text or JSON, written by spdlog's background thread so that a slow disk holds up no worker.
+// AccessLog: one line a call, text or JSON, written by spdlog's background thread so that a slow disk holds up no
+// worker.
 #pragma once
 
 #include <cstdint>

@@ -50,22 +50,28 @@ bool Admission::Start(RateLimiter& limiter, base::TimePoint now) {
 bool Admission::GoesAtOnce(base::TimePoint now, ClientKey client_key) {
   const RouteLimits* route = route_.limits.get();
   switch (stage_) {
-    case kProcess: return config_->limits == nullptr || Take(*config_->limits->concurrency, process_);
-    case kRouteRate: return route == nullptr || Start(*route->rate, now);
+    case kProcess:
+      return config_->limits == nullptr || Take(*config_->limits->concurrency, process_);
+    case kRouteRate:
+      return route == nullptr || Start(*route->rate, now);
     case kClientRate:
       if (route == nullptr || !route->client_rate->enabled()) return true;
       client_rate_ = route->client_rate->Get(client_key(), now);
       return client_rate_ != nullptr && Start(*client_rate_, now);
-    case kClusterRate: return Start(*cluster_limits_->rate, now);
-    default: return Take(*cluster_limits_->concurrency, cluster_);
+    case kClusterRate:
+      return Start(*cluster_limits_->rate, now);
+    default:
+      return Take(*cluster_limits_->concurrency, cluster_);
   }
 }
 
 Answer Admission::Queue(base::TimePoint now, base::TimePoint deadline) {
   const RouteLimits* route = route_.limits.get();
   switch (stage_) {
-    case kProcess: return QueueForPermit(*config_->limits->concurrency, config_->limits->bound, process_, now);
-    case kRouteRate: return QueueForRate(*route->rate, route->rate_bound, now, deadline);
+    case kProcess:
+      return QueueForPermit(*config_->limits->concurrency, config_->limits->bound, process_, now);
+    case kRouteRate:
+      return QueueForRate(*route->rate, route->rate_bound, now, deadline);
     case kClientRate: {
       if (client_rate_ != nullptr) return QueueForRate(*client_rate_, route->client_rate_bound, now, deadline);
       bound_ = &route->client_rate_bound;
@@ -73,8 +79,10 @@ Answer Admission::Queue(base::TimePoint now, base::TimePoint deadline) {
       Settle(refused, now);
       return refused;
     }
-    case kClusterRate: return QueueForRate(*cluster_limits_->rate, cluster_limits_->rate_bound, now, deadline);
-    default: return QueueForPermit(*cluster_limits_->concurrency, cluster_limits_->concurrency_bound, cluster_, now);
+    case kClusterRate:
+      return QueueForRate(*cluster_limits_->rate, cluster_limits_->rate_bound, now, deadline);
+    default:
+      return QueueForPermit(*cluster_limits_->concurrency, cluster_limits_->concurrency_bound, cluster_, now);
   }
 }
 
@@ -88,7 +96,8 @@ Answer Admission::QueueForPermit(ConcurrencyLimiter& limiter, const BoundMetrics
   return answer;
 }
 
-Answer Admission::QueueForRate(RateLimiter& limiter, const BoundMetrics& bound, base::TimePoint now, base::TimePoint deadline) {
+Answer Admission::QueueForRate(RateLimiter& limiter, const BoundMetrics& bound, base::TimePoint now,
+                               base::TimePoint deadline) {
   bound_ = &bound;
   if (waiting_ == nullptr) waiting_.reset(new Waiting);
   const Answer answer = waits_now_ ? waiting_->rate.Poll(now) : waiting_->rate.Ask(limiter, now, deadline);
@@ -148,7 +157,8 @@ bool Admission::TryEndpoint(upstream::Endpoint& endpoint) {
   return Take(*endpoint.concurrency(), endpoint_);
 }
 
-Answer Admission::AdvanceEndpoint(upstream::Endpoint& endpoint, const upstream::ClusterState& cluster, base::TimePoint now) {
+Answer Admission::AdvanceEndpoint(upstream::Endpoint& endpoint, const upstream::ClusterState& cluster,
+                                  base::TimePoint now) {
   return QueueForPermit(*endpoint.concurrency(), cluster.limits->endpoint_bound, endpoint_, now);
 }
 

@@ -1,10 +1,11 @@
-// Admission: a call's way through the limits, in order: process, route's rate, client's rate, cluster's rate, cluster; then,
-// for each attempt, the endpoint. What it was given it holds, and gives back when it is destroyed, whatever came of the call.
+// Admission: a call's way through the limits, in order: process, route's rate, client's rate, cluster's rate, cluster;
+// then, for each attempt, the endpoint. What it was given it holds, and gives back when it is destroyed, whatever came
+// of the call.
 //
 //   Advance ... kWait: the task sleeps until it is woken or check_at, and calls Advance again ... kGo
 //
-// A call waits at one limit at a time, and most never do: what it holds is a pointer for each limit; a place in a queue is
-// made when it first has to wait (Waiting).
+// A call waits at one limit at a time, and most never do: what it holds is a pointer for each limit; a place in a queue
+// is made when it first has to wait (Waiting).
 //
 // Lifetime of the limiters, which keep no count of those who hold something of them: those of the process and the route
 // live as long as the configuration, those of the cluster as long as ClusterLimits, and this holds both by its worker's
@@ -41,7 +42,8 @@ class Admission {
   using ClientKey = absl::FunctionRef<uint64_t()>;
 
   static bool Needed(const RouteConfig& config, const Route& route, const upstream::ClusterState& cluster);
-  // `route`: of `config`. `flow`: the client connection: connections share a queue fairly. `worker`: slot of the counters.
+  // `route`: of `config`. `flow`: the client connection: connections share a queue fairly. `worker`: slot of the
+  // counters.
   Admission(const WorkerRef<RouteConfig>& config, const WorkerRef<upstream::ClusterLimits>& cluster, const Route& route,
             uint64_t flow, uint32_t worker)
       : config_(config), cluster_limits_(cluster), route_(route), flow_(flow), worker_(worker) {}
@@ -57,7 +59,8 @@ class Admission {
   // alive, by the list in which it stands or by the worker's pool.
   bool TryEndpoint(upstream::Endpoint& endpoint);
   // As Advance, for the endpoint's permit, in its queue. As for TryEndpoint, and the bound's name is the cluster's.
-  limits::Answer AdvanceEndpoint(upstream::Endpoint& endpoint, const upstream::ClusterState& cluster, base::TimePoint now);
+  limits::Answer AdvanceEndpoint(upstream::Endpoint& endpoint, const upstream::ClusterState& cluster,
+                                 base::TimePoint now);
   // The attempt is over. Leaves the endpoint's queue, too.
   void DropEndpoint();
 
@@ -116,7 +119,8 @@ class Admission {
   uint8_t stage_ = kProcess;
   bool waits_now_ = false;
   const limits::BoundMetrics* bound_ = nullptr;
-  limits::ConcurrencyLimiter *process_ = nullptr, *cluster_ = nullptr, *endpoint_ = nullptr;  // a unit of each; null: none
+  limits::ConcurrencyLimiter *process_ = nullptr, *cluster_ = nullptr,
+                             *endpoint_ = nullptr;  // a unit of each; null: none
   std::array<Grant, 3> grants_;
   std::unique_ptr<Waiting> waiting_;
 };

@@ -1,8 +1,8 @@
-// Body: request bytes that may have to be sent again: everything since the start while another attempt is possible, else
-// only what has not been sent yet. Small messages are copied in here, so that they do not hold a whole read block.
+// Body: request bytes that may have to be sent again: everything since the start while another attempt is possible,
+// else only what has not been sent yet. Small messages are copied in here, so that they do not hold a whole read block.
 //
-// Memory: a small message, the usual one, lies in the Body itself; more small parts in a piece of memory from the pool, which
-// most calls that are open without a word never need.
+// Memory: a small message, the usual one, lies in the Body itself; more small parts in a piece of memory from the pool,
+// which most calls that are open without a word never need.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace sluice::proxy {
 
 class Body {
  public:
-  // Parts up to this size are copied while they last. Below BufferChain::kCopyBelow, so that a session never keeps a Slice
-  // of them beyond the stream's life.
+  // Parts up to this size are copied while they last. Below BufferChain::kCopyBelow, so that a session never keeps a
+  // Slice of them beyond the stream's life.
   static constexpr size_t kSmallBytes = 256;
 
   Body() = default;

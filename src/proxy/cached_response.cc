@@ -39,11 +39,16 @@ void Append(http2::HeaderList& out, http2::InternTable* table, std::string_view 
 
 std::string_view ToString(CacheOutcome outcome) {
   switch (outcome) {
-    case CacheOutcome::kNone: return "none";
-    case CacheOutcome::kMiss: return "miss";
-    case CacheOutcome::kHit: return "hit";
-    case CacheOutcome::kStale: return "stale";
-    case CacheOutcome::kCoalesced: return "coalesced";
+    case CacheOutcome::kNone:
+      return "none";
+    case CacheOutcome::kMiss:
+      return "miss";
+    case CacheOutcome::kHit:
+      return "hit";
+    case CacheOutcome::kStale:
+      return "stale";
+    case CacheOutcome::kCoalesced:
+      return "coalesced";
   }
   return "?";
 }
@@ -88,14 +93,16 @@ uint64_t CachedResponse::AgeAt(base::TimePoint now) const {
   return std::min(kSecondsMax, age_at_arrival() + static_cast<uint64_t>(std::max<int64_t>(0, resident)));
 }
 
-http2::HeaderList CachedResponse::HeadersFor(CacheOutcome outcome, base::TimePoint now, http2::InternTable* table) const {
+http2::HeaderList CachedResponse::HeadersFor(CacheOutcome outcome, base::TimePoint now,
+                                             http2::InternTable* table) const {
   http2::HeaderList out(table);
   AppendHeaders(headers, outcome, out, table);
   if (SaysOutcome(outcome)) AppendAge(AgeAt(now), out);
   return out;
 }
 
-void AppendHeaders(const FlatHeaders& headers, CacheOutcome outcome, http2::HeaderList& out, http2::InternTable* table) {
+void AppendHeaders(const FlatHeaders& headers, CacheOutcome outcome, http2::HeaderList& out,
+                   http2::InternTable* table) {
   if (!SaysOutcome(outcome)) return headers.AppendTo(out, table);
   // Ours replace what another proxy above may have said of itself.
   headers.ForEach([&](std::string_view name, std::string_view value, http2::Indexing indexing) {

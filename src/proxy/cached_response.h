@@ -1,5 +1,5 @@
-// CachedResponse: one whole unary response, immutable, shared by calls of all workers. What a call of the same key would
-// have got from the upstream, byte for byte.
+// CachedResponse: one whole unary response, immutable, shared by calls of all workers. What a call of the same key
+// would have got from the upstream, byte for byte.
 //
 // Thread safety: immutable; held by shared_ptr. The message is a Slice of a block of its own, so a client that reads it
 // slowly holds the bytes and no slot of the cache.
@@ -23,7 +23,9 @@ namespace sluice::proxy {
 enum class CacheOutcome : uint8_t { kNone, kMiss, kHit, kStale, kCoalesced };
 std::string_view ToString(CacheOutcome outcome);
 // Whether a response is sent with `sluice-cache` and an `age` of ours.
-inline bool SaysOutcome(CacheOutcome outcome) { return outcome != CacheOutcome::kNone && outcome != CacheOutcome::kMiss; }
+inline bool SaysOutcome(CacheOutcome outcome) {
+  return outcome != CacheOutcome::kNone && outcome != CacheOutcome::kMiss;
+}
 
 // Header fields as one flat piece of memory, valid on any worker.
 class FlatHeaders {
@@ -83,8 +85,8 @@ struct CachedResponse {
   // What it is to be sent with at `now`, in whole seconds: at most 2^31.
   uint64_t AgeAt(base::TimePoint now) const;
   // The headers to send: the original's, `sluice-cache` (kHit, kStale, kCoalesced) and `age` in whole seconds (RFC 9111
-  // 5.1: an age the upstream gave counts too, so it is replaced by the sum). kNone, kMiss: the original's alone. `table`:
-  // the calling worker's, or null. ready_headers.h has the same for what is sent often.
+  // 5.1: an age the upstream gave counts too, so it is replaced by the sum). kNone, kMiss: the original's alone.
+  // `table`: the calling worker's, or null. ready_headers.h has the same for what is sent often.
   http2::HeaderList HeadersFor(CacheOutcome outcome, base::TimePoint now, http2::InternTable* table) const;
 };
 

@@ -15,14 +15,15 @@ using http2::Token;
 
 http2::StreamEvents* Call::Start(WorkerContext& context, http2::StreamIo& downstream, ClientPtr client,
                                  http2::HeaderList request, bool end_stream, base::TimePoint started) {
-  std::unique_ptr<Call> call(new Call(context, &downstream, std::move(client), std::move(request), end_stream, started));
+  std::unique_ptr<Call> call(
+      new Call(context, &downstream, std::move(client), std::move(request), end_stream, started));
   http2::StreamEvents* events = &call->from_downstream();
   // Refused while stopping: the call is destroyed and has released its stream.
   return context.worker().runtime().SpawnOn(context.worker(), Run(std::move(call))) ? events : nullptr;
 }
 
-Call::Call(WorkerContext& context, http2::StreamIo* downstream, ClientPtr client, http2::HeaderList request, bool end_stream,
-           base::TimePoint started)
+Call::Call(WorkerContext& context, http2::StreamIo* downstream, ClientPtr client, http2::HeaderList request,
+           bool end_stream, base::TimePoint started)
     : context_(context),
       downstream_(downstream),
       request_(std::move(request)),
@@ -35,7 +36,8 @@ Call::Call(WorkerContext& context, http2::StreamIo* downstream, ClientPtr client
   const http2::Field* type = request_.Find(Token::kContentType);
   is_grpc_ = type != nullptr && type->value().starts_with("application/grpc");
   ReadTimeout();
-  if (base::MemoryBudget::level() == base::MemoryLevel::kOver) [[unlikely]] RefuseForMemory();
+  if (base::MemoryBudget::level() == base::MemoryLevel::kOver) [[unlikely]]
+    RefuseForMemory();
 }
 
 // Its headers are all that it will hold, and for a moment. A fetch holds nothing yet: its leader has been let in.
@@ -118,7 +120,8 @@ void Call::Route() {
   if (options.timeout.count() > 0 && fetch_stream_ == nullptr) {
     deadline_ = std::min(deadline_, base::DeadlineAfter(started_, options.timeout));
   }
-  if (context_.worker().now() >= deadline_) return Fail(ErrorKind::kDeadlineExceeded, "the deadline had passed on arrival");
+  if (context_.worker().now() >= deadline_)
+    return Fail(ErrorKind::kDeadlineExceeded, "the deadline had passed on arrival");
   ArmTimer(base::kNever);
 }
 
@@ -126,7 +129,8 @@ void Call::MatchRoute() {
   route_ = config_->routes.Match(request_);
   if (route_ == nullptr) {
     const http2::Field* path = request_.Find(Token::kPath);
-    return Fail(ErrorKind::kNoRoute, "no route for " + std::string(path != nullptr ? path->value() : "a request without path"));
+    return Fail(ErrorKind::kNoRoute,
+                "no route for " + std::string(path != nullptr ? path->value() : "a request without path"));
   }
   cluster_ = snapshot_->clusters[route_->cluster].get();
   if (fetch_stream_ != nullptr && fetch_stream_->cluster() != route_->options.cluster) {
@@ -161,7 +165,8 @@ void Call::OpenUpstream() {
   if (http2::Connection* connection = pool_->Ready()) {
     OpenOn(*connection);
   } else if (!pool_->Wait(*this)) {
-    FailAttempt(base::MakeError(ErrorKind::kQueueFull, "too many calls wait for a connection to " + pool_->endpoint().name()));
+    FailAttempt(
+        base::MakeError(ErrorKind::kQueueFull, "too many calls wait for a connection to " + pool_->endpoint().name()));
   }
 }
 
@@ -191,7 +196,8 @@ void Call::OnTimer(base::TimePoint now) {
 bool Call::MayRetry() {
   ErrorKind kind = attempt_error_->kind;
   bool never_processed = kind == ErrorKind::kConnectFailed || kind == ErrorKind::kConnectTimeout ||
-                         kind == ErrorKind::kUpstreamRefused || kind == ErrorKind::kDraining || kind == ErrorKind::kQueueFull;
+                         kind == ErrorKind::kUpstreamRefused || kind == ErrorKind::kDraining ||
+                         kind == ErrorKind::kQueueFull;
   if (!never_processed || !body_.CanRewind() || attempts_ >= kAttemptsEver) return false;
   // An endpoint that leaves in good order is nobody's failure.
   if (kind != ErrorKind::kDraining && ++counted_attempts_ >= route_->options.retry.attempts_max) return false;
@@ -223,7 +229,9 @@ void Call::EndResponse() {
   if (end_) return Answer(*end_);
   if (attempt_error_) return Answer(*attempt_error_);
   const http2::Field* status = response_.Find(Token::kGrpcStatus);
-  status_ = status != nullptr ? ParseGrpcStatus(status->value()) : is_grpc_ || !response_ok_ ? GrpcCode::kUnknown : GrpcCode::kOk;
+  status_ = status != nullptr           ? ParseGrpcStatus(status->value())
+            : is_grpc_ || !response_ok_ ? GrpcCode::kUnknown
+                                        : GrpcCode::kOk;
   if (downstream_ == nullptr || ServeStaleFor(status_)) return;
   if (is_grpc_ && response_ok_ && status == nullptr) {
     // gRPC must end with a status. What came is passed on, then ours follows.

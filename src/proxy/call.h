@@ -1,14 +1,14 @@
-// Call: one RPC through the proxy. Run() is the policy, top to bottom: route, cache, admit, pick, open upstream, decide on
-// retry, answer, finish. Once both streams are open, DATA goes from stream to stream inside the events, without waking the
-// coroutine. Its parts: call.cc the policy, call_cache.cc the response cache, call_admit.cc limits and the choice of an
-// endpoint, call_streams.cc the two streams.
+// Call: one RPC through the proxy. Run() is the policy, top to bottom: route, cache, admit, pick, open upstream, decide
+// on retry, answer, finish. Once both streams are open, DATA goes from stream to stream inside the events, without
+// waking the coroutine. Its parts: call.cc the policy, call_cache.cc the response cache, call_admit.cc limits and the
+// choice of an endpoint, call_streams.cc the two streams.
 //
-// A call that may be answered from the cache and is not becomes a participant of a fetch (fetch.h): a second Call, without
-// a client of its own, which goes the same way through limits and retries.
+// A call that may be answered from the cache and is not becomes a participant of a fetch (fetch.h): a second Call,
+// without a client of its own, which goes the same way through limits and retries.
 //
-// Life: Start() makes it and spawns Run(), which owns it. It belongs to one worker, that of its upstream connection; the
-// downstream connection's is the same or, where the call has moved (call_mover.h), another. Each stream is released the moment it can bring nothing more, so that
-// no pointer to one outlives its connection.
+// Life: Start() makes it and spawns Run(), which owns it. It belongs to one worker, that of its upstream connection;
+// the downstream connection's is the same or, where the call has moved (call_mover.h), another. Each stream is released
+// the moment it can bring nothing more, so that no pointer to one outlives its connection.
 #pragma once
 
 #include <algorithm>
@@ -55,8 +55,8 @@ class Call final : public base::ListNode<Call>,
                    private FromDownstream,
                    private FromUpstream {
  public:
-  // From SessionEvents::OnRequest, or for a call that came from another worker. `started`: when its headers were read; not
-  // later than now. Null, with the stream released, if the process is stopping.
+  // From SessionEvents::OnRequest, or for a call that came from another worker. `started`: when its headers were read;
+  // not later than now. Null, with the stream released, if the process is stopping.
   static http2::StreamEvents* Start(WorkerContext& context, http2::StreamIo& downstream, ClientPtr client,
                                     http2::HeaderList request, bool end_stream, base::TimePoint started);
 
@@ -69,7 +69,8 @@ class Call final : public base::ListNode<Call>,
   void EndForShutdown() {
     if (!response_ended_ && !served_) Fail(base::ErrorKind::kDraining, "the proxy is stopping");
   }
-  // Memory is short: what is only kept for another attempt goes, and what was collected for the cache goes on to its client.
+  // Memory is short: what is only kept for another attempt goes, and what was collected for the cache goes on to its
+  // client.
   void DropKept() {
     body_.StopKeeping();
     if (fetch_stream_ != nullptr) fetch_stream_->StopCollecting();
@@ -86,8 +87,8 @@ class Call final : public base::ListNode<Call>,
   static constexpr uint32_t kAttemptsEver = 32;
 
   // `downstream` null: a fetching call.
-  Call(WorkerContext& context, http2::StreamIo* downstream, ClientPtr client, http2::HeaderList request, bool end_stream,
-       base::TimePoint started);
+  Call(WorkerContext& context, http2::StreamIo* downstream, ClientPtr client, http2::HeaderList request,
+       bool end_stream, base::TimePoint started);
   static runtime::Task<void> Run(std::unique_ptr<Call> self);
 
   // The steps of Run. Each sets end_ when the call is over. Those that return bool say whether to wait for an event and
@@ -171,13 +172,13 @@ class Call final : public base::ListNode<Call>,
   const proxy::Route* route_ = nullptr;
   const upstream::ClusterState* cluster_ = nullptr;
   const std::shared_ptr<upstream::Endpoint>* endpoint_ = nullptr;  // picked for the next attempt; in *cluster_
-  uint64_t key_ = 0;  // for the ring; of all attempts the same
+  uint64_t key_ = 0;                                               // for the ring; of all attempts the same
   // Set up where there are limits. Ends before the snapshot, whose names it uses.
   std::unique_ptr<Admission> admission_;
-  upstream::EndpointPool* pool_ = nullptr;  // of this attempt; BeginCall was called
+  upstream::EndpointPool* pool_ = nullptr;         // of this attempt; BeginCall was called
   const upstream::Endpoint* tried_now_ = nullptr;  // of this attempt, or the last; kept alive by snapshot_
-  uint64_t attempt_sent_ = 0;  // request bytes framed in this attempt
-  uint64_t credited_ = 0;      // request bytes given back to the client's window
+  uint64_t attempt_sent_ = 0;                      // request bytes framed in this attempt
+  uint64_t credited_ = 0;                          // request bytes given back to the client's window
 
   // The headers until they are sent on; later the trailers.
   http2::HeaderList response_;

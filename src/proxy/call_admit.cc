@@ -50,13 +50,16 @@ uint64_t Call::HashKey() const {
   const HashBy& by = route_->options.hash_by;
   const http2::Field* path = request_.Find(http2::Token::kPath);
   switch (by.kind) {
-    case HashBy::Kind::kRandom: break;
-    case HashBy::Kind::kPeer: return base::Hash64(client_->peer_hash, config_->hash_seed);
+    case HashBy::Kind::kRandom:
+      break;
+    case HashBy::Kind::kPeer:
+      return base::Hash64(client_->peer_hash, config_->hash_seed);
     case HashBy::Kind::kMethod:
       if (path != nullptr) return base::Hash64(path->value(), config_->hash_seed);
       break;
     case HashBy::Kind::kMetadata:
-      if (const http2::Field* field = request_.Find(by.metadata)) return base::Hash64(field->value(), config_->hash_seed);
+      if (const http2::Field* field = request_.Find(by.metadata))
+        return base::Hash64(field->value(), config_->hash_seed);
       break;
     case HashBy::Kind::kField: {
       const MethodField* field = path == nullptr ? nullptr : FindMethodField(by, path->value());
@@ -71,10 +74,10 @@ uint64_t Call::HashKey() const {
 
 // How choosy a pick is. Each level gives up one wish of the one before.
 enum Level : int {
-  kIdeal,      // a free permit, below the bounded load, not tried by this call
-  kOverLoad,   // a free permit, not tried
-  kFull,       // not tried: the call waits in its queue
-  kTriedToo,   // all that are left have been tried: one that refused may take the call on another connection
+  kIdeal,     // a free permit, below the bounded load, not tried by this call
+  kOverLoad,  // a free permit, not tried
+  kFull,      // not tried: the call waits in its queue
+  kTriedToo,  // all that are left have been tried: one that refused may take the call on another connection
   kLevels
 };
 
@@ -113,8 +116,9 @@ void Call::Pick() {
   }
   // Why the last attempt failed says more than that nothing is left.
   if (history_ != nullptr && history_->last_failure != nullptr) return Fail(*history_->last_failure);
-  Fail(ErrorKind::kNoEndpoint, "no endpoint of cluster " + cluster_->name() + " can take the call: " +
-                                   (cluster_->endpoints.empty() ? "the list is empty" : "all are in back-off or draining"));
+  Fail(ErrorKind::kNoEndpoint,
+       "no endpoint of cluster " + cluster_->name() + " can take the call: " +
+           (cluster_->endpoints.empty() ? "the list is empty" : "all are in back-off or draining"));
 }
 
 bool Call::WaitsForEndpoint() {

@@ -1,5 +1,5 @@
-// The part of a call that may be answered without an upstream call of its own: the message that is its key, the look-up,
-// the fetch it leads or joins, and the relay of a response that is too large to share.
+// The part of a call that may be answered without an upstream call of its own: the message that is its key, the
+// look-up, the fetch it leads or joins, and the relay of a response that is too large to share.
 #include "proxy/call.h"
 #include "proxy/message_field.h"
 #include "runtime/runtime.h"
@@ -77,7 +77,8 @@ void Call::AskCache() {
   if (!made || request_trailers_) return;
   ResponseCache::Found found = cache.Lookup(key, *cache_use_->plan, now, w);
   switch (found.kind) {
-    case ResponseCache::Found::Kind::kFresh: return Serve(*found.response, CacheOutcome::kHit);
+    case ResponseCache::Found::Kind::kFresh:
+      return Serve(*found.response, CacheOutcome::kHit);
     case ResponseCache::Found::Kind::kStale:
       StartFetch(key, /*refresh=*/true);
       return Serve(*found.response, CacheOutcome::kStale);
@@ -94,20 +95,20 @@ void Call::StartFetch(const CacheKey& key, bool refresh) {
   auto anchor = std::make_shared<FetchStream::Anchor>();
   std::shared_ptr<Fetch> fetch;
   const auto joined =
-      cache.Join(key, *cache_use_->plan, refresh ? nullptr : &cache_use_->participant, deadline_, context_.worker().now(),
-                 FetchStream::Canceller(context_.worker(), anchor), &fetch, context_.index());
+      cache.Join(key, *cache_use_->plan, refresh ? nullptr : &cache_use_->participant, deadline_,
+                 context_.worker().now(), FetchStream::Canceller(context_.worker(), anchor), &fetch, context_.index());
   if (joined == ResponseCache::Joined::kJoined && !refresh) cache_ = CacheOutcome::kCoalesced;
   if (joined != ResponseCache::Joined::kStarted) return;
   http2::HeaderList request = request_.Clone();
   request.Remove(Token::kGrpcTimeout);  // the fetch has its own, for all that may join
   // A client of its own, because the count of this one's bounds the calls of a connection.
   auto client = std::make_shared<const Client>(*client_);
-  std::unique_ptr<Call> call(new Call(context_, nullptr, std::move(client), std::move(request), /*end_stream=*/true,
-                                      context_.worker().now()));
+  std::unique_ptr<Call> call(
+      new Call(context_, nullptr, std::move(client), std::move(request), /*end_stream=*/true, context_.worker().now()));
   FetchLeader* leader = refresh ? nullptr : this;
-  call->fetch_stream_ = std::make_unique<FetchStream>(cache, *cache_use_->plan, std::move(fetch), leader,
-                                                      std::move(anchor), config_, route_->options.cluster,
-                                                      context_.worker(), call->from_downstream());
+  call->fetch_stream_ =
+      std::make_unique<FetchStream>(cache, *cache_use_->plan, std::move(fetch), leader, std::move(anchor), config_,
+                                    route_->options.cluster, context_.worker(), call->from_downstream());
   call->downstream_ = call->fetch_stream_.get();
   // It goes where its key says.
   call->config_ = config_;
@@ -128,10 +129,10 @@ bool Call::WaitsForFetch() {
   use.relay = nullptr;
   use.participant.Leave();
   TakeHistory(*result);
-  // The fetch's time was up, not this call's. Its own fetch would have more, so it asks no more than once for each leader
-  // with less.
-  const bool cut_short =
-      result->response != nullptr && result->response->status == GrpcCode::kDeadlineExceeded && result->deadline < deadline_;
+  // The fetch's time was up, not this call's. Its own fetch would have more, so it asks no more than once for each
+  // leader with less.
+  const bool cut_short = result->response != nullptr && result->response->status == GrpcCode::kDeadlineExceeded &&
+                         result->deadline < deadline_;
   if (result->response == nullptr || cut_short) {
     cache_ = CacheOutcome::kMiss;
     attempts_ = 0;

@@ -22,7 +22,8 @@ Batch::~Batch() {
 void Batch::Prepare(size_t bytes) {
   const size_t capacity = std::max(bytes, kBytes);
   // Slices of the last batch's DATA may be alive yet; a block for one long header list is not kept.
-  if (block_ != nullptr && (block_->capacity() != capacity || !block_->Unique())) std::exchange(block_, nullptr)->Unref();
+  if (block_ != nullptr && (block_->capacity() != capacity || !block_->Unique()))
+    std::exchange(block_, nullptr)->Unref();
   if (block_ == nullptr) block_ = base::Block::New(capacity);
   used_ = 0;
 }

@@ -1,14 +1,15 @@
-// CallLane: what one worker has to say to another about calls that moved: batches of items, in order, without allocation.
+// CallLane: what one worker has to say to another about calls that moved: batches of items, in order, without
+// allocation.
 //
 //   sender's turn                                receiver's turn
 //   Start, Data, Headers, ... -> batch --Send--> its inbox -> CallMover::OnBatch, item by item
 //          ^                                          |
 //          +---- free batches <---- returned_ <-------+
 //
-// Items gather in a batch that is sent at the end of the sender's turn, or when it is full, or by Flush: so one message and at
-// most one wake-up a turn carry what happened to many calls. Headers go through a FieldMirror. DATA below
-// BufferChain::kCopyBelow is copied into the batch and read there in place (the batch's block is counted, as a connection's
-// read block is); larger DATA goes as a Slice.
+// Items gather in a batch that is sent at the end of the sender's turn, or when it is full, or by Flush: so one message
+// and at most one wake-up a turn carry what happened to many calls. Headers go through a FieldMirror. DATA below
+// BufferChain::kCopyBelow is copied into the batch and read there in place (the batch's block is counted, as a
+// connection's read block is); larger DATA goes as a Slice.
 //
 // Bound: HTTP/2's windows. What is under way in a lane counts in its stream's receive window until the other worker's
 // connection has framed it and the credit has come back.
@@ -54,11 +55,11 @@ struct Item {
   ItemKind kind = ItemKind::kData;
   Half to = Half::kHome;
   bool end_stream = false;
-  bool is_slice = false;                                      // kData: a Slice follows, else the bytes
-  http2::ResetCause cause = http2::ResetCause::kPeerReset;    // kReset
+  bool is_slice = false;                                    // kData: a Slice follows, else the bytes
+  http2::ResetCause cause = http2::ResetCause::kPeerReset;  // kReset
   MovedCall* call = nullptr;
-  AwayClient* client = nullptr;                               // kStart, kClient*
-  uint64_t number = 0;                                        // bytes, an error code, or nanoseconds of the clock
+  AwayClient* client = nullptr;  // kStart, kClient*
+  uint64_t number = 0;           // bytes, an error code, or nanoseconds of the clock
 
   uint8_t* payload() { return reinterpret_cast<uint8_t*>(this + 1); }
 };
@@ -115,7 +116,8 @@ class CallLane final : private runtime::TurnHook {
   AwayClient& NewClient(const ClientPtr& client, long calls_max);
   void FreeClient(AwayClient& client);
 
-  void Start(MovedCall& call, AwayClient& client, const http2::HeaderList& fields, bool end_stream, base::TimePoint started);
+  void Start(MovedCall& call, AwayClient& client, const http2::HeaderList& fields, bool end_stream,
+             base::TimePoint started);
   void Headers(Half to, MovedCall& call, const http2::HeaderList& fields, bool end_stream);
   void Data(Half to, MovedCall& call, const base::Slice& bytes, bool end_stream);
   void Reset(Half to, MovedCall& call, http2::ErrorCode code, http2::ResetCause cause);

@@ -197,27 +197,36 @@ void CallMover::StartTaken(Target& home, Item& item) {
   // The clock is one, but this worker's turn may have begun before the other's.
   const base::TimePoint said{base::TimePoint::duration(static_cast<base::TimePoint::rep>(item.number))};
   const base::TimePoint started = std::min(said, worker().now());
-  http2::StreamEvents* events = Call::Start(context_, stream, client.client, std::move(fields), item.end_stream, started);
+  http2::StreamEvents* events =
+      Call::Start(context_, stream, client.client, std::move(fields), item.end_stream, started);
   if (events != nullptr) stream.SetEvents(events);
 }
 
 void CallMover::OnBatch(CallLane& lane, Batch& batch) {
   Target& from = targets_[lane.from().context_.index()];
-  batch.TakeItems([&](Item& item) { item.to == Half::kHome ? TellHome(from, batch, item) : TellAway(from, batch, item); });
+  batch.TakeItems(
+      [&](Item& item) { item.to == Half::kHome ? TellHome(from, batch, item) : TellAway(from, batch, item); });
 }
 
 // Of a call of this worker's connections.
 void CallMover::TellHome(Target& away, Batch& batch, Item& item) {
   switch (item.kind) {
-    case ItemKind::kHeaders: return item.call->home().SendHeaders(FieldsFrom(away).Read(item.payload()), item.end_stream);
-    case ItemKind::kData: return item.call->home().SendData(batch.TakeData(item), item.end_stream);
-    case ItemKind::kReset: return item.call->home().Reset(static_cast<ErrorCode>(item.number));
-    case ItemKind::kConsume: return item.call->home().Consume(item.number);
-    case ItemKind::kRelease: return item.call->home().Release();
-    case ItemKind::kClientFreed: return LaneTo(away).FreeClient(*item.client);
+    case ItemKind::kHeaders:
+      return item.call->home().SendHeaders(FieldsFrom(away).Read(item.payload()), item.end_stream);
+    case ItemKind::kData:
+      return item.call->home().SendData(batch.TakeData(item), item.end_stream);
+    case ItemKind::kReset:
+      return item.call->home().Reset(static_cast<ErrorCode>(item.number));
+    case ItemKind::kConsume:
+      return item.call->home().Consume(item.number);
+    case ItemKind::kRelease:
+      return item.call->home().Release();
+    case ItemKind::kClientFreed:
+      return LaneTo(away).FreeClient(*item.client);
     case ItemKind::kStart:
     case ItemKind::kSent:
-    case ItemKind::kClientGone: break;
+    case ItemKind::kClientGone:
+      break;
   }
   SLUICE_CHECK(false);
 }
@@ -225,17 +234,23 @@ void CallMover::TellHome(Target& away, Batch& batch, Item& item) {
 // Of a call that was taken.
 void CallMover::TellAway(Target& home, Batch& batch, Item& item) {
   switch (item.kind) {
-    case ItemKind::kStart: return StartTaken(home, item);
-    case ItemKind::kHeaders: return item.call->away().OnHeaders(FieldsFrom(home).Read(item.payload()));
-    case ItemKind::kData: return item.call->away().OnData(batch.TakeData(item), item.end_stream);
-    case ItemKind::kReset: return item.call->away().OnReset(static_cast<ErrorCode>(item.number), item.cause);
-    case ItemKind::kSent: return item.call->away().OnSent(item.number);
+    case ItemKind::kStart:
+      return StartTaken(home, item);
+    case ItemKind::kHeaders:
+      return item.call->away().OnHeaders(FieldsFrom(home).Read(item.payload()));
+    case ItemKind::kData:
+      return item.call->away().OnData(batch.TakeData(item), item.end_stream);
+    case ItemKind::kReset:
+      return item.call->away().OnReset(static_cast<ErrorCode>(item.number), item.cause);
+    case ItemKind::kSent:
+      return item.call->away().OnSent(item.number);
     case ItemKind::kClientGone:
       item.client->gone = true;
       return FreeClientIfUnused(*item.client, LaneTo(home));
     case ItemKind::kConsume:
     case ItemKind::kRelease:
-    case ItemKind::kClientFreed: break;
+    case ItemKind::kClientFreed:
+      break;
   }
   SLUICE_CHECK(false);
 }

@@ -1,8 +1,8 @@
 // CallMover: lets calls of one connection run on several workers. One a worker, where there are several.
 //
-// While its worker is behind (MovePolicy) a new call is held until the turn's I/O is done: by then most have come whole. Then
-// some start here, with the stream itself, as they would have without this; the others go to other workers, with all that
-// has come of them (moved_call.h, call_lane.h), and start there. A call never moves after it has started.
+// While its worker is behind (MovePolicy) a new call is held until the turn's I/O is done: by then most have come
+// whole. Then some start here, with the stream itself, as they would have without this; the others go to other workers,
+// with all that has come of them (moved_call.h, call_lane.h), and start there. A call never moves after it has started.
 //
 //   OnRequest --not active--> Call::Start, here
 //       |
@@ -10,9 +10,9 @@
 //                        ^ DATA, END, RST               |
 //                                                       +--> kStart, kData ... on a lane --> CallMover::OnBatch there
 //
-// So it is the busy worker that gives, at a point where it holds the call alone; nobody takes from it. There is no state in
-// which a call is half taken, and no atomic operation for a call that stays (private deques: Acar, Chargueraud, Rainey,
-// PPoPP 2013). docs/call-movement.md says what is lost by that.
+// So it is the busy worker that gives, at a point where it holds the call alone; nobody takes from it. There is no
+// state in which a call is half taken, and no atomic operation for a call that stays (private deques: Acar,
+// Chargueraud, Rainey, PPoPP 2013). docs/call-movement.md says what is lost by that.
 //
 // Thread safety: its worker; OnBatch is called there too. open_away and counters: any thread.
 #pragma once
@@ -41,7 +41,8 @@ struct WorkerContext;
 
 class CallMover final : private runtime::IoHook {
  public:
-  // Gives each of the contexts, in the order of their workers, a mover, if there are several. Before the runtime starts.
+  // Gives each of the contexts, in the order of their workers, a mover, if there are several. Before the runtime
+  // starts.
   static void Connect(std::span<WorkerContext* const> contexts);
   // When no worker runs.
   ~CallMover();
@@ -75,9 +76,7 @@ class CallMover final : private runtime::IoHook {
     uint64_t moved = 0;  // calls of this worker's connections that went elsewhere
     uint64_t taken = 0;  // calls of other workers' connections that started here
   };
-  Stats stats() const {
-    return {moved_.load(std::memory_order_relaxed), taken_.load(std::memory_order_relaxed)};
-  }
+  Stats stats() const { return {moved_.load(std::memory_order_relaxed), taken_.load(std::memory_order_relaxed)}; }
 
   // kAlways: every call moves, to the other workers in turn.
   enum class Mode : uint8_t { kAuto, kAlways, kNever };
@@ -88,9 +87,9 @@ class CallMover final : private runtime::IoHook {
   struct HeldCall;
   struct Target {
     CallMover* mover = nullptr;
-    std::unique_ptr<CallLane> lane;                // to it; made when there is something to say
+    std::unique_ptr<CallLane> lane;                 // to it; made when there is something to say
     std::unique_ptr<http2::MirrorReceiver> fields;  // from it
-    base::Nanos cpu{0};                            // at the last sample
+    base::Nanos cpu{0};                             // at the last sample
   };
 
   CallMover(WorkerContext& context, size_t workers);

@@ -29,7 +29,8 @@ void Call::AddForwardedFor() {
   }
   chain += client_->address();
   request_.Set(Token::kXForwardedFor, "x-forwarded-for", chain);
-  if (request_.Find(Token::kXForwardedProto) == nullptr) request_.Add("x-forwarded-proto", client_->tls ? "https" : "http");
+  if (request_.Find(Token::kXForwardedProto) == nullptr)
+    request_.Add("x-forwarded-proto", client_->tls ? "https" : "http");
   const http2::Field* authority = request_.Find(Token::kAuthority);
   if (authority != nullptr && request_.Find(Token::kXForwardedHost) == nullptr) {
     request_.Add("x-forwarded-host", authority->value());
@@ -41,7 +42,8 @@ void Call::OpenOn(http2::Connection& connection) {
   bool end = request_ended_ && body_.all_sent() && !request_trailers_;
   upstream_ = connection.Open(request_, end, from_upstream());
   if (upstream_ == nullptr) {
-    return FailAttempt(base::MakeError(ErrorKind::kUpstreamRefused, "the connection took no more streams", ErrorSource::kUpstream));
+    return FailAttempt(
+        base::MakeError(ErrorKind::kUpstreamRefused, "the connection took no more streams", ErrorSource::kUpstream));
   }
   upstream_end_sent_ = end;
   opened_ = context_.worker().now();
@@ -142,16 +144,19 @@ void FromUpstream::OnReset(ErrorCode code, ResetCause cause) {
       error = base::MakeError(ErrorKind::kConnectionLost, "the connection" + where + " was lost");
       break;
     case ResetCause::kStalled:
-      error = base::MakeError(ErrorKind::kUpstreamStalled, "the call made no progress for too long on the connection" + where);
+      error = base::MakeError(ErrorKind::kUpstreamStalled,
+                              "the call made no progress for too long on the connection" + where);
       break;
     case ResetCause::kProtocolError:
-      error = base::MakeError(ErrorKind::kUpstreamProtocol, "the response" + where + " broke HTTP/2: " + std::string(ToString(code)));
+      error = base::MakeError(ErrorKind::kUpstreamProtocol,
+                              "the response" + where + " broke HTTP/2: " + std::string(ToString(code)));
       break;
     case ResetCause::kPeerReset:
       ErrorKind kind = code == ErrorCode::kCancel            ? ErrorKind::kUpstreamCancelled
                        : code == ErrorCode::kEnhanceYourCalm ? ErrorKind::kUpstreamOverloaded
                                                              : ErrorKind::kUpstreamReset;
-      error = base::MakeError(kind, "the stream was reset by the connection" + where + ": " + std::string(ToString(code)));
+      error =
+          base::MakeError(kind, "the stream was reset by the connection" + where + ": " + std::string(ToString(code)));
       break;
   }
   error.source = ErrorSource::kUpstream;

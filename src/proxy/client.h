@@ -14,7 +14,8 @@ struct Client {
   uint64_t peer_hash;     // of the address without its port
   uint64_t flow;          // unique to the connection: whose turn it is in a fair queue
   bool tls = false;       // it came over TLS
-  std::string identity;   // the name in its certificate: a URI, else a DNS name, else the common name; empty: it has shown none
+  std::string
+      identity;  // the name in its certificate: a URI, else a DNS name, else the common name; empty: it has shown none
 
   // The peer's name without the port.
   std::string_view address() const {

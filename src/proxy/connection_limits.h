@@ -1,7 +1,8 @@
-// ConnectionLimits: how many client connections there are, in all and from each address, over all listeners of a process.
+// ConnectionLimits: how many client connections there are, in all and from each address, over all listeners of a
+// process.
 //
-// What is one address says net::PeerAddressKey; Unix sockets have none. Memory: 48 bytes or so for each address that has a
-// counted connection.
+// What is one address says net::PeerAddressKey; Unix sockets have none. Memory: 48 bytes or so for each address that
+// has a counted connection.
 #pragma once
 
 #include <atomic>
@@ -26,7 +27,8 @@ class ConnectionLimits : public std::enable_shared_from_this<ConnectionLimits> {
 
    private:
     friend class ConnectionLimits;
-    Place(std::shared_ptr<ConnectionLimits> limits, std::optional<uint64_t> key) : limits_(std::move(limits)), key_(key) {}
+    Place(std::shared_ptr<ConnectionLimits> limits, std::optional<uint64_t> key)
+        : limits_(std::move(limits)), key_(key) {}
     const std::shared_ptr<ConnectionLimits> limits_;
     const std::optional<uint64_t> key_;
   };
@@ -40,7 +42,8 @@ class ConnectionLimits : public std::enable_shared_from_this<ConnectionLimits> {
   bool Full() const { return open() >= max(); }
   int64_t open() const { return open_.load(std::memory_order_relaxed); }
 
-  // A place for a connection that was accepted. Null: its address has `per_peer_max` already. 0: no bound, and not counted.
+  // A place for a connection that was accepted. Null: its address has `per_peer_max` already. 0: no bound, and not
+  // counted.
   PlacePtr Enter(std::string_view peer_name, uint32_t per_peer_max);
 
  private:

@@ -1,8 +1,9 @@
 // EarlyHits: answers of the response cache that are given where the request's last bytes are read, without a Call.
 //
-// A request that a stored response may answer is held from its headers on. If its message comes whole before the turn's I/O
-// ends, which is the usual case, and a fresh response is there, it is answered at once: no task, no timer. All else becomes a
-// Call at the end of the turn's I/O, with what has come, and goes as if nobody had looked; so this counts hits and no more.
+// A request that a stored response may answer is held from its headers on. If its message comes whole before the turn's
+// I/O ends, which is the usual case, and a fresh response is there, it is answered at once: no task, no timer. All else
+// becomes a Call at the end of the turn's I/O, with what has come, and goes as if nobody had looked; so this counts
+// hits and no more.
 //
 //   OnRequest --May--> Held --END_STREAM, fresh--> answered, gone
 //                        |
@@ -40,8 +41,8 @@ class EarlyHits final : private runtime::IoHook {
   // From OnRequest, with a request that has not ended. `client`: the connection's; it lives until the stream was reset.
   http2::StreamEvents* Hold(http2::Stream& stream, const ClientPtr& client, http2::HeaderList request);
 
-  // Answers the request, whose `message` is all its DATA, and releases the stream, if a fresh response is stored. False:
-  // nothing was sent or counted. `started`: when its headers were read.
+  // Answers the request, whose `message` is all its DATA, and releases the stream, if a fresh response is stored.
+  // False: nothing was sent or counted. `started`: when its headers were read.
   bool Answer(http2::StreamIo& stream, const http2::HeaderList& request, std::span<const base::Slice> message,
               base::TimePoint started);
 

@@ -2,10 +2,11 @@
 // flight). The calls are its participants, on any worker; each keeps its own deadline and cancellation.
 //
 //   under way --Complete--> done          every participant is woken, with the same result
-//       |-----last participant leaves---> abandoned   (unless it refreshes a stale entry): the upstream call is cancelled
+//       |-----last participant leaves---> abandoned   (unless it refreshes a stale entry): the upstream call is
+//       cancelled
 //
-// Beside that, `keep` says whether its response may be stored and whether newcomers may join: no more after a purge, or when
-// a newer fetch has taken its place. Those who take part still get the result.
+// Beside that, `keep` says whether its response may be stored and whether newcomers may join: no more after a purge, or
+// when a newer fetch has taken its place. Those who take part still get the result.
 //
 // Thread safety: state and participants under the mutex of the table's shard (fetch_table.h). The fetch takes a
 // participant's waker out under the mutex and never touches the participant after that.
@@ -51,8 +52,8 @@ class Fetch {
     // Null: not yet, or not in a fetch. There at any time after the wake-up, until Leave.
     std::shared_ptr<const FetchResult> result() const;
     bool in_fetch() const { return fetch_ != nullptr; }
-    // The last one out, before the result, cancels the fetch's upstream call. Idempotent. Cancel-safe: a wake-up under way
-    // may still come to the task.
+    // The last one out, before the result, cancels the fetch's upstream call. Idempotent. Cancel-safe: a wake-up under
+    // way may still come to the task.
     void Leave();
     // Tests without tasks: called, on any thread, where a task would be woken. Before Join.
     void SetWakeForTest(std::function<void()> wake) { wake_for_test_ = std::move(wake); }
@@ -67,7 +68,12 @@ class Fetch {
 
   Fetch(FetchTable& table, const cache::Key128& hash, std::string_view key, base::TimePoint deadline, bool refresh,
         std::function<void()> on_abandoned)
-      : table_(table), hash_(hash), key_(key), deadline_(deadline), refresh_(refresh), on_abandoned_(std::move(on_abandoned)) {}
+      : table_(table),
+        hash_(hash),
+        key_(key),
+        deadline_(deadline),
+        refresh_(refresh),
+        on_abandoned_(std::move(on_abandoned)) {}
 
   const cache::Key128& hash() const { return hash_; }
   const std::string& key() const { return key_; }

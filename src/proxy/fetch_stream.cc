@@ -9,8 +9,8 @@
 namespace sluice::proxy {
 
 FetchStream::FetchStream(ResponseCache& cache, const CachePlan& plan, std::shared_ptr<Fetch> fetch, FetchLeader* leader,
-                         std::shared_ptr<Anchor> anchor, WorkerRef<RouteConfig> config,
-                         const std::string& cluster, runtime::Worker& worker, http2::StreamEvents& call)
+                         std::shared_ptr<Anchor> anchor, WorkerRef<RouteConfig> config, const std::string& cluster,
+                         runtime::Worker& worker, http2::StreamEvents& call)
     : config_(std::move(config)),
       cluster_(cluster),
       cache_(cache),
@@ -42,7 +42,8 @@ void FetchStream::EndForShutdown() {
 std::function<void()> FetchStream::Canceller(runtime::Worker& worker, std::shared_ptr<Anchor> anchor) {
   return [&worker, anchor = std::move(anchor)] {
     worker.Post([anchor] {
-      if (anchor->stream != nullptr) anchor->stream->call_.OnReset(http2::ErrorCode::kCancel, http2::ResetCause::kPeerReset);
+      if (anchor->stream != nullptr)
+        anchor->stream->call_.OnReset(http2::ErrorCode::kCancel, http2::ResetCause::kPeerReset);
     });
   };
 }

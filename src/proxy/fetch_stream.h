@@ -1,9 +1,11 @@
-// FetchStream: the "client" of a call that fetches for others: it collects the response instead of sending it, and hands it
-// to the cache and to all participants when the call has ended.
+// FetchStream: the "client" of a call that fetches for others: it collects the response instead of sending it, and
+// hands it to the cache and to all participants when the call has ended.
 //
 //   collecting --end of the call--> completed      the participants get the whole response
-//       |--too large, memory--> relaying           what there is and what comes goes on to the leader, the call for which
-//                                                  the fetch was started, if it is still there; the others go by themselves
+//       |--too large, memory--> relaying           what there is and what comes goes on to the leader, the call for
+//       which
+//                                                  the fetch was started, if it is still there; the others go by
+//                                                  themselves
 //
 // On the worker of the fetching call, which is the leader's. Bytes are credited to the upstream as they come while
 // collecting (entry_bytes_max bounds them), and as the leader's client takes them while relaying.
@@ -47,11 +49,11 @@ class FetchStream final : public http2::StreamIo {
   // Cancels the fetching call, from any thread. For ResponseCache::Join().
   static std::function<void()> Canceller(runtime::Worker& worker, std::shared_ptr<Anchor> anchor);
 
-  // `call`: the events of the fetching call, which owns this. `leader`: null when a stale entry is refreshed. `config`: where
-  // the plan's rule lies, and `cluster`, the name in the key.
+  // `call`: the events of the fetching call, which owns this. `leader`: null when a stale entry is refreshed. `config`:
+  // where the plan's rule lies, and `cluster`, the name in the key.
   FetchStream(ResponseCache& cache, const CachePlan& plan, std::shared_ptr<Fetch> fetch, FetchLeader* leader,
-              std::shared_ptr<Anchor> anchor, WorkerRef<RouteConfig> config,
-              const std::string& cluster, runtime::Worker& worker, http2::StreamEvents& call);
+              std::shared_ptr<Anchor> anchor, WorkerRef<RouteConfig> config, const std::string& cluster,
+              runtime::Worker& worker, http2::StreamEvents& call);
   ~FetchStream();  // not completed: every participant is told that the proxy is stopping
   FetchStream(const FetchStream&) = delete;
   FetchStream& operator=(const FetchStream&) = delete;

@@ -54,8 +54,8 @@ FetchTable::Joined FetchTable::Join(const Request& request, Fetch::Participant* 
 
   if (!Reserve(request.fetches_max)) return Joined::kFull;
   if (superseded != nullptr) Detach(shard, *superseded, Fetch::Keep::kSuperseded);
-  auto started = std::make_shared<Fetch>(*this, request.hash, request.key, request.fetch_deadline, participant == nullptr,
-                                         std::move(on_abandoned));
+  auto started = std::make_shared<Fetch>(*this, request.hash, request.key, request.fetch_deadline,
+                                         participant == nullptr, std::move(on_abandoned));
   shard.fetches.emplace(Ref{started->hash_, started->key_}, started);
   take_part(started);
   *fetch = std::move(started);
@@ -100,10 +100,14 @@ FetchTable::Stored FetchTable::Complete(const std::shared_ptr<Fetch>& fetch, std
   }
   fetches_.fetch_sub(1, std::memory_order_relaxed);
   switch (keep) {
-    case Fetch::Keep::kYes: return Stored::kStored;
-    case Fetch::Keep::kPurged: return Stored::kPurged;
-    case Fetch::Keep::kSuperseded: return Stored::kSuperseded;
-    case Fetch::Keep::kAbandoned: return Stored::kAbandoned;
+    case Fetch::Keep::kYes:
+      return Stored::kStored;
+    case Fetch::Keep::kPurged:
+      return Stored::kPurged;
+    case Fetch::Keep::kSuperseded:
+      return Stored::kSuperseded;
+    case Fetch::Keep::kAbandoned:
+      return Stored::kAbandoned;
   }
   return Stored::kStored;
 }

@@ -1,10 +1,11 @@
-// FetchTable: the fetches under way by key, in shards with a mutex each. Single flight without knowing what is fetched or
-// where it is kept: the store is a function that runs under the key's mutex.
+// FetchTable: the fetches under way by key, in shards with a mutex each. Single flight without knowing what is fetched
+// or where it is kept: the store is a function that runs under the key's mutex.
 //
 // Why under the mutex: a purge first goes through the table (Forget), then through the store. Whoever stores under the
 // mutex has either stored before Forget came by, so that the purge of the store finds it, or sees that it must not.
 //
-// Thread safety: every function from any thread; nothing suspends. Wake-ups and on_abandoned run outside of the mutexes.
+// Thread safety: every function from any thread; nothing suspends. Wake-ups and on_abandoned run outside of the
+// mutexes.
 #pragma once
 
 #include <absl/container/flat_hash_map.h>
@@ -41,8 +42,8 @@ class FetchTable {
   FetchTable(const FetchTable&) = delete;
   FetchTable& operator=(const FetchTable&) = delete;
 
-  // `answer`: under the mutex, before a fetch is started: a response that was stored since the caller looked, or null; then
-  // the participant has it at once (kAnswered).
+  // `answer`: under the mutex, before a fetch is started: a response that was stored since the caller looked, or null;
+  // then the participant has it at once (kAnswered).
   Joined Join(const Request& request, Fetch::Participant* participant, std::function<void()> on_abandoned,
               absl::FunctionRef<CachedResponsePtr()> answer, std::shared_ptr<Fetch>* fetch);
   // `store` runs under the mutex, if the response may be stored.

@@ -8,42 +8,71 @@ using base::ErrorKind;
 
 std::string_view ToString(GrpcCode code) {
   static constexpr std::string_view kNames[kGrpcCodes] = {
-      "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
-      "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
-      "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"};
+      "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
+      "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
+      "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
+      "DATA_LOSS", "UNAUTHENTICATED"};
   return kNames[static_cast<size_t>(code)];
 }
 
 GrpcCode ToGrpcCode(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::kInternal: return GrpcCode::kInternal;
-    case ErrorKind::kInvalidArgument: return GrpcCode::kInvalidArgument;
-    case ErrorKind::kNotFound: return GrpcCode::kNotFound;
-    case ErrorKind::kConflict: return GrpcCode::kFailedPrecondition;
-    case ErrorKind::kIo: return GrpcCode::kInternal;
-    case ErrorKind::kNoRoute: return GrpcCode::kUnimplemented;
-    case ErrorKind::kNoEndpoint: return GrpcCode::kUnavailable;
-    case ErrorKind::kConnectFailed: return GrpcCode::kUnavailable;
-    case ErrorKind::kConnectTimeout: return GrpcCode::kUnavailable;
-    case ErrorKind::kConnectionLost: return GrpcCode::kUnavailable;
-    case ErrorKind::kUpstreamReset: return GrpcCode::kInternal;
-    case ErrorKind::kUpstreamRefused: return GrpcCode::kUnavailable;
-    case ErrorKind::kUpstreamProtocol: return GrpcCode::kInternal;
-    case ErrorKind::kUpstreamNoStatus: return GrpcCode::kUnknown;
-    case ErrorKind::kDeadlineExceeded: return GrpcCode::kDeadlineExceeded;
-    case ErrorKind::kCancelled: return GrpcCode::kCancelled;
-    case ErrorKind::kQueueFull: return GrpcCode::kResourceExhausted;
-    case ErrorKind::kDraining: return GrpcCode::kUnavailable;
-    case ErrorKind::kMalformedRequest: return GrpcCode::kInternal;
-    case ErrorKind::kTooLarge: return GrpcCode::kResourceExhausted;
-    case ErrorKind::kBusy: return GrpcCode::kAborted;
-    case ErrorKind::kRemoved: return GrpcCode::kNotFound;
-    case ErrorKind::kUpstreamCancelled: return GrpcCode::kCancelled;
-    case ErrorKind::kUpstreamOverloaded: return GrpcCode::kResourceExhausted;
-    case ErrorKind::kRateLimited: return GrpcCode::kResourceExhausted;
-    case ErrorKind::kConcurrencyLimited: return GrpcCode::kResourceExhausted;
-    case ErrorKind::kUpstreamStalled: return GrpcCode::kUnavailable;
-    case ErrorKind::kMemoryLimited: return GrpcCode::kResourceExhausted;
+    case ErrorKind::kInternal:
+      return GrpcCode::kInternal;
+    case ErrorKind::kInvalidArgument:
+      return GrpcCode::kInvalidArgument;
+    case ErrorKind::kNotFound:
+      return GrpcCode::kNotFound;
+    case ErrorKind::kConflict:
+      return GrpcCode::kFailedPrecondition;
+    case ErrorKind::kIo:
+      return GrpcCode::kInternal;
+    case ErrorKind::kNoRoute:
+      return GrpcCode::kUnimplemented;
+    case ErrorKind::kNoEndpoint:
+      return GrpcCode::kUnavailable;
+    case ErrorKind::kConnectFailed:
+      return GrpcCode::kUnavailable;
+    case ErrorKind::kConnectTimeout:
+      return GrpcCode::kUnavailable;
+    case ErrorKind::kConnectionLost:
+      return GrpcCode::kUnavailable;
+    case ErrorKind::kUpstreamReset:
+      return GrpcCode::kInternal;
+    case ErrorKind::kUpstreamRefused:
+      return GrpcCode::kUnavailable;
+    case ErrorKind::kUpstreamProtocol:
+      return GrpcCode::kInternal;
+    case ErrorKind::kUpstreamNoStatus:
+      return GrpcCode::kUnknown;
+    case ErrorKind::kDeadlineExceeded:
+      return GrpcCode::kDeadlineExceeded;
+    case ErrorKind::kCancelled:
+      return GrpcCode::kCancelled;
+    case ErrorKind::kQueueFull:
+      return GrpcCode::kResourceExhausted;
+    case ErrorKind::kDraining:
+      return GrpcCode::kUnavailable;
+    case ErrorKind::kMalformedRequest:
+      return GrpcCode::kInternal;
+    case ErrorKind::kTooLarge:
+      return GrpcCode::kResourceExhausted;
+    case ErrorKind::kBusy:
+      return GrpcCode::kAborted;
+    case ErrorKind::kRemoved:
+      return GrpcCode::kNotFound;
+    case ErrorKind::kUpstreamCancelled:
+      return GrpcCode::kCancelled;
+    case ErrorKind::kUpstreamOverloaded:
+      return GrpcCode::kResourceExhausted;
+    case ErrorKind::kRateLimited:
+      return GrpcCode::kResourceExhausted;
+    case ErrorKind::kConcurrencyLimited:
+      return GrpcCode::kResourceExhausted;
+    case ErrorKind::kUpstreamStalled:
+      return GrpcCode::kUnavailable;
+    case ErrorKind::kMemoryLimited:
+      return GrpcCode::kResourceExhausted;
   }
   return GrpcCode::kInternal;
 }

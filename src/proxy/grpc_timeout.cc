@@ -11,8 +11,8 @@ struct Unit {
   char letter;
   int64_t nanos;
 };
-constexpr Unit kUnits[] = {{'n', 1},          {'u', 1'000},           {'m', 1'000'000},
-                           {'S', 1'000'000'000}, {'M', 60'000'000'000}, {'H', 3'600'000'000'000}};
+constexpr Unit kUnits[] = {
+    {'n', 1}, {'u', 1'000}, {'m', 1'000'000}, {'S', 1'000'000'000}, {'M', 60'000'000'000}, {'H', 3'600'000'000'000}};
 constexpr int64_t kDigitsMax = 99'999'999;
 
 }  // namespace

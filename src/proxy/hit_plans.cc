@@ -14,14 +14,16 @@ constexpr uint64_t Bit(Token token) { return uint64_t{1} << static_cast<uint32_t
 
 // What is looked at whatever the configuration says: RouteTable::Match, ResponseCache::Find, cache_policy::PlanFor,
 // cache_key::Start.
-constexpr uint64_t kAlwaysDecide = Bit(Token::kMethod) | Bit(Token::kPath) | Bit(Token::kAuthority) | Bit(Token::kHost) |
-                                   Bit(Token::kContentType) | Bit(Token::kAuthorization) | Bit(Token::kCacheControl) |
-                                   Bit(Token::kGrpcEncoding) | Bit(Token::kGrpcAcceptEncoding);
+constexpr uint64_t kAlwaysDecide = Bit(Token::kMethod) | Bit(Token::kPath) | Bit(Token::kAuthority) |
+                                   Bit(Token::kHost) | Bit(Token::kContentType) | Bit(Token::kAuthorization) |
+                                   Bit(Token::kCacheControl) | Bit(Token::kGrpcEncoding) |
+                                   Bit(Token::kGrpcAcceptEncoding);
 
 }  // namespace
 
 const HitPlan* HitPlans::For(const RouteConfig& config, const http2::HeaderList& request) {
-  if (config_ != &config) [[unlikely]] ReadNames(config);
+  if (config_ != &config) [[unlikely]]
+    ReadNames(config);
   const http2::FieldRun* run = request.run();
   if (run == nullptr || AnyDecides(request, run->count)) {
     Make(config, request, scratch_);

@@ -1,8 +1,8 @@
-// HitPlans: what a request's headers say of a stored response that may answer it: the route, the cache's plan and the key as
-// far as the headers are in it.
+// HitPlans: what a request's headers say of a stored response that may answer it: the route, the cache's plan and the
+// key as far as the headers are in it.
 //
-// Headers of one client repeat, and what repeats is one FieldRun, by which the plan is remembered. What follows the run is
-// different each time (a request id, a trace) and mostly decides nothing; where it might, the plan is made anew.
+// Headers of one client repeat, and what repeats is one FieldRun, by which the plan is remembered. What follows the run
+// is different each time (a request id, a trace) and mostly decides nothing; where it might, the plan is made anew.
 //
 //   run id -> slot: plan, made for these fields and any others behind them that decide nothing
 //
@@ -30,8 +30,8 @@ struct HitPlan {
 
 class HitPlans {
  public:
-  // For a request, by `config`, which has a cache. Null: no stored response may answer it, or why not is for a Call to find
-  // out and to count. Good until the next For() or Clear().
+  // For a request, by `config`, which has a cache. Null: no stored response may answer it, or why not is for a Call to
+  // find out and to count. Good until the next For() or Clear().
   const HitPlan* For(const RouteConfig& config, const http2::HeaderList& request);
   // Before another configuration than in the last For(), because plans lie in it.
   void Clear();
@@ -50,7 +50,7 @@ class HitPlans {
   bool AnyDecides(const http2::HeaderList& request, uint32_t first) const;
 
   const RouteConfig* config_ = nullptr;
-  uint64_t tokens_ = 0;             // bit T: fields with token T decide; of kOther those with one of names_
+  uint64_t tokens_ = 0;  // bit T: fields with token T decide; of kOther those with one of names_
   std::vector<std::string> names_;
   std::unique_ptr<std::array<Slot, kSlots>> slots_;  // made when there is something to keep
   HitPlan scratch_;

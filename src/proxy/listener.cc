@@ -17,9 +17,10 @@
 namespace sluice::proxy {
 namespace {
 
-// Calls of one connection, with those that were reset and whose tasks have yet to see it. A client that resets as fast as
-// it asks (CVE-2023-44487) stays within concurrent_streams_max and would grow this without bound. What EarlyHits holds until
-// the turn's I/O ends is not in it: those are open streams, at most concurrent_streams_max, and counted once they are reset.
+// Calls of one connection, with those that were reset and whose tasks have yet to see it. A client that resets as fast
+// as it asks (CVE-2023-44487) stays within concurrent_streams_max and would grow this without bound. What EarlyHits
+// holds until the turn's I/O ends is not in it: those are open streams, at most concurrent_streams_max, and counted
+// once they are reset.
 constexpr uint32_t kCallsPerStream = 2;
 
 ClientPtr MakeClient(std::string peer_name, const net::TlsPeer* tls) {
@@ -40,7 +41,8 @@ DownstreamConnection::DownstreamConnection(WorkerContext& context, std::unique_p
       connection_(context.connection, std::move(transport), http2::Role::kServer,
                   http2::ConnectionOptions{options.http2, options.keepalive, options.life}, *this),
       client_(MakeClient(connection_.peer_name(), tls)),
-      calls_max_(static_cast<long>(std::min<uint64_t>(uint64_t{kCallsPerStream} * options.http2.concurrent_streams_max, LONG_MAX))) {
+      calls_max_(static_cast<long>(
+          std::min<uint64_t>(uint64_t{kCallsPerStream} * options.http2.concurrent_streams_max, LONG_MAX))) {
   context_.metrics.downstream_connections->Add(context_.index(), 1);
   context_.metrics.downstream_connections_total->Add(context_.index());
 }
@@ -57,9 +59,7 @@ void DownstreamConnection::Start() {
   if (context_.draining) connection_.Drain();
 }
 
-void DownstreamConnection::CloseNow() {
-  connection_.CloseNow("the proxy is stopping");
-}
+void DownstreamConnection::CloseNow() { connection_.CloseNow("the proxy is stopping"); }
 
 const HeldForClient& DownstreamConnection::LookAtHeld() {
   const http2::Session& session = connection_.session();
@@ -97,7 +97,8 @@ http2::StreamEvents* DownstreamConnection::OnRequest(http2::Connection& connecti
   if (context_.mover != nullptr && context_.mover->active()) {
     return context_.mover->Hold(stream, client_, away_, calls_max_, std::move(fields), end_stream);
   }
-  if (!end_stream && context_.early_hits.May(fields)) return context_.early_hits.Hold(stream, client_, std::move(fields));
+  if (!end_stream && context_.early_hits.May(fields))
+    return context_.early_hits.Hold(stream, client_, std::move(fields));
   return Call::Start(context_, stream, client_, std::move(fields), end_stream, context_.worker().now());
 }
 
@@ -121,13 +122,14 @@ void DownstreamConnection::OnClosed(http2::Connection& connection, std::string_v
 struct Listener::State : std::enable_shared_from_this<State> {
   State(net::ListenSocket s, std::vector<WorkerContext*> w) : socket(std::move(s)), workers(std::move(w)) {}
 
-  // Beyond a limit connections wait in the kernel's queue. Of handshakes too: closed ones would come again and cost more, and
-  // clients that say nothing hold a place for handshake_timeout only.
+  // Beyond a limit connections wait in the kernel's queue. Of handshakes too: closed ones would come again and cost
+  // more, and clients that say nothing hold a place for handshake_timeout only.
   bool Admit() {
     const ConnectionLimits* limits = workers.front()->connection_limits.get();
     const bool process = limits != nullptr && limits->Full();
     const bool connections = open->load(std::memory_order_relaxed) >= options->connections_max;
-    const bool secrets = options->tls.enabled && handshakes->load(std::memory_order_relaxed) >= options->tls.handshakes_max;
+    const bool secrets =
+        options->tls.enabled && handshakes->load(std::memory_order_relaxed) >= options->tls.handshakes_max;
     const bool full = process || connections || secrets;
     if (full && !was_full) {
       SLUICE_LOG_WARN("listener {}: {} ({}) is reached, more wait in the kernel's queue", options->name,
@@ -157,8 +159,8 @@ struct Listener::State : std::enable_shared_from_this<State> {
     context.OnDownstreamClosed();
   }
 
-  // False: the peer has as many as it may. Whose a connection is shows only when it has been accepted, and in the queue it
-  // would hold up those behind it, so it is closed.
+  // False: the peer has as many as it may. Whose a connection is shows only when it has been accepted, and in the queue
+  // it would hold up those behind it, so it is closed.
   bool Enter(const std::string& peer, ConnectionLimits::PlacePtr* place) {
     WorkerContext& home = *workers.front();
     if (home.connection_limits == nullptr) return true;
@@ -166,8 +168,8 @@ struct Listener::State : std::enable_shared_from_this<State> {
     if (*place != nullptr) return true;
     home.metrics.downstream_connections_refused->Add(home.index());
     if (auto note = home.connection.peer_log.Allow(home.worker().now())) {
-      SLUICE_LOG_WARN("listener {}: client {} refused: its address has connections_per_peer_max ({}){}", options->name, peer,
-                      options->connections_per_peer_max, *note);
+      SLUICE_LOG_WARN("listener {}: client {} refused: its address has connections_per_peer_max ({}){}", options->name,
+                      peer, options->connections_per_peer_max, *note);
     }
     return false;
   }
@@ -189,8 +191,8 @@ struct Listener::State : std::enable_shared_from_this<State> {
       delete p;
     });
     if (options->tls.enabled) handshakes->fetch_add(1, std::memory_order_relaxed);
-    target->worker().Post([target, owned, place = std::move(place), peer = std::move(peer), options = options, open = open,
-                           handshakes = handshakes] {
+    target->worker().Post([target, owned, place = std::move(place), peer = std::move(peer), options = options,
+                           open = open, handshakes = handshakes] {
       if (target->closed) return;
       auto stream = net::MakeSocketStream(target->worker(), std::exchange(*owned, -1), peer);
       if (stream == nullptr) {  // no memory left in the kernel for one more
@@ -213,7 +215,7 @@ struct Listener::State : std::enable_shared_from_this<State> {
   std::shared_ptr<std::atomic<int64_t>> open = std::make_shared<std::atomic<int64_t>>(0);
   std::shared_ptr<std::atomic<int64_t>> handshakes = std::make_shared<std::atomic<int64_t>>(0);  // TLS, under way
   std::optional<net::Acceptor> acceptor;  // acceptor's worker only
-  bool was_full = false;                   // acceptor's worker only
+  bool was_full = false;                  // acceptor's worker only
 };
 
 Listener::Listener(ListenerOptions options, net::ListenSocket socket, std::vector<WorkerContext*> workers)
@@ -228,9 +230,10 @@ Listener::~Listener() = default;
 void Listener::Start() {
   WorkerContext* home = state_->workers.front();
   home->worker().Post([state = state_, home] {
-    state->acceptor.emplace(home->worker(), std::move(state->socket),
-                            [state = state.get()](int fd, std::string peer) { state->OnAccept(fd, std::move(peer)); },
-                            [state = state.get()] { return state->Admit(); });
+    state->acceptor.emplace(
+        home->worker(), std::move(state->socket),
+        [state = state.get()](int fd, std::string peer) { state->OnAccept(fd, std::move(peer)); },
+        [state = state.get()] { return state->Admit(); });
   });
 }
 

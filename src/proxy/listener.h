@@ -19,7 +19,8 @@ namespace sluice::proxy {
 // One client's connection on its worker. Owned by the worker's list; destroys itself when it has closed.
 class DownstreamConnection final : public base::ListNode<DownstreamConnection>, private http2::ConnectionEvents {
  public:
-  // `open` is the listener's count of connections, already raised for this one. `tls`: with whom, where it is TLS; else null.
+  // `open` is the listener's count of connections, already raised for this one. `tls`: with whom, where it is TLS; else
+  // null.
   DownstreamConnection(WorkerContext& context, std::unique_ptr<net::Stream> transport, const ListenerOptions& options,
                        std::shared_ptr<std::atomic<int64_t>> open, const net::TlsPeer* tls = nullptr);
   ~DownstreamConnection();
@@ -46,10 +47,10 @@ class DownstreamConnection final : public base::ListNode<DownstreamConnection>, 
   WorkerContext& context_;
   std::shared_ptr<std::atomic<int64_t>> open_;
   ConnectionLimits::PlacePtr place_;
-  HeldForClient held_;               // found by the last look
+  HeldForClient held_;              // found by the last look
   http2::Session::Held seen_held_;  // at the last look
   uint64_t seen_moved_ = 0;         // DATA both ways until then
-  AwayClients away_;  // outlives the streams
+  AwayClients away_;                // outlives the streams
   http2::Connection connection_;
   ClientPtr client_;
   const long calls_max_;
@@ -70,8 +71,8 @@ class Listener {
   void HandOver(std::function<void()> done);
   // net::Acceptor::SetShared, on its worker, which then calls `done`.
   void SetShared(bool shared, std::function<void()> done);
-  // New options for connections still to come, and for the socket; the address stays. Returns at once; they hold when its worker
-  // has called `done`.
+  // New options for connections still to come, and for the socket; the address stays. Returns at once; they hold when
+  // its worker has called `done`.
   void Update(const ListenerOptions& options, std::function<void()> done);
 
   const net::Address& address() const { return address_; }

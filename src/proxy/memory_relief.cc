@@ -102,7 +102,8 @@ void MemoryRelief::LookAtClients(MemoryLevel level) {
   largest_.store(holders.empty() ? 0 : holders.front().of_address, std::memory_order_relaxed);
 }
 
-// Whatever is held, is held for some client: responses that wait for it, its requests that wait for others. The largest first.
+// Whatever is held, is held for some client: responses that wait for it, its requests that wait for others. The largest
+// first.
 std::vector<MemoryRelief::Holder> MemoryRelief::Holders(MemoryLevel level) const {
   const size_t base = level == MemoryLevel::kOver ? kLittleBytesOver : kLittleBytes;
   const uint32_t in_vain = std::max(full_looks_, 1u) - 1;

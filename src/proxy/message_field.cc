@@ -1,5 +1,5 @@
-// Protobuf's wire format (protobuf.dev/programming-guides/encoding), strict where its C++ parser is strict, so that what has
-// a key here is a message to the backend too.
+// Protobuf's wire format (protobuf.dev/programming-guides/encoding), strict where its C++ parser is strict, so that
+// what has a key here is a message to the backend too.
 #include "proxy/message_field.h"
 
 #include <algorithm>
@@ -169,11 +169,12 @@ Step SkipGroup(Cursor& cursor, size_t end, uint32_t number) {
   return Step::kOk;
 }
 
-// The pass. Invariant: ends_[0..depth_] are the ends of the messages that the cursor is in, outermost first; numbers_[depth_]
-// is the field looked for in the innermost.
+// The pass. Invariant: ends_[0..depth_] are the ends of the messages that the cursor is in, outermost first;
+// numbers_[depth_] is the field looked for in the innermost.
 class FieldScan {
  public:
-  FieldScan(Cursor cursor, std::span<const uint32_t> numbers, size_t end) : cursor_(cursor), at_(cursor), numbers_(numbers) {
+  FieldScan(Cursor cursor, std::span<const uint32_t> numbers, size_t end)
+      : cursor_(cursor), at_(cursor), numbers_(numbers) {
     ends_[0] = end;
   }
 
@@ -323,8 +324,9 @@ uint64_t HashField(const FieldValue& value, uint64_t seed) {
 const MethodField* FindMethodField(const HashBy& hash_by, std::string_view path) {
   const auto& fields = hash_by.fields;
   if (fields.size() == 1 && fields[0].path.empty()) return &fields[0];
-  const auto found = std::lower_bound(fields.begin(), fields.end(), path,
-                                      [](const MethodField& field, std::string_view wanted) { return field.path < wanted; });
+  const auto found =
+      std::lower_bound(fields.begin(), fields.end(), path,
+                       [](const MethodField& field, std::string_view wanted) { return field.path < wanted; });
   return found != fields.end() && found->path == path ? &*found : nullptr;
 }
 

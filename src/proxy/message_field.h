@@ -1,12 +1,12 @@
-// MessageField: one field of a call's first request message, read from the wire: no protobuf library, no copy of the message,
-// and of what lies beside the field only tags and lengths.
+// MessageField: one field of a call's first request message, read from the wire: no protobuf library, no copy of the
+// message, and of what lies beside the field only tags and lengths.
 //
 //   00 0000001a | 0a 03 626f62 | 1a 05  08 07 12 01 61 | ...      path {3, 1}: the varint 7
 //   flag length | field 1      | field 3 { 1: 7, 2: "a" }
 //
-// One pass over the bytes with a stack of the ends of the messages it is in, at most kFieldDepthMax. As protobuf merges, so
-// does the pass: the last occurrence of the field wins, over all occurrences of the messages that it lies in ("Last One
-// Wins", protobuf.dev/programming-guides/encoding). Cost: O(bytes looked at), whatever they are.
+// One pass over the bytes with a stack of the ends of the messages it is in, at most kFieldDepthMax. As protobuf
+// merges, so does the pass: the last occurrence of the field wins, over all occurrences of the messages that it lies in
+// ("Last One Wins", protobuf.dev/programming-guides/encoding). Cost: O(bytes looked at), whatever they are.
 //
 // Errors are kinds of result. Thread safety: plain functions of their arguments; nothing suspends.
 #pragma once
@@ -52,13 +52,13 @@ struct FieldValue {
 };
 
 // Reads the field that `numbers` names (1..kFieldDepthMax of them, from the message down) in `message`: the bytes of a
-// request so far, in pieces, from the prefix on; what follows the first message is not looked at. Of the message only the
-// first `bytes_max` bytes are: a value that ends beyond them is not found, one before them counts.
-// A field of any wire type but a group counts, for its type is not known here; on the way down only length-delimited ones.
+// request so far, in pieces, from the prefix on; what follows the first message is not looked at. Of the message only
+// the first `bytes_max` bytes are: a value that ends beyond them is not found, one before them counts. A field of any
+// wire type but a group counts, for its type is not known here; on the way down only length-delimited ones.
 FieldValue ReadField(std::span<const base::Slice> message, std::span<const uint32_t> numbers, size_t bytes_max);
 
-// How many bytes of a request ReadField wants to see before its result is complete: kMessagePrefixBytes until the prefix is
-// there, then at most kMessagePrefixBytes + bytes_max.
+// How many bytes of a request ReadField wants to see before its result is complete: kMessagePrefixBytes until the
+// prefix is there, then at most kMessagePrefixBytes + bytes_max.
 size_t FieldBytesWanted(std::span<const base::Slice> message, size_t bytes_max);
 
 // The key: of a number's value or of the bytes. Zero, no bytes, kAbsent and kTruncated have one key: a default that was

@@ -19,7 +19,8 @@ void MovePolicy::Update(const Sample& sample) {
       shares_[t] = 0.7 * std::max(0.0, difference) / std::max(sample.own_cpu, 0.1) / targets;
       rest_[t] = 0;
     } else {
-      shares_[t] = std::clamp(shares_[t] + kGain * difference / std::max(sample.own_cpu + sample.cpu[t], 0.1) / targets, 0.0, 1.0);
+      shares_[t] = std::clamp(shares_[t] + kGain * difference / std::max(sample.own_cpu + sample.cpu[t], 0.1) / targets,
+                              0.0, 1.0);
     }
     sum += shares_[t];
   }

@@ -1,21 +1,23 @@
 // MovePolicy: which of a worker's new calls run elsewhere. One a worker, which owns it.
 //
-// A call that moves costs about a quarter more than one that stays, and waking another core 40 to 400 us. So calls move only
-// while the worker is busy, several at a time, and only as many as even out the CPU time of the threads:
+// A call that moves costs about a quarter more than one that stays, and waking another core 40 to 400 us. So calls move
+// only while the worker is busy, several at a time, and only as many as even out the CPU time of the threads:
 //
 //   idle --load at least kBusy.idle--> active --load below kBusy.active--> idle
 //
-//   load: the part of a period that the worker would be busy if all calls stayed. Where calls come kBurst a turn or more the
-//   marks are lower (kBusyInBursts): a worker that others keep off its core is behind though it waits for much of the time.
+//   load: the part of a period that the worker would be busy if all calls stayed. Where calls come kBurst a turn or
+//   more the marks are lower (kBusyInBursts): a worker that others keep off its core is behind though it waits for much
+//   of the time.
 //
 //   active: each period, for each target, share += kGain * (own CPU - target's CPU) / (own CPU + target's CPU)
 //
 // An integral controller: it comes to rest where the threads use the same, whatever a call costs, and at zero where all
-// workers have connections of their own that keep them busy. Shares become whole turns: all calls of a turn go to one target
-// or stay, and what is owed is carried on, because half a batch costs each side as many system calls as a whole one.
+// workers have connections of their own that keep them busy. Shares become whole turns: all calls of a turn go to one
+// target or stay, and what is owed is carried on, because half a batch costs each side as many system calls as a whole
+// one.
 //
-// CPU time, not time between two waits: where there are more runnable threads than cores the latter says nothing. Costs: one
-// system call a target and period, no clock but the turn's; nothing a call while idle.
+// CPU time, not time between two waits: where there are more runnable threads than cores the latter says nothing.
+// Costs: one system call a target and period, no clock but the turn's; nothing a call while idle.
 #pragma once
 
 #include <cstdint>

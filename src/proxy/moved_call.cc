@@ -36,9 +36,13 @@ void HomeStream::Begin(CallLane& lane, http2::Stream& stream, AwayClient& client
   ++client.home->open_;
 }
 
-void HomeStream::OnHeaders(http2::HeaderList fields, bool end_stream) { lane_->Headers(Half::kAway, call(), fields, end_stream); }
+void HomeStream::OnHeaders(http2::HeaderList fields, bool end_stream) {
+  lane_->Headers(Half::kAway, call(), fields, end_stream);
+}
 
-void HomeStream::OnData(const base::Slice& bytes, bool end_stream) { lane_->Data(Half::kAway, call(), bytes, end_stream); }
+void HomeStream::OnData(const base::Slice& bytes, bool end_stream) {
+  lane_->Data(Half::kAway, call(), bytes, end_stream);
+}
 
 void HomeStream::OnReset(ErrorCode code, ResetCause cause) {
   std::exchange(stream_, nullptr)->Release();

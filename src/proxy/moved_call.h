@@ -15,11 +15,12 @@
 //     +--kRelease, in either state: the stream is released if it is there, and the object is free
 //
 // So there is one end, kRelease, and it is away's to say: home may have lost its stream long before, and away hears of
-// nothing after it, because what home said before it knew is ignored, and the object is given to another call of the same
-// lane only after kRelease came; that call's kStart is behind everything said about this one.
+// nothing after it, because what home said before it knew is ignored, and the object is given to another call of the
+// same lane only after kRelease came; that call's kStart is behind everything said about this one.
 //
 // Bound: home counts calls until kRelease (AwayClient::open), away those whose task is alive; each is at most the
-// connection's calls_max. So neither the lanes nor away's queue of tasks grow with a client that resets as fast as it asks.
+// connection's calls_max. So neither the lanes nor away's queue of tasks grow with a client that resets as fast as it
+// asks.
 #pragma once
 
 #include <cstdint>

@@ -26,8 +26,8 @@ struct ListenerOptions {
   uint32_t unix_mode = 0666;
   // Connections accepted at once on this listener; more wait in the kernel's queue. 1..1000000.
   uint32_t connections_max = 100000;
-  // Connections from one IP address (IPv6: of one /64); more are closed at once, as nobody can tell before accepting one
-  // whose it is. 0: no bound, the default, because a balancer in front is one address. 0..1000000.
+  // Connections from one IP address (IPv6: of one /64); more are closed at once, as nobody can tell before accepting
+  // one whose it is. 0: no bound, the default, because a balancer in front is one address. 0..1000000.
   uint32_t connections_per_peer_max = 0;
   // Connections the kernel queues for us (listen(2)). 1..65535.
   uint32_t backlog = 1024;
@@ -35,8 +35,8 @@ struct ListenerOptions {
   http2::LifeOptions life;
   http2::SessionOptions http2;
   net::ListenerTlsOptions tls;
-  // Not configured: where the context for `tls` stands, put here by whoever reads the files (server/tls_store.h). Options that
-  // are equal have the same one. Null with tls.enabled: every connection is closed.
+  // Not configured: where the context for `tls` stands, put here by whoever reads the files (server/tls_store.h).
+  // Options that are equal have the same one. Null with tls.enabled: every connection is closed.
   std::shared_ptr<net::TlsSlot> tls_slot;
   bool operator==(const ListenerOptions&) const = default;
 };
@@ -51,8 +51,9 @@ struct MetadataMatch {
 
 // Where a field stands in the messages of one method.
 struct MethodField {
-  std::string path;               // "/pkg.Service/Get"; empty: every method of the route
-  std::vector<uint32_t> numbers;  // field numbers from the message down: "user.id" may be {3, 1}. 1..kFieldDepthMax of them
+  std::string path;  // "/pkg.Service/Get"; empty: every method of the route
+  std::vector<uint32_t>
+      numbers;  // field numbers from the message down: "user.id" may be {3, 1}. 1..kFieldDepthMax of them
   bool operator==(const MethodField&) const = default;
 };
 inline constexpr size_t kFieldDepthMax = 16;

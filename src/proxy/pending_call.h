@@ -1,7 +1,7 @@
 // PendingCall: a request between its headers and the start of its Call, and what has come of it meanwhile.
 //
-// Held until the end of a turn's I/O at most (call_mover.h, early_hits.h), so what it holds is bounded by the streams' windows.
-// Thread safety: the worker of the stream's connection.
+// Held until the end of a turn's I/O at most (call_mover.h, early_hits.h), so what it holds is bounded by the streams'
+// windows. Thread safety: the worker of the stream's connection.
 #pragma once
 
 #include <optional>
@@ -31,8 +31,8 @@ struct PendingCall : http2::StreamEvents {
   void OnReset(http2::ErrorCode code, http2::ResetCause cause) override { reset = Ended{code, cause}; }
   void OnSent(size_t) override {}
 
-  // Starts the call on `context`, the stream's worker's, and tells it what has come; `fields`, `client` and what came are
-  // given away. Not from inside an event of the stream. `started`: as for Call::Start.
+  // Starts the call on `context`, the stream's worker's, and tells it what has come; `fields`, `client` and what came
+  // are given away. Not from inside an event of the stream. `started`: as for Call::Start.
   void Start(WorkerContext& context, base::TimePoint started);
 
   http2::Stream* stream = nullptr;

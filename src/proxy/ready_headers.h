@@ -1,15 +1,17 @@
 // ReadyHeaders: the header blocks of stored responses as one worker sends them, made once and sent many times.
 //
 // Stored headers are flat bytes that belong to no worker; to send them, each field must be found among the worker's
-// interned ones. Hits send the same few blocks again and again, mostly the same for all entries of a method, so a worker
-// keeps them as FieldRuns, with `sluice-cache`, by the bytes that they were made from. `age` differs and follows the run.
+// interned ones. Hits send the same few blocks again and again, mostly the same for all entries of a method, so a
+// worker keeps them as FieldRuns, with `sluice-cache`, by the bytes that they were made from. `age` differs and follows
+// the run.
 //
 //   slot = hash(block, outcome) -> { the block's bytes, compared whole; outcome; its run }
 //
-// A run is made when a block comes the second time in a row to its slot: blocks that differ from entry to entry (an etag)
-// leave the slots to others' and cost what they did.
+// A run is made when a block comes the second time in a row to its slot: blocks that differ from entry to entry (an
+// etag) leave the slots to others' and cost what they did.
 //
-// Bound: kSlots runs and copies of blocks of at most kBlockBytesMax. Thread safety: its worker's. Nothing here suspends.
+// Bound: kSlots runs and copies of blocks of at most kBlockBytesMax. Thread safety: its worker's. Nothing here
+// suspends.
 #pragma once
 
 #include <array>

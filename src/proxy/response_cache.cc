@@ -39,13 +39,16 @@ cache::ClockCacheOptions TableOptions(const CacheOptions& options) {
 
 NotCached ReasonOf(cache::Inserted outcome) {
   switch (outcome) {
-    case cache::Inserted::kTooLarge: return NotCached::kResponseTooLarge;
-    case cache::Inserted::kNotAdmitted: return NotCached::kNotAdmitted;
+    case cache::Inserted::kTooLarge:
+      return NotCached::kResponseTooLarge;
+    case cache::Inserted::kNotAdmitted:
+      return NotCached::kNotAdmitted;
     // kPresent: another key with the same hash came in between; as rare as it is bad luck.
     case cache::Inserted::kPresent:
     case cache::Inserted::kFull:
     case cache::Inserted::kInserted:
-    case cache::Inserted::kStandalone: return NotCached::kFull;
+    case cache::Inserted::kStandalone:
+      return NotCached::kFull;
   }
   return NotCached::kFull;
 }
@@ -118,15 +121,16 @@ void ResponseCache::Impl::AddCallbacks(metrics::Registry& registry) {
   add("sluice_cache_entries", "Stored responses.", [](Store& s) { return s.table.entries(); });
   registry.AddCallback("sluice_cache_evictions_total", "Responses that went, by cause.", "counter",
                        [weak]() -> std::vector<metrics::Sample> {
-    const std::shared_ptr<Store> alive = weak.lock();
-    if (alive == nullptr) return {};
-    const cache::Stats table = alive->table.stats();
-    const auto count = [](uint64_t n) { return static_cast<double>(n); };
-    return {{{{"cause", "capacity"}}, count(table.freed[static_cast<size_t>(cache::Cause::kEvicted)])},
-            {{{"cause", "expired"}}, count(table.freed[static_cast<size_t>(cache::Cause::kExpired)])},
-            {{{"cause", "purged"}}, count(alive->purged.load(std::memory_order_relaxed))},
-            {{{"cause", "replaced"}}, count(alive->replaced.load(std::memory_order_relaxed))}};
-  });
+                         const std::shared_ptr<Store> alive = weak.lock();
+                         if (alive == nullptr) return {};
+                         const cache::Stats table = alive->table.stats();
+                         const auto count = [](uint64_t n) { return static_cast<double>(n); };
+                         return {
+                             {{{"cause", "capacity"}}, count(table.freed[static_cast<size_t>(cache::Cause::kEvicted)])},
+                             {{{"cause", "expired"}}, count(table.freed[static_cast<size_t>(cache::Cause::kExpired)])},
+                             {{{"cause", "purged"}}, count(alive->purged.load(std::memory_order_relaxed))},
+                             {{{"cause", "replaced"}}, count(alive->replaced.load(std::memory_order_relaxed))}};
+                       });
 }
 
 ResponseCache::ResponseCache(const CacheOptions& options, metrics::Registry& registry)
@@ -196,7 +200,8 @@ bool ResponseCache::FinishKeyOf(CacheKey& key, size_t size) const {
   return true;
 }
 
-ResponseCache::Found ResponseCache::Impl::Find(const CacheKey& key, const CachePlan& plan, base::TimePoint now, bool use) {
+ResponseCache::Found ResponseCache::Impl::Find(const CacheKey& key, const CachePlan& plan, base::TimePoint now,
+                                               bool use) {
   Found found;
   if (plan.revalidate) return found;
   store->With(key, now, use, [&](const Entry& entry) {
@@ -217,9 +222,15 @@ ResponseCache::Found ResponseCache::Lookup(const CacheKey& key, const CachePlan&
                                            uint32_t worker) {
   Found found = impl_->Find(key, plan, now, /*use=*/true);
   switch (found.kind) {
-    case Found::Kind::kFresh: impl_->metrics.hits->Add(worker); break;
-    case Found::Kind::kStale: impl_->metrics.stale->Add(worker); break;
-    case Found::Kind::kMiss: impl_->metrics.misses->Add(worker); break;
+    case Found::Kind::kFresh:
+      impl_->metrics.hits->Add(worker);
+      break;
+    case Found::Kind::kStale:
+      impl_->metrics.stale->Add(worker);
+      break;
+    case Found::Kind::kMiss:
+      impl_->metrics.misses->Add(worker);
+      break;
   }
   return found;
 }
@@ -241,10 +252,11 @@ ResponseCache::Joined ResponseCache::Join(const CacheKey& key, const CachePlan& 
                                           base::TimePoint deadline, base::TimePoint now,
                                           std::function<void()> on_abandoned, std::shared_ptr<Fetch>* fetch,
                                           uint32_t worker) {
-  // Behind the first call's own deadline, because those that join have later ones. It costs the upstream nothing: a fetch
-  // ends with its last participant.
+  // Behind the first call's own deadline, because those that join have later ones. It costs the upstream nothing: a
+  // fetch ends with its last participant.
   const base::TimePoint first = participant == nullptr ? now : std::max(deadline, now);
-  const base::TimePoint fetch_end = first == base::kNever ? first : base::DeadlineAfter(first, plan.rule->fetch_timeout);
+  const base::TimePoint fetch_end =
+      first == base::kNever ? first : base::DeadlineAfter(first, plan.rule->fetch_timeout);
   const FetchTable::Request request{.hash = key.hash,
                                     .key = key.bytes,
                                     .fetch_deadline = fetch_end,
@@ -255,19 +267,24 @@ ResponseCache::Joined ResponseCache::Join(const CacheKey& key, const CachePlan& 
     return found.kind == Found::Kind::kFresh ? std::move(found.response) : nullptr;
   };
   switch (impl_->fetches.Join(request, participant, std::move(on_abandoned), stored_since, fetch)) {
-    case FetchTable::Joined::kStarted: impl_->metrics.fetches->Add(worker); return Joined::kStarted;
+    case FetchTable::Joined::kStarted:
+      impl_->metrics.fetches->Add(worker);
+      return Joined::kStarted;
     case FetchTable::Joined::kJoined:
     case FetchTable::Joined::kAnswered:
       if (participant != nullptr) impl_->metrics.coalesced->Add(worker);
       return Joined::kJoined;
-    case FetchTable::Joined::kFull: Count(NotCached::kFetchesFull, worker); return Joined::kAlone;
+    case FetchTable::Joined::kFull:
+      Count(NotCached::kFetchesFull, worker);
+      return Joined::kAlone;
   }
   return Joined::kAlone;
 }
 
-// Under the key's mutex, so that nobody else stores or purges this key's fetch meanwhile. Null `entry`: what is there is out
-// of date.
-std::optional<NotCached> ResponseCache::Impl::Put(const Fetch& fetch, std::unique_ptr<Entry>& entry, base::TimePoint now) {
+// Under the key's mutex, so that nobody else stores or purges this key's fetch meanwhile. Null `entry`: what is there
+// is out of date.
+std::optional<NotCached> ResponseCache::Impl::Put(const Fetch& fetch, std::unique_ptr<Entry>& entry,
+                                                  base::TimePoint now) {
   cache::ClockCache& table = store->table;
   // An error that is cached for a second must not push out the answer that is kept for just that case.
   if (entry != nullptr && !cache_policy::Answered(entry->response->status)) {
@@ -319,11 +336,12 @@ void ResponseCache::Complete(const std::shared_ptr<Fetch>& fetch, const CachePla
 }
 
 size_t ResponseCache::Purge(const CachePurge& what) {
-  // In this order: see fetch_table.h. What is stored between the two is from fetches that began after the purge; it goes
-  // too, which costs a fetch.
+  // In this order: see fetch_table.h. What is stored between the two is from fetches that began after the purge; it
+  // goes too, which costs a fetch.
   impl_->fetches.Forget([&](std::string_view key) { return cache_key::Covers(what, key); });
-  const size_t purged = impl_->store->table.EraseIf(
-      [&](const cache::Key128&, void* value) { return cache_key::Covers(what, static_cast<const Entry*>(value)->key); });
+  const size_t purged = impl_->store->table.EraseIf([&](const cache::Key128&, void* value) {
+    return cache_key::Covers(what, static_cast<const Entry*>(value)->key);
+  });
   impl_->store->purged.fetch_add(purged, std::memory_order_relaxed);
   return purged;
 }

@@ -2,8 +2,8 @@
 // One for the process; knows HTTP/2 header lists and gRPC, not calls. docs/response-cache.md
 //
 // Key: cluster, path, authority, the content and encoding fields that decide whether a client can read a response
-// (content-type, grpc-encoding, grpc-accept-encoding), the values of `vary` and the message. A keyed 128-bit hash finds the
-// slot; the stored key is compared whole, so nobody reads another's response because two hashes are equal.
+// (content-type, grpc-encoding, grpc-accept-encoding), the values of `vary` and the message. A keyed 128-bit hash finds
+// the slot; the stored key is compared whole, so nobody reads another's response because two hashes are equal.
 //
 // Thread safety: every function from any thread; locks are held for a few instructions. Nothing here suspends.
 #pragma once
@@ -28,18 +28,18 @@ namespace sluice::proxy {
 
 // Why a response was not cached, or a call did not look. Labels of sluice_cache_not_cached_total.
 enum class NotCached : uint8_t {
-  kRequestTooLarge,    // the request message is above request_bytes_max
-  kNotUnary,           // request or response is not exactly one message
-  kAuthorization,      // authorization is not in vary and the method is not shared
-  kNoStore,            // the client's or the upstream's cache-control
-  kStatus,             // a status that is not cached
-  kResponseTooLarge,   // above entry_bytes_max
-  kNotAdmitted,        // the doorkeeper has not seen the key before
-  kFull,               // no room could be made
-  kPurged,             // a purge came while it was fetched
-  kSuperseded,         // a newer fetch of the same key began meanwhile, for a client that wants no stored response
-  kFetchesFull,        // fetches_max fetches were under way
-  kEncoding,           // a response this cache does not keep (no trailers, :status not 200, not gRPC)
+  kRequestTooLarge,   // the request message is above request_bytes_max
+  kNotUnary,          // request or response is not exactly one message
+  kAuthorization,     // authorization is not in vary and the method is not shared
+  kNoStore,           // the client's or the upstream's cache-control
+  kStatus,            // a status that is not cached
+  kResponseTooLarge,  // above entry_bytes_max
+  kNotAdmitted,       // the doorkeeper has not seen the key before
+  kFull,              // no room could be made
+  kPurged,            // a purge came while it was fetched
+  kSuperseded,        // a newer fetch of the same key began meanwhile, for a client that wants no stored response
+  kFetchesFull,       // fetches_max fetches were under way
+  kEncoding,          // a response this cache does not keep (no trailers, :status not 200, not gRPC)
 };
 inline constexpr size_t kNotCachedReasons = static_cast<size_t>(NotCached::kEncoding) + 1;
 std::string_view ToString(NotCached reason);
@@ -67,10 +67,10 @@ struct CachePlan {
 };
 
 struct CachePurge {
-  std::string service;             // "pkg.Service"; empty: all
-  std::string method;              // with service; empty: all of it
-  // The request message's bytes, exactly (without the gRPC prefix); with service and method. What came compressed cannot be
-  // compared, so all compressed requests' entries of the method go too.
+  std::string service;  // "pkg.Service"; empty: all
+  std::string method;   // with service; empty: all of it
+  // The request message's bytes, exactly (without the gRPC prefix); with service and method. What came compressed
+  // cannot be compared, so all compressed requests' entries of the method go too.
   std::optional<std::string> key;
 };
 
@@ -132,8 +132,8 @@ class ResponseCache {
   };
   // Counts a hit, a miss or a stale answer. Two read-modify-writes on the entry's slot, one on the response's count.
   Found Lookup(const CacheKey& key, const CachePlan& plan, base::TimePoint now, uint32_t worker);
-  // Lookup for who can only use what is fresh: calls `serve` with it and counts the hit, or does and counts nothing. The
-  // entry's slot is held meanwhile, and no count of the response is taken. `serve` must not call the cache.
+  // Lookup for who can only use what is fresh: calls `serve` with it and counts the hit, or does and counts nothing.
+  // The entry's slot is held meanwhile, and no count of the response is taken. `serve` must not call the cache.
   bool ServeFresh(const CacheKey& key, const CachePlan& plan, base::TimePoint now, uint32_t worker,
                   absl::FunctionRef<void(const CachedResponse&)> serve);
   // Found::response of a miss was served, because fetching failed: counted as stale.
@@ -144,24 +144,24 @@ class ResponseCache {
     kJoined,   // somebody does; the participant (if given) is woken with the result, or has it already
     kAlone,    // fetches_max (counted): call the upstream without sharing
   };
-  // Takes part in the fetch for `key`, or starts one (then *fetch is set). `participant` null: refresh a stale entry; goes on
-  // without participants, until now + fetch_timeout. With plan.revalidate no fetch is joined: a new one takes its place.
-  // A participant that starts a fetch takes part in it too. Its waker is the task's that runs now; waking is spurious for
-  // other waits, so wait in a loop on result(). If the response was stored after the caller had looked, the participant has
-  // it on return, without a fetch.
-  // A started fetch's upstream call must end by fetch_timeout after `deadline` = (*fetch)->deadline().
-  // on_abandoned: runs at most once, on any thread, outside of locks, when the last participant has left early; perhaps
-  // after Complete has returned, so it must own what it uses.
+  // Takes part in the fetch for `key`, or starts one (then *fetch is set). `participant` null: refresh a stale entry;
+  // goes on without participants, until now + fetch_timeout. With plan.revalidate no fetch is joined: a new one takes
+  // its place. A participant that starts a fetch takes part in it too. Its waker is the task's that runs now; waking is
+  // spurious for other waits, so wait in a loop on result(). If the response was stored after the caller had looked,
+  // the participant has it on return, without a fetch. A started fetch's upstream call must end by fetch_timeout after
+  // `deadline` = (*fetch)->deadline(). on_abandoned: runs at most once, on any thread, outside of locks, when the last
+  // participant has left early; perhaps after Complete has returned, so it must own what it uses.
   Joined Join(const CacheKey& key, const CachePlan& plan, Fetch::Participant* participant, base::TimePoint deadline,
               base::TimePoint now, std::function<void()> on_abandoned, std::shared_ptr<Fetch>* fetch, uint32_t worker);
 
   // Exactly once for each started fetch, abandoned ones too. Stores result.response if it may be stored (status,
-  // cache-control, size, no purge since), then wakes every participant. A null response: all go by themselves; why is for
-  // the caller to Count. `plan`: the call's that started the fetch.
+  // cache-control, size, no purge since), then wakes every participant. A null response: all go by themselves; why is
+  // for the caller to Count. `plan`: the call's that started the fetch.
   void Complete(const std::shared_ptr<Fetch>& fetch, const CachePlan& plan, FetchResult result, base::TimePoint now,
                 uint32_t worker);
 
-  // No call that begins after this returns gets a response, or joins a fetch, from before. Returns how many entries went.
+  // No call that begins after this returns gets a response, or joins a fetch, from before. Returns how many entries
+  // went.
   size_t Purge(const CachePurge& what);
   CacheStats stats() const;
   void Count(NotCached reason, uint32_t worker);
@@ -173,8 +173,8 @@ class ResponseCache {
   struct Impl;
   // The parts of MakeKey that do not depend on Pieces. `size`: of the message with its prefix.
   bool CheckSize(size_t size, uint32_t worker);
-  static void StartKey(std::string& bytes, const CacheRule& rule, std::string_view cluster, const http2::HeaderList& request,
-                       size_t size);
+  static void StartKey(std::string& bytes, const CacheRule& rule, std::string_view cluster,
+                       const http2::HeaderList& request, size_t size);
   bool FinishKey(CacheKey& key, size_t size, uint32_t worker);
   bool FinishKeyOf(CacheKey& key, size_t size) const;
   std::unique_ptr<Impl> impl_;

@@ -63,7 +63,8 @@ void Start(std::string& key, const CacheRule& rule, std::string_view cluster, co
 
   AppendSized(key, cluster);
   // grpc-accept-encoding: what the upstream may compress its answer with.
-  for (Token token : {Token::kAuthority, Token::kHost, Token::kContentType, Token::kGrpcEncoding, Token::kGrpcAcceptEncoding}) {
+  for (Token token :
+       {Token::kAuthority, Token::kHost, Token::kContentType, Token::kGrpcEncoding, Token::kGrpcAcceptEncoding}) {
     AppendValues(key, request, token);
   }
   // Two routes may lead to one cluster: a response that one of them shares is not for the callers of the other.

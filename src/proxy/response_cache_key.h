@@ -2,8 +2,8 @@
 //
 //   u32 path size | u32 message size | path | fixed fields | shared | vary | message (with its gRPC prefix)
 //
-// Each field is a count of its values and then each value behind its size, so absent, empty and repeated values differ. Not
-// for another machine or another process: sizes are in this machine's byte order.
+// Each field is a count of its values and then each value behind its size, so absent, empty and repeated values differ.
+// Not for another machine or another process: sizes are in this machine's byte order.
 //
 // Thread safety: pure functions.
 #pragma once

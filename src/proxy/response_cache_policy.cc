@@ -124,7 +124,8 @@ bool Answered(GrpcCode status) {
     case GrpcCode::kAlreadyExists:
     case GrpcCode::kFailedPrecondition:
     case GrpcCode::kOutOfRange:
-    case GrpcCode::kUnimplemented: return true;
+    case GrpcCode::kUnimplemented:
+      return true;
     // Of the caller, or of the moment.
     case GrpcCode::kCancelled:
     case GrpcCode::kUnknown:
@@ -135,7 +136,8 @@ bool Answered(GrpcCode status) {
     case GrpcCode::kInternal:
     case GrpcCode::kUnavailable:
     case GrpcCode::kDataLoss:
-    case GrpcCode::kUnauthenticated: return false;
+    case GrpcCode::kUnauthenticated:
+      return false;
   }
   return false;
 }

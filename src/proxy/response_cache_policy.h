@@ -1,5 +1,5 @@
-// The response cache's policy: which calls may look, which responses may be stored, and for how long. RFC 9111 where gRPC
-// metadata says what HTTP headers say.
+// The response cache's policy: which calls may look, which responses may be stored, and for how long. RFC 9111 where
+// gRPC metadata says what HTTP headers say.
 //
 // Thread safety: pure functions.
 #pragma once

@@ -12,7 +12,8 @@ bool MetadataMatches(const MetadataMatch& wanted, const http2::HeaderList& reque
   for (const http2::Field* field : request) {
     if (field->name() != wanted.name) continue;
     switch (wanted.kind) {
-      case MetadataMatch::Kind::kPresent: return true;
+      case MetadataMatch::Kind::kPresent:
+        return true;
       case MetadataMatch::Kind::kExact:
         if (field->value() == wanted.value) return true;
         break;
@@ -55,7 +56,8 @@ RouteTable::RouteTable(std::vector<Route> routes) : routes_(std::move(routes)) {
 bool RouteTable::AuthorityMatches(const Matcher& matcher, std::string_view authority) {
   if (matcher.authority.empty()) return true;
   std::string_view host = WithoutPort(authority);
-  if (matcher.any_subdomain) return host.size() > matcher.authority.size() && base::EndsWithIgnoreCase(host, matcher.authority);
+  if (matcher.any_subdomain)
+    return host.size() > matcher.authority.size() && base::EndsWithIgnoreCase(host, matcher.authority);
   return base::EqualsIgnoreCase(authority, matcher.authority) || base::EqualsIgnoreCase(host, matcher.authority);
 }
 
@@ -71,7 +73,8 @@ const Route* RouteTable::Match(const http2::HeaderList& request) const {
       if (authority == nullptr || !AuthorityMatches(matcher, authority->value())) continue;
     }
     const std::vector<MetadataMatch>& metadata = routes_[i].options.metadata;
-    if (std::all_of(metadata.begin(), metadata.end(), [&](const auto& wanted) { return MetadataMatches(wanted, request); })) {
+    if (std::all_of(metadata.begin(), metadata.end(),
+                    [&](const auto& wanted) { return MetadataMatches(wanted, request); })) {
       return &routes_[i];
     }
   }

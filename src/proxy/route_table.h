@@ -53,9 +53,9 @@ class RouteTable {
 
  private:
   struct Matcher {
-    std::string path;          // exact path, or prefix
+    std::string path;  // exact path, or prefix
     bool exact = false;
-    std::string authority;     // lower case; empty: any
+    std::string authority;       // lower case; empty: any
     bool any_subdomain = false;  // authority is a suffix ".example.com"
   };
   static bool AuthorityMatches(const Matcher& matcher, std::string_view authority);

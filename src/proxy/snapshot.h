@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "concurrent/doubly_buffered_data.h"
-#include "proxy/options.h"
 #include "proxy/access_log.h"
+#include "proxy/options.h"
 #include "proxy/response_cache.h"
 #include "proxy/route_table.h"
 #include "proxy/worker_ref.h"

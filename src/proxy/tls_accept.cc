@@ -18,7 +18,8 @@ TlsAccept::~TlsAccept() { under_way_->fetch_sub(1, std::memory_order_relaxed); }
 
 void TlsAccept::Start(WorkerContext& context, std::unique_ptr<net::Stream> transport, const ListenerOptions& options,
                       std::shared_ptr<std::atomic<int64_t>> under_way, OnDone on_done) {
-  auto* self = new TlsAccept(context, options.tls_slot, transport->PeerName(), std::move(under_way), std::move(on_done));
+  auto* self =
+      new TlsAccept(context, options.tls_slot, transport->PeerName(), std::move(under_way), std::move(on_done));
   context.handshakes.PushBack(*self);
   auto tls = self->slot_ == nullptr ? nullptr : self->slot_->context();
   if (context.draining || tls == nullptr) return self->Cancel();  // never plain text where TLS was asked for

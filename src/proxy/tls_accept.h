@@ -17,8 +17,8 @@ struct WorkerContext;
 // In its worker's list WorkerContext::handshakes, so that a drain or a stop ends it; owns itself. One worker.
 class TlsAccept final : public base::ListNode<TlsAccept> {
  public:
-  // Called once: with the stream, or null when there will be no connection (which has been counted and logged where it is the
-  // handshake that failed).
+  // Called once: with the stream, or null when there will be no connection (which has been counted and logged where it
+  // is the handshake that failed).
   using OnDone = std::function<void(std::unique_ptr<net::TlsStream>)>;
 
   // `under_way` is the listener's count of handshakes, already raised for this one. `on_done` may come from inside.

@@ -9,7 +9,8 @@ namespace sluice::proxy {
 ProxyMetrics::ProxyMetrics(metrics::Registry& registry) : abuse(registry) {
   calls_in_flight = registry.AddGauge("sluice_calls_in_flight", "Calls received and not yet answered.");
   downstream_connections = registry.AddGauge("sluice_downstream_connections", "Client connections open.");
-  downstream_connections_total = registry.AddCounter("sluice_downstream_connections_total", "Client connections accepted.");
+  downstream_connections_total =
+      registry.AddCounter("sluice_downstream_connections_total", "Client connections accepted.");
   downstream_connections_refused = registry.AddCounter(
       "sluice_downstream_connections_refused_total", "Client connections closed at once: their address has too many.");
   memory_read_pauses = registry.AddCounter("sluice_memory_read_pauses_total",
@@ -23,13 +24,18 @@ ProxyMetrics::ProxyMetrics(metrics::Registry& registry) : abuse(registry) {
   }
   for (size_t kind = 0; kind < kKinds; ++kind) {
     metrics::Labels labels = {{"reason", std::string(base::Reason(static_cast<base::ErrorKind>(kind)))}};
-    errors[kind] = registry.AddCounter("sluice_proxy_errors_total", "Calls that the proxy itself ended with an error.", labels);
-    retries[kind] = registry.AddCounter("sluice_retries_total", "Attempts that failed and were tried again elsewhere.", labels);
+    errors[kind] =
+        registry.AddCounter("sluice_proxy_errors_total", "Calls that the proxy itself ended with an error.", labels);
+    retries[kind] =
+        registry.AddCounter("sluice_retries_total", "Attempts that failed and were tried again elsewhere.", labels);
   }
 }
 
 WorkerContext::WorkerContext(runtime::Worker& worker, const SnapshotData& s, ProxyMetrics& m)
-    : connection{worker, {}, {}, net::Dial, http2::AbuseReports(&m.abuse), {}, {}}, pools(connection), snapshots(s), metrics(m) {
+    : connection{worker, {}, {}, net::Dial, http2::AbuseReports(&m.abuse), {}, {}},
+      pools(connection),
+      snapshots(s),
+      metrics(m) {
   connection.paused.watch = &memory;
 }
 
@@ -47,7 +53,8 @@ void WorkerContext::TakeNewer() {
   limits_.clear();
 }
 
-const WorkerRef<upstream::ClusterLimits>& WorkerContext::HoldLimits(size_t index, const upstream::ClusterState& cluster) {
+const WorkerRef<upstream::ClusterLimits>& WorkerContext::HoldLimits(size_t index,
+                                                                    const upstream::ClusterState& cluster) {
   if (index >= limits_.size()) limits_.resize(index + 1);
   limits_[index] = WorkerRef<upstream::ClusterLimits>(cluster.limits);
   return limits_[index];
@@ -73,7 +80,9 @@ void WorkerContext::EndCalls() {
   for (Call* call = calls.front(); call != nullptr; call = calls.Next(*call)) call->EndForShutdown();
 }
 
-bool WorkerContext::HasCalls() const { return !calls.empty() || !early_hits.empty() || (mover != nullptr && !mover->Idle()); }
+bool WorkerContext::HasCalls() const {
+  return !calls.empty() || !early_hits.empty() || (mover != nullptr && !mover->Idle());
+}
 
 void WorkerContext::CloseAll() {
   draining = closed = true;

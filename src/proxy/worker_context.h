@@ -34,7 +34,7 @@ struct ProxyMetrics {
   metrics::Gauge* calls_in_flight;
   metrics::Gauge* downstream_connections;
   metrics::Counter* downstream_connections_total;
-  metrics::Counter* downstream_connections_refused;  // connections_per_peer_max
+  metrics::Counter* downstream_connections_refused;          // connections_per_peer_max
   std::array<metrics::Counter*, http2::kTimeouts> timeouts;  // of client connections, by http2::Timeout
   metrics::Counter* memory_read_pauses;
   metrics::Counter* memory_connections_closed;
@@ -57,11 +57,12 @@ struct WorkerContext {
   void Refresh() {
     bool same = false;
     snapshots.Read(index(), [&](const std::shared_ptr<const Snapshot>& now) { same = now.get() == snapshot.get(); });
-    if (!same) [[unlikely]] TakeNewer();
+    if (!same) [[unlikely]]
+      TakeNewer();
   }
 
-  // The limits of `cluster`, at place `index` of its snapshot, held by this worker's count: for calls, whose permits may
-  // outlive the snapshot.
+  // The limits of `cluster`, at place `index` of its snapshot, held by this worker's count: for calls, whose permits
+  // may outlive the snapshot.
   const WorkerRef<upstream::ClusterLimits>& LimitsOf(size_t index, const upstream::ClusterState& cluster) {
     if (index < limits_.size() && limits_[index].get() == cluster.limits.get()) return limits_[index];
     return HoldLimits(index, cluster);
@@ -74,12 +75,13 @@ struct WorkerContext {
     return cache_key_;
   }
 
-  // All downstream connections begin their two-step GOAWAY. Those whose TLS handshake is under way have no calls, and end.
+  // All downstream connections begin their two-step GOAWAY. Those whose TLS handshake is under way have no calls, and
+  // end.
   void DrainDownstream();
   // A downstream connection has gone.
   void OnDownstreamClosed();
-  // First step of the worker's end: every call is told that it ends, and answers when its task runs. Again until HasCalls
-  // is false on all workers.
+  // First step of the worker's end: every call is told that it ends, and answers when its task runs. Again until
+  // HasCalls is false on all workers.
   void EndCalls();
   // Calls that run here, or came here and run elsewhere.
   bool HasCalls() const;
@@ -91,7 +93,7 @@ struct WorkerContext {
   EarlyHits early_hits{*this};
   upstream::PoolSet pools;
   const SnapshotData& snapshots;
-  WorkerRef<Snapshot> snapshot;    // as last read
+  WorkerRef<Snapshot> snapshot;   // as last read
   WorkerRef<RouteConfig> config;  // its
   ProxyMetrics& metrics;
   base::IntrusiveList<DownstreamConnection, DownstreamConnection> downstream;

@@ -26,16 +26,14 @@ class BlockingCall {
   };
 
  public:
-  explicit BlockingCall(Fn fn)
-      : state_(std::make_shared<State>(State{std::move(fn), std::nullopt, Waker()})) {}
+  explicit BlockingCall(Fn fn) : state_(std::make_shared<State>(State{std::move(fn), std::nullopt, Waker()})) {}
   bool await_ready() const noexcept { return false; }
   void await_suspend(std::coroutine_handle<> h) {
     state_->waker = Waker::ForCurrentTask(h);
     Worker& worker = *Worker::Current();
     // result is written by the helper and read after the wake, which is posted after it.
     const bool accepted = worker.runtime().Block(
-        worker, [state = state_] { state->result.emplace(state->fn()); },
-        [state = state_] { state->waker.Wake(); });
+        worker, [state = state_] { state->result.emplace(state->fn()); }, [state = state_] { state->waker.Wake(); });
     if (!accepted) state_->waker.Wake();
   }
   std::optional<R> await_resume() { return std::move(state_->result); }

@@ -1,5 +1,5 @@
-// FdWatch: a descriptor's registration with its worker's reactor. It is added once; from then on its edges are told, and
-// the kernel is asked for nothing in between: no system call for each wait, no operation object (docs/scheduler.md,
+// FdWatch: a descriptor's registration with its worker's reactor. It is added once; from then on its edges are told,
+// and the kernel is asked for nothing in between: no system call for each wait, no operation object (docs/scheduler.md,
 // "Sockets").
 //
 // Derive, Worker::Watch. Lives and dies on that worker; Worker::Unwatch before the descriptor is closed and before the
@@ -14,8 +14,8 @@ namespace sluice::runtime {
 
 class FdWatch : private base::ListNode<FdWatch> {
  public:
-  // `events`: what the descriptor is ready for now, in the bits of epoll(7). Edge-triggered: told when that has changed,
-  // and perhaps when it has not. May Unwatch and destroy itself and others.
+  // `events`: what the descriptor is ready for now, in the bits of epoll(7). Edge-triggered: told when that has
+  // changed, and perhaps when it has not. May Unwatch and destroy itself and others.
   virtual void OnEdge(uint32_t events) = 0;
   // What Worker::TellNextTurn asked for. May do what OnEdge may.
   virtual void OnTold() = 0;

@@ -10,7 +10,8 @@
 namespace sluice::runtime {
 namespace {
 
-// Class i has 16 i + 8 bytes: with its own word, glibc's malloc hands out multiples of 16, so that nothing is lost in it.
+// Class i has 16 i + 8 bytes: with its own word, glibc's malloc hands out multiples of 16, so that nothing is lost in
+// it.
 constexpr size_t kClassStep = 16;
 constexpr size_t kClasses = 256;
 constexpr size_t BytesOf(size_t index) { return index * kClassStep + 8; }

@@ -37,8 +37,7 @@ class Idle {
     // The RMW of the argument above, also when the answer is no.
     int64_t word = word_.fetch_add(0, std::memory_order_acq_rel);
     while (Searching(word) == 0 && Parked(word) > 0) {
-      if (word_.compare_exchange_weak(word, word - kParked + 1, std::memory_order_acq_rel,
-                                      std::memory_order_acquire)) {
+      if (word_.compare_exchange_weak(word, word - kParked + 1, std::memory_order_acq_rel, std::memory_order_acquire)) {
         return true;
       }
     }

@@ -14,11 +14,12 @@ struct Message : concurrent::MpscNode {
   const Kind kind;
 };
 
-// Derive, and hand to Worker::Send. From then until one of the two is called the mail is the inbox's: nobody touches it.
+// Derive, and hand to Worker::Send. From then until one of the two is called the mail is the inbox's: nobody touches
+// it.
 class Mail : public Message {
  public:
-  // On the worker it was sent to, between two tasks or before them; mails of one sender in the order they were sent. What
-  // the sender wrote before Send is seen. The mail may be sent again, or destroyed, inside.
+  // On the worker it was sent to, between two tasks or before them; mails of one sender in the order they were sent.
+  // What the sender wrote before Send is seen. The mail may be sent again, or destroyed, inside.
   virtual void OnDelivered() = 0;
   // The runtime has shut down with the mail undelivered: on that worker's thread, when no task runs anywhere any more.
   virtual void OnDropped() = 0;

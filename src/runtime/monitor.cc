@@ -54,14 +54,12 @@ bool Monitor::Look(std::chrono::steady_clock::time_point now) {
       sample = Sample{polls, now, false};
       continue;
     }
-    const bool stealable =
-        !worker.run_queue_.Empty() || worker.slot_.load(std::memory_order_relaxed) != nullptr;
+    const bool stealable = !worker.run_queue_.Empty() || worker.slot_.load(std::memory_order_relaxed) != nullptr;
     if (stealable && samples_.size() > 1) {
       worker.behind_.store(true, std::memory_order_release);
       runtime_.impl_->WakeSearcher(static_cast<uint32_t>(i + 1));
     }
-    const bool queued =
-        stealable || worker.fifo_size_.load(std::memory_order_relaxed) != 0 || !worker.inbox_.Empty();
+    const bool queued = stealable || worker.fifo_size_.load(std::memory_order_relaxed) != 0 || !worker.inbox_.Empty();
     if (queued && !sample.counted && now - sample.since >= threshold_) {
       sample.counted = true;
       Worker::Impl::Bump(worker.blocked_);
@@ -71,8 +69,7 @@ bool Monitor::Look(std::chrono::steady_clock::time_point now) {
   return any_awake;
 }
 
-void Monitor::Report(size_t index, std::chrono::nanoseconds stuck,
-                     std::chrono::steady_clock::time_point now) {
+void Monitor::Report(size_t index, std::chrono::nanoseconds stuck, std::chrono::steady_clock::time_point now) {
   if (now < next_log_) return;
   next_log_ = now + kLogInterval;
   SLUICE_LOG_WARN("worker {} has been in one task for {} ms with work queued behind it", index,

@@ -59,8 +59,7 @@ bool Worker::Impl::ForeignWork() const {
 void Worker::Impl::WakeIfParked() {
   if (park_.load(std::memory_order_seq_cst) != kParked) return;  // pairs with PrepareToWait
   uint32_t parked = kParked;
-  if (!park_.compare_exchange_strong(parked, kWoken, std::memory_order_acq_rel, std::memory_order_relaxed))
-    return;
+  if (!park_.compare_exchange_strong(parked, kWoken, std::memory_order_acq_rel, std::memory_order_relaxed)) return;
   if (shared_) self_.runtime_.impl_->idle.Unpark();
   remote_wakes_.fetch_add(1, std::memory_order_relaxed);
   reactor_.Wake();
@@ -73,8 +72,8 @@ void Runtime::Impl::WakeSearcher(uint32_t first_to_try) {
       Worker::Impl& worker = ImplOf((first_to_try + i) % n);
       uint32_t parked = Worker::Impl::kParked;
       if (worker.park_.load(std::memory_order_relaxed) == parked &&
-          worker.park_.compare_exchange_strong(parked, Worker::Impl::kWokenToSearch,
-                                               std::memory_order_acq_rel, std::memory_order_relaxed)) {
+          worker.park_.compare_exchange_strong(parked, Worker::Impl::kWokenToSearch, std::memory_order_acq_rel,
+                                               std::memory_order_relaxed)) {
         worker.remote_wakes_.fetch_add(1, std::memory_order_relaxed);
         worker.reactor_.Wake();
         return;

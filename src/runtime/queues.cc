@@ -44,8 +44,7 @@ void Worker::Impl::PushSlot(TaskHeader& task) {
   if (draining_) return;
   TaskHeader* previous;
   if (shared_) {
-    previous =
-        slot_.exchange(&task, std::memory_order_acq_rel);  // pairs with the thief's exchange in StealFrom
+    previous = slot_.exchange(&task, std::memory_order_acq_rel);  // pairs with the thief's exchange in StealFrom
   } else {
     previous = slot_.load(std::memory_order_relaxed);
     slot_.store(&task, std::memory_order_relaxed);

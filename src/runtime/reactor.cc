@@ -95,9 +95,7 @@ struct Reactor::Impl {
         work(io.get_executor()) {}
 
   // The queue always holds the scheduler's own entry for its reactor.
-  bool posted() const {
-    return asio::detail::op_queue_access::next((scheduler.*Queue()).front()) != nullptr;
-  }
+  bool posted() const { return asio::detail::op_queue_access::next((scheduler.*Queue()).front()) != nullptr; }
   size_t Pass() {
     reactor->BeginPass();
     size_t run = 0;

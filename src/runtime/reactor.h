@@ -1,4 +1,5 @@
-// Reactor: a worker's one epoll_wait a turn, for sockets that are watched and for an io_context. Private to the runtime.
+// Reactor: a worker's one epoll_wait a turn, for sockets that are watched and for an io_context. Private to the
+// runtime.
 //
 //     our epoll set --+-- FdWatch: sockets, edge-triggered, added once
 //                     +-- eventfd: Wake
@@ -48,8 +49,8 @@ class Reactor {
   // Something runs next turn whatever the kernel says: a Turn now would not wait.
   bool HasWork() const;
 
-  // Waits up to `timeout` (zero: not at all; rounded up to ms; not at all if HasWork) for readiness, then tells and runs
-  // the handlers that are ready. `now` becomes the time after the wait. Returns how many were told or run.
+  // Waits up to `timeout` (zero: not at all; rounded up to ms; not at all if HasWork) for readiness, then tells and
+  // runs the handlers that are ready. `now` becomes the time after the wait. Returns how many were told or run.
   size_t Turn(base::Nanos timeout, base::TimePoint& now);
 
   // Any thread, until the destructor, also after Close: makes a waiting Turn return. Costs a system call.

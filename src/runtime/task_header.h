@@ -47,19 +47,14 @@ class TaskHeader : public Message, public base::ListNode<TaskHeader> {
   static constexpr uint32_t kNotified = 1, kRunning = 2, kDone = 4;
 
   TaskHeader(Runtime& runtime, std::coroutine_handle<> root, TaskKind kind, Worker* home)
-      : Message(Message::Kind::kTask),
-        runtime_(runtime),
-        root_(root),
-        resume_point_(root),
-        home_(home),
-        kind_(kind) {}
+      : Message(Message::Kind::kTask), runtime_(runtime), root_(root), resume_point_(root), home_(home), kind_(kind) {}
 
   static void* operator new(size_t bytes) { return AllocateFrame(bytes); }
   static void operator delete(void* p, size_t bytes) { FreeFrame(p, bytes); }
 
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
-  // Release and acquire: all uses of the header happen before it is freed. Who holds the only reference need not subtract:
-  // nobody else can add one.
+  // Release and acquire: all uses of the header happen before it is freed. Who holds the only reference need not
+  // subtract: nobody else can add one.
   void Unref() {
     if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
   }
@@ -81,9 +76,9 @@ class TaskHeader : public Message, public base::ListNode<TaskHeader> {
   std::coroutine_handle<> root_;          // written by the polling worker; null at kDone
   std::coroutine_handle<> resume_point_;  // the polling worker
   TaskHeader* next_ = nullptr;            // in a worker's own FIFO; owner
-  Worker* home_;          // whose registry it is in, from the first poll on; pinned: where it runs
-  bool started_ = false;  // has been polled; travels with the task
-  TaskKind kind_;         // kPinOnStart becomes kPinned at the first poll
+  Worker* home_;                          // whose registry it is in, from the first poll on; pinned: where it runs
+  bool started_ = false;                  // has been polled; travels with the task
+  TaskKind kind_;                         // kPinOnStart becomes kPinned at the first poll
 };
 
 }  // namespace sluice::runtime

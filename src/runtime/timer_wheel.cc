@@ -43,8 +43,7 @@ size_t TimerWheel::Advance(base::TimePoint now) {
   Slot due;
   while (tick_ < target) {
     tick_ = NextTickOfInterest(target);
-    for (int level = 1; level < kLevels && (tick_ & ((uint64_t{1} << (level * kSlotBits)) - 1)) == 0;
-         ++level) {
+    for (int level = 1; level < kLevels && (tick_ & ((uint64_t{1} << (level * kSlotBits)) - 1)) == 0; ++level) {
       Cascade(level);
     }
     const size_t slot = tick_ & (kSlots - 1);

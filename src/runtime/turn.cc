@@ -48,8 +48,7 @@ bool Worker::Impl::Turn(bool may_wait) {
 void Worker::Impl::TuneForeignInterval(base::Nanos turn, uint64_t tasks) {
   task_nanos_ += (turn.count() / static_cast<int64_t>(tasks) - task_nanos_) / 8;
   const int64_t interval = kForeignInterval.count() / std::max<int64_t>(task_nanos_, 1);
-  foreign_interval_ =
-      static_cast<uint32_t>(std::clamp<int64_t>(interval, kForeignTasksMin, kForeignTasksMax));
+  foreign_interval_ = static_cast<uint32_t>(std::clamp<int64_t>(interval, kForeignTasksMin, kForeignTasksMax));
 }
 
 void Worker::Impl::RunTasks() {

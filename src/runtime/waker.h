@@ -43,8 +43,8 @@ class Waker {
   TaskHeader* task_ = nullptr;
 };
 
-// The two halves of a wait that is over before its task is, on the task's own worker: what a Waker does, without a count.
-// The task running now, to be resumed at `resume_point`; the reference is good until the task ends.
+// The two halves of a wait that is over before its task is, on the task's own worker: what a Waker does, without a
+// count. The task running now, to be resumed at `resume_point`; the reference is good until the task ends.
 TaskHeader& SuspendHere(std::coroutine_handle<> resume_point);
 // On the worker of the task, which has not ended. As Waker::Wake.
 void WakeHere(TaskHeader& task);

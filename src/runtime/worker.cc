@@ -53,9 +53,8 @@ void Worker::Post(std::function<void()> fn) {
 
 Worker::Stats Worker::stats() const {
   constexpr auto relaxed = std::memory_order_relaxed;
-  return Stats{impl_->turns_.load(relaxed),        impl_->tasks_run_.load(relaxed),
-               impl_->steals_.load(relaxed),       impl_->parks_.load(relaxed),
-               impl_->remote_wakes_.load(relaxed), impl_->blocked_.load(relaxed),
+  return Stats{impl_->turns_.load(relaxed),     impl_->tasks_run_.load(relaxed),    impl_->steals_.load(relaxed),
+               impl_->parks_.load(relaxed),     impl_->remote_wakes_.load(relaxed), impl_->blocked_.load(relaxed),
                impl_->idle_nanos_.load(relaxed)};
 }
 

@@ -102,9 +102,7 @@ struct Worker::Impl {
     counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
   }
   // Release: pairs with LiveTasks.
-  void CountFinished() {
-    finished_.store(finished_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
-  }
+  void CountFinished() { finished_.store(finished_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
 
   Worker& self_;
   const base::Clock& clock_;

@@ -7,16 +7,18 @@ namespace sluice::server {
 using base::ErrorKind;
 using base::MakeError;
 
-base::Result<HeldCluster> ClusterLife::Hold(std::shared_ptr<ClusterLife> life, sync::LockMode mode, std::string_view what,
-                                            base::TimePoint deadline) {
+base::Result<HeldCluster> ClusterLife::Hold(std::shared_ptr<ClusterLife> life, sync::LockMode mode,
+                                            std::string_view what, base::TimePoint deadline) {
   sync::SharedLock::Result result = life->lock_.AcquireBlocking(mode, what, deadline);
   switch (result.outcome) {
-    case sync::LockOutcome::kGranted: return HeldCluster(std::move(life), std::move(result.guard));
+    case sync::LockOutcome::kGranted:
+      return HeldCluster(std::move(life), std::move(result.guard));
     case sync::LockOutcome::kRemoved:
       return MakeError(ErrorKind::kRemoved, "cluster " + life->name() + " was removed while the request waited");
     case sync::LockOutcome::kTimedOut:
     case sync::LockOutcome::kCancelled:
-    case sync::LockOutcome::kWaiting: break;
+    case sync::LockOutcome::kWaiting:
+      break;
   }
   return MakeError(ErrorKind::kBusy, "cluster " + life->name() + " is busy: " + result.blocker);
 }

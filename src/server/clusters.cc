@@ -43,7 +43,8 @@ base::Status Clusters::Init(const config::Config& config, const CallGear& gear) 
   for (auto& [name, list] : plan->lists) {
     if (list.overridden) kept[name] = {list.configured, std::move(list.wanted)};
   }
-  // Of a cluster that is gone, or configured otherwise now: it goes from the file with the next change, and must not come back.
+  // Of a cluster that is gone, or configured otherwise now: it goes from the file with the next change, and must not
+  // come back.
   const bool in_file = kept.size() == saved.size();
   state_.Start(config.state_file, std::move(kept), in_file);
   auto route_config = BuildRouteConfig(config, gear, std::move(plan->access_log), entries);
@@ -53,10 +54,12 @@ base::Status Clusters::Init(const config::Config& config, const CallGear& gear) 
   return base::Ok();
 }
 
-base::Result<std::vector<HeldCluster>> Clusters::HoldForReload(const config::Config& config, const Entries& before) const {
+base::Result<std::vector<HeldCluster>> Clusters::HoldForReload(const config::Config& config,
+                                                               const Entries& before) const {
   std::set<std::string_view> kept;
   for (const upstream::ClusterOptions& options : config.clusters) {
-    if (auto it = before.find(options.name); it != before.end() && Keeps(it->second, options)) kept.insert(options.name);
+    if (auto it = before.find(options.name); it != before.end() && Keeps(it->second, options))
+      kept.insert(options.name);
   }
   std::vector<HeldCluster> held;
   const base::TimePoint deadline = After(waits_.reload);
@@ -155,13 +158,14 @@ void Clusters::PublishLocked(std::shared_ptr<const proxy::RouteConfig> config) {
   current_ = std::move(snapshot);
 }
 
-// A list of 1,000 endpoints takes some 20 us to be dropped: not on a worker, so the last count is kept here. Nobody can take
-// a new one of a former snapshot, so one that only this thread counts stays so.
+// A list of 1,000 endpoints takes some 20 us to be dropped: not on a worker, so the last count is kept here. Nobody can
+// take a new one of a former snapshot, so one that only this thread counts stays so.
 void Clusters::DropFormer() {
   std::vector<std::shared_ptr<const proxy::Snapshot>> unused;  // dropped without the mutex
   {
     std::lock_guard lock(mutex_);
-    auto kept = std::partition(former_.begin(), former_.end(), [](const auto& snapshot) { return snapshot.use_count() > 1; });
+    auto kept =
+        std::partition(former_.begin(), former_.end(), [](const auto& snapshot) { return snapshot.use_count() > 1; });
     unused.assign(std::move_iterator(kept), std::move_iterator(former_.end()));
     former_.erase(kept, former_.end());
   }
@@ -202,7 +206,8 @@ base::Result<admin::ChangeResult> Clusters::Change(const admin::EndpointChange& 
   Entries now = entries();
   auto it = now.find(change.cluster);
   if (it == now.end()) return MakeError(ErrorKind::kNotFound, "no cluster " + change.cluster);
-  auto held = ClusterLife::Hold(it->second.life, mode, change.preview ? "preview" : "change of endpoints", After(waits_.change));
+  auto held = ClusterLife::Hold(it->second.life, mode, change.preview ? "preview" : "change of endpoints",
+                                After(waits_.change));
   if (!held) return held.error();
   now = entries();
   it = now.find(change.cluster);
@@ -211,12 +216,14 @@ base::Result<admin::ChangeResult> Clusters::Change(const admin::EndpointChange& 
   const Entry entry = it->second;
   const ClusterState& before = *entry.state;
   if (change.expected_version && *change.expected_version != before.version) {
-    return MakeError(ErrorKind::kConflict, "cluster " + change.cluster + " is at version " + std::to_string(before.version) +
-                                               ", not " + std::to_string(*change.expected_version));
+    return MakeError(ErrorKind::kConflict, "cluster " + change.cluster + " is at version " +
+                                               std::to_string(before.version) + ", not " +
+                                               std::to_string(*change.expected_version));
   }
   auto wanted = ApplyChange(before, change);
   if (!wanted) return wanted.error();
-  // All that can fail comes first: series of metrics, which new endpoints have, last as long as the process and are bounded.
+  // All that can fail comes first: series of metrics, which new endpoints have, last as long as the process and are
+  // bounded.
   if (auto status = CheckChange(before, *wanted); !status) return status.error();
   if (!change.preview && state_.keeps()) {
     auto saved = state_.Update({{change.cluster, SavedList{entry.configured, WantedOf(before, *wanted)}}});

@@ -1,9 +1,9 @@
-// Clusters: the writer's side of routes, clusters and endpoint lists. Builds new states aside, publishes a Snapshot whole,
-// and tells the workers to drain what has left.
+// Clusters: the writer's side of routes, clusters and endpoint lists. Builds new states aside, publishes a Snapshot
+// whole, and tells the workers to drain what has left.
 //
-// Each cluster has a lock of its own (cluster_life.h): what is expensive (building a ring, the state file) happens under it
-// alone, so two clusters change at the same time and one that is being built holds up nobody who looks at another. The
-// mutex is held for the table of clusters and the publication only.
+// Each cluster has a lock of its own (cluster_life.h): what is expensive (building a ring, the state file) happens
+// under it alone, so two clusters change at the same time and one that is being built holds up nobody who looks at
+// another. The mutex is held for the table of clusters and the publication only.
 //
 //   who                  holds                                             waits, then kBusy
 //   Change               its cluster, exclusive; shared while it drains    5 s
@@ -38,7 +38,8 @@
 
 namespace sluice::server {
 
-// What calls meet on their way besides routes and clusters. Without: no limits but those of the clusters' options, no cache.
+// What calls meet on their way besides routes and clusters. Without: no limits but those of the clusters' options, no
+// cache.
 struct CallGear {
   const LimitTable* limits = nullptr;
   std::shared_ptr<proxy::ResponseCache> cache;
@@ -107,12 +108,14 @@ class Clusters {
   base::Result<std::vector<HeldCluster>> HoldForReload(const config::Config& config, const Entries& before) const;
   // All of a configuration that can fail: lists, clusters of routes, the access log. kInvalidArgument, kIo.
   base::Result<Plan> MakePlan(const config::Config& config, const SavedLists& saved, const Entries& before);
-  // The entries of `config`: those of `before` where the plan has no list, else new states. Their series of metrics are there
-  // from then on, and for as long as the process.
-  Entries BuildEntries(const config::Config& config, const CallGear& gear, const Plan& plan, const Entries& before) const;
+  // The entries of `config`: those of `before` where the plan has no list, else new states. Their series of metrics are
+  // there from then on, and for as long as the process.
+  Entries BuildEntries(const config::Config& config, const CallGear& gear, const Plan& plan,
+                       const Entries& before) const;
   // What a snapshot has besides its clusters; these will stand in it in the order of `entries`.
   std::shared_ptr<const proxy::RouteConfig> BuildRouteConfig(const config::Config& config, const CallGear& gear,
-                                                             std::shared_ptr<proxy::AccessLog> log, const Entries& entries) const;
+                                                             std::shared_ptr<proxy::AccessLog> log,
+                                                             const Entries& entries) const;
 
   void ConfigureEndpointsLocked(std::string_view cluster);
   Entries entries();

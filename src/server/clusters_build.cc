@@ -1,5 +1,5 @@
-// What a configuration makes of routes, clusters and lists: first a plan, which can fail and leaves nothing behind, then the
-// states, which cannot.
+// What a configuration makes of routes, clusters and lists: first a plan, which can fail and leaves nothing behind,
+// then the states, which cannot.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -23,32 +23,37 @@ bool SameOptions(upstream::ClusterOptions a, upstream::ClusterOptions b) {
   return a == b;
 }
 
-proxy::RouteMetrics MakeRouteMetrics(metrics::Registry& registry, const std::string& route, const std::string& cluster) {
+proxy::RouteMetrics MakeRouteMetrics(metrics::Registry& registry, const std::string& route,
+                                     const std::string& cluster) {
   proxy::RouteMetrics out;
   for (size_t code = 0; code < proxy::kGrpcCodes; ++code) {
-    out.calls[code] = registry.AddCounter(
-        "sluice_calls_total", "Calls ended, by route and gRPC status.",
-        {{"route", route}, {"cluster", cluster}, {"grpc_status", std::string(ToString(static_cast<proxy::GrpcCode>(code)))}});
+    out.calls[code] = registry.AddCounter("sluice_calls_total", "Calls ended, by route and gRPC status.",
+                                          {{"route", route},
+                                           {"cluster", cluster},
+                                           {"grpc_status", std::string(ToString(static_cast<proxy::GrpcCode>(code)))}});
   }
-  out.duration = registry.AddHistogram("sluice_call_duration_seconds", "Time from a call's first byte to its end.", 1e-9,
-                                       {{"route", route}});
+  out.duration = registry.AddHistogram("sluice_call_duration_seconds", "Time from a call's first byte to its end.",
+                                       1e-9, {{"route", route}});
   return out;
 }
 
 // Those of the plan; the former object where its limiters are the same, null where there is no plan.
 std::shared_ptr<const upstream::ClusterLimits> ClusterLimitsOf(const CallGear& gear, const std::string& cluster,
-                                                               const ClusterState* previous, metrics::Registry& registry) {
+                                                               const ClusterState* previous,
+                                                               metrics::Registry& registry) {
   if (gear.limits == nullptr) return nullptr;
   auto rate = gear.limits->ClusterRate(cluster);
   auto concurrency = gear.limits->ClusterConcurrency(cluster);
-  if (previous != nullptr && previous->limits->rate == rate && previous->limits->concurrency == concurrency) return previous->limits;
+  if (previous != nullptr && previous->limits->rate == rate && previous->limits->concurrency == concurrency)
+    return previous->limits;
   return std::make_shared<const upstream::ClusterLimits>(std::move(rate), std::move(concurrency), cluster, registry);
 }
 
-std::shared_ptr<const proxy::RouteLimits> RouteLimitsOf(const CallGear& gear, const std::string& route, metrics::Registry& registry) {
+std::shared_ptr<const proxy::RouteLimits> RouteLimitsOf(const CallGear& gear, const std::string& route,
+                                                        metrics::Registry& registry) {
   if (gear.limits == nullptr) return nullptr;
-  return std::make_shared<const proxy::RouteLimits>(gear.limits->RouteRate(route), gear.limits->RouteClientRate(route), route,
-                                                    registry);
+  return std::make_shared<const proxy::RouteLimits>(gear.limits->RouteRate(route), gear.limits->RouteClientRate(route),
+                                                    route, registry);
 }
 
 }  // namespace
@@ -57,7 +62,8 @@ bool Clusters::Keeps(const Entry& entry, const upstream::ClusterOptions& options
   return SameOptions(*entry.state->options, options) && entry.configured == Fingerprint(options.endpoints);
 }
 
-base::Result<Clusters::Plan> Clusters::MakePlan(const config::Config& config, const SavedLists& saved, const Entries& before) {
+base::Result<Clusters::Plan> Clusters::MakePlan(const config::Config& config, const SavedLists& saved,
+                                                const Entries& before) {
   Plan plan;
   for (const upstream::ClusterOptions& options : config.clusters) {
     auto it = before.find(options.name);
@@ -126,9 +132,9 @@ std::shared_ptr<const proxy::RouteConfig> Clusters::BuildRouteConfig(const confi
   }
   std::shared_ptr<const proxy::ProcessLimits> process;
   if (gear.limits != nullptr) process = std::make_shared<const proxy::ProcessLimits>(gear.limits->Process(), registry_);
-  return std::make_shared<const proxy::RouteConfig>(proxy::RouteConfig{proxy::RouteTable(std::move(routes)), config.forwarding,
-                                                                       std::move(log), base::Hash64(config.hash_seed),
-                                                                       std::move(process), gear.cache});
+  return std::make_shared<const proxy::RouteConfig>(
+      proxy::RouteConfig{proxy::RouteTable(std::move(routes)), config.forwarding, std::move(log),
+                         base::Hash64(config.hash_seed), std::move(process), gear.cache});
 }
 
 }  // namespace sluice::server

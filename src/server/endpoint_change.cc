@@ -18,7 +18,8 @@ base::Result<WantedEndpoint> ToWanted(const admin::EndpointSpec& spec) {
   auto address = net::Address::Parse(spec.address);
   if (!address) return MakeError(ErrorKind::kInvalidArgument, "endpoint " + spec.name + ": " + address.error().detail);
   if (address->port() == 0 && address->kind() != net::Address::Kind::kUnix) {
-    return MakeError(ErrorKind::kInvalidArgument, "endpoint " + spec.address + ": port 0 cannot be connected to; allowed: 1 to 65535");
+    return MakeError(ErrorKind::kInvalidArgument,
+                     "endpoint " + spec.address + ": port 0 cannot be connected to; allowed: 1 to 65535");
   }
   return WantedEndpoint{spec.name.empty() ? address->ToString() : spec.name, *address, spec.weight, false};
 }
@@ -116,15 +117,25 @@ base::Result<ListChange> ApplyChange(const ClusterState& before, const admin::En
     const uint32_t place = before.Find(name);
     if (place == ClusterState::kNowhere || gone.contains(place)) return NotFound(name, change);
     switch (change.kind) {
-      case Kind::kRemove: gone.insert(place); break;
-      case Kind::kReweight: out.entries[place].weight = spec.weight; break;
-      case Kind::kDrain: out.entries[place].draining = true; break;
-      case Kind::kUndrain: out.entries[place].draining = false; break;
+      case Kind::kRemove:
+        gone.insert(place);
+        break;
+      case Kind::kReweight:
+        out.entries[place].weight = spec.weight;
+        break;
+      case Kind::kDrain:
+        out.entries[place].draining = true;
+        break;
+      case Kind::kUndrain:
+        out.entries[place].draining = false;
+        break;
       case Kind::kReplace:
-      case Kind::kAdd: break;
+      case Kind::kAdd:
+        break;
     }
   }
-  if (!gone.empty()) std::erase_if(out.entries, [&](const ListChange::Entry& entry) { return gone.contains(entry.place); });
+  if (!gone.empty())
+    std::erase_if(out.entries, [&](const ListChange::Entry& entry) { return gone.contains(entry.place); });
   return out;
 }
 

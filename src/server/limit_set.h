@@ -3,19 +3,20 @@
 //
 //   process/concurrency   cluster/NAME/{rate,concurrency,endpoint_concurrency}   route/NAME/{rate,client_rate}
 //
-// A limit that is not configured has a limiter too, one that lets everything pass, so that it can be put in force at run time.
-// cluster/NAME/endpoint_concurrency is options only: each endpoint has its own limiter, which the endpoints' owner makes.
+// A limit that is not configured has a limiter too, one that lets everything pass, so that it can be put in force at
+// run time. cluster/NAME/endpoint_concurrency is options only: each endpoint has its own limiter, which the endpoints'
+// owner makes.
 //
 // What is in force is what is configured until Change(); then what was changed, until a reset, or a reload in which the
 // configuration of this limit is another than before. Nothing is kept over a restart.
 //
 // A reload has two steps, so that one that fails changes nothing: MakePlan() makes what is new and keeps what stays;
-// Commit() gives what stays its new options and closes what is gone (its waiters go). Between them the new snapshot is built
-// from the plan and published; after Commit() the endpoints of each cluster are given EndpointConcurrency() once more, as it
-// may have been changed meanwhile.
+// Commit() gives what stays its new options and closes what is gone (its waiters go). Between them the new snapshot is
+// built from the plan and published; after Commit() the endpoints of each cluster are given EndpointConcurrency() once
+// more, as it may have been changed meanwhile.
 //
-// Thread safety: every function from any thread; one mutex. It is held while limiters are configured, which never waits.
-// Hooks run without it. Two reloads at once are the caller's to exclude.
+// Thread safety: every function from any thread; one mutex. It is held while limiters are configured, which never
+// waits. Hooks run without it. Two reloads at once are the caller's to exclude.
 #pragma once
 
 #include <cstdint>
@@ -96,8 +97,8 @@ class LimitSet {
   struct Hooks {
     // For List and Change. Empty: zeros.
     std::function<EndpointUse(const std::string& cluster)> endpoint_use;
-    // After endpoint_concurrency of the cluster was changed by RPC: give its endpoints EndpointConcurrency(cluster), read
-    // under the lock that guards them, so that of two changes the later one stays. Empty: nothing.
+    // After endpoint_concurrency of the cluster was changed by RPC: give its endpoints EndpointConcurrency(cluster),
+    // read under the lock that guards them, so that of two changes the later one stays. Empty: nothing.
     std::function<void(const std::string& cluster)> endpoint_concurrency_changed;
   };
 

@@ -22,12 +22,18 @@ std::shared_ptr<base::ReopenableSink> sink;
 
 spdlog::level::level_enum ToSpdlog(config::LogLevel level) {
   switch (level) {
-    case config::LogLevel::kTrace: return spdlog::level::trace;
-    case config::LogLevel::kDebug: return spdlog::level::debug;
-    case config::LogLevel::kInfo: return spdlog::level::info;
-    case config::LogLevel::kWarn: return spdlog::level::warn;
-    case config::LogLevel::kError: return spdlog::level::err;
-    case config::LogLevel::kOff: return spdlog::level::off;
+    case config::LogLevel::kTrace:
+      return spdlog::level::trace;
+    case config::LogLevel::kDebug:
+      return spdlog::level::debug;
+    case config::LogLevel::kInfo:
+      return spdlog::level::info;
+    case config::LogLevel::kWarn:
+      return spdlog::level::warn;
+    case config::LogLevel::kError:
+      return spdlog::level::err;
+    case config::LogLevel::kOff:
+      return spdlog::level::off;
   }
   return spdlog::level::info;
 }
@@ -62,20 +68,27 @@ std::string_view ToString(config::LogLevel level) { return kLevels[static_cast<s
 
 config::LogLevel CurrentLogLevel() {
   switch (spdlog::default_logger_raw()->level()) {
-    case spdlog::level::trace: return config::LogLevel::kTrace;
-    case spdlog::level::debug: return config::LogLevel::kDebug;
-    case spdlog::level::info: return config::LogLevel::kInfo;
-    case spdlog::level::warn: return config::LogLevel::kWarn;
+    case spdlog::level::trace:
+      return config::LogLevel::kTrace;
+    case spdlog::level::debug:
+      return config::LogLevel::kDebug;
+    case spdlog::level::info:
+      return config::LogLevel::kInfo;
+    case spdlog::level::warn:
+      return config::LogLevel::kWarn;
     case spdlog::level::err:
-    case spdlog::level::critical: return config::LogLevel::kError;
-    default: return config::LogLevel::kOff;
+    case spdlog::level::critical:
+      return config::LogLevel::kError;
+    default:
+      return config::LogLevel::kOff;
   }
 }
 
 base::Status ReopenLog() { return sink == nullptr ? base::Ok() : sink->Open(); }
 
 void ShutDownLog() {
-  base::ReopenableSink::SayLosses(false);  // the access log's thread runs on, and the logger's own until its queue is empty
+  base::ReopenableSink::SayLosses(
+      false);  // the access log's thread runs on, and the logger's own until its queue is empty
   spdlog::shutdown();
 }
 

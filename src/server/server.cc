@@ -62,7 +62,8 @@ base::Status Server::Check(const config::Config& config) {
   return tls ? base::Ok() : base::Status(tls.error());
 }
 
-Server::Server(config::Config config, ServerOptions options) : options_(std::move(options)), config_(std::move(config)) {}
+Server::Server(config::Config config, ServerOptions options)
+    : options_(std::move(options)), config_(std::move(config)) {}
 
 base::Status Server::Init() {
   runtime_ = std::make_unique<runtime::Runtime>(config_.runtime);
@@ -118,8 +119,9 @@ base::Status Server::Init() {
     if (!http) return http.error();
     http_ = std::move(*http);
     if (const auto address = net::Address::Parse(config_.admin.http); address.ok() && !address->is_loopback()) {
-      SLUICE_LOG_WARN("admin.http on {}: everybody who reaches it can read metrics, names of clusters and addresses of endpoints",
-                      config_.admin.http);
+      SLUICE_LOG_WARN(
+          "admin.http on {}: everybody who reaches it can read metrics, names of clusters and addresses of endpoints",
+          config_.admin.http);
     }
   }
   return base::Ok();
@@ -288,7 +290,9 @@ admin::ServerView Server::DescribeServer() {
   return view;
 }
 
-base::Result<std::vector<admin::ClusterView>> Server::ListClusters(std::string_view name) { return clusters_->List(name); }
+base::Result<std::vector<admin::ClusterView>> Server::ListClusters(std::string_view name) {
+  return clusters_->List(name);
+}
 
 base::Result<admin::ChangeResult> Server::ChangeEndpoints(const admin::EndpointChange& change) {
   return clusters_->Change(change);

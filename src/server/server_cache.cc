@@ -1,5 +1,5 @@
-// The server's response cache: made when a route first caches, looked at and purged by the admin RPC. And the bounds of the
-// process, one of which goes by its capacity.
+// The server's response cache: made when a route first caches, looked at and purged by the admin RPC. And the bounds of
+// the process, one of which goes by its capacity.
 #include <algorithm>
 
 #include "base/memory_budget.h"
@@ -9,7 +9,8 @@ namespace sluice::server {
 namespace {
 
 bool Caches(const config::Config& config) {
-  return std::any_of(config.routes.begin(), config.routes.end(), [](const auto& route) { return route.cache.enabled(); });
+  return std::any_of(config.routes.begin(), config.routes.end(),
+                     [](const auto& route) { return route.cache.enabled(); });
 }
 
 }  // namespace

@@ -8,8 +8,10 @@
 namespace sluice::server {
 
 void Server::AddMetrics() {
-  reloads_ok_ = registry_->AddCounter("sluice_config_reloads_total", "Reloads of the configuration, by result.", {{"result", "ok"}});
-  reloads_failed_ = registry_->AddCounter("sluice_config_reloads_total", "Reloads of the configuration, by result.", {{"result", "failed"}});
+  reloads_ok_ = registry_->AddCounter("sluice_config_reloads_total", "Reloads of the configuration, by result.",
+                                      {{"result", "ok"}});
+  reloads_failed_ = registry_->AddCounter("sluice_config_reloads_total", "Reloads of the configuration, by result.",
+                                          {{"result", "failed"}});
   registry_->AddCallback("sluice_buffered_bytes", "Memory in read and write buffers.", "gauge", [] {
     return std::vector<metrics::Sample>{{{}, static_cast<double>(base::Block::LiveBytes())}};
   });
@@ -21,14 +23,15 @@ void Server::AddMetrics() {
   });
   registry_->AddCallback("sluice_cluster_version", "Version of the cluster's endpoint list.", "gauge", [this] {
     std::vector<metrics::Sample> out;
-    for (const auto& [name, version] : clusters_->Versions()) out.push_back({{{"cluster", name}}, static_cast<double>(version)});
+    for (const auto& [name, version] : clusters_->Versions())
+      out.push_back({{{"cluster", name}}, static_cast<double>(version)});
     return out;
   });
   registry_->AddCallback("sluice_tasks", "Coroutines alive.", "gauge", [this] {
     return std::vector<metrics::Sample>{{{}, static_cast<double>(runtime_->LiveTasks())}};
   });
   using Stats = runtime::Worker::Stats;
-  auto per_worker = [this](const char* name, const char* help, uint64_t Stats::* field) {
+  auto per_worker = [this](const char* name, const char* help, uint64_t Stats::*field) {
     registry_->AddCallback(name, help, "counter", [this, field] {
       std::vector<metrics::Sample> out;
       for (size_t i = 0; i < runtime_->size(); ++i) {
@@ -43,7 +46,8 @@ void Server::AddMetrics() {
   registry_->AddCallback("sluice_worker_cpu_seconds_total", "CPU time of the worker's thread.", "counter", [this] {
     std::vector<metrics::Sample> out;
     for (size_t i = 0; i < runtime_->size(); ++i) {
-      out.push_back({{{"worker", std::to_string(i)}}, std::chrono::duration<double>(runtime_->worker(i).CpuTime()).count()});
+      out.push_back(
+          {{{"worker", std::to_string(i)}}, std::chrono::duration<double>(runtime_->worker(i).CpuTime()).count()});
     }
     return out;
   });
@@ -53,7 +57,8 @@ void Server::AddMetrics() {
       for (size_t i = 0; i < workers_.size(); ++i) {
         const auto& mover = workers_[i]->mover;
         const proxy::CallMover::Stats moves = mover == nullptr ? proxy::CallMover::Stats() : mover->stats();
-        out.push_back({{{"worker", std::to_string(i)}}, static_cast<double>(value(moves, runtime_->worker(i).stats()))});
+        out.push_back(
+            {{{"worker", std::to_string(i)}}, static_cast<double>(value(moves, runtime_->worker(i).stats()))});
       }
       return out;
     });
@@ -63,11 +68,13 @@ void Server::AddMetrics() {
             [](const Moves& moves, const Stats& stats) { return moves.taken + stats.steals; });
   per_mover("sluice_worker_hops_total", "Calls of the worker's connections that ran on another one.",
             [](const Moves& moves, const Stats&) { return moves.moved; });
-  per_worker("sluice_worker_blocked_total", "Times a task held the worker longer than blocking_threshold.", &Stats::blocked);
-  auto per_limit = [this](const char* name, const char* help, uint64_t admin::LimitView::* field) {
+  per_worker("sluice_worker_blocked_total", "Times a task held the worker longer than blocking_threshold.",
+             &Stats::blocked);
+  auto per_limit = [this](const char* name, const char* help, uint64_t admin::LimitView::*field) {
     registry_->AddCallback(name, help, "gauge", [this, field] {
       std::vector<metrics::Sample> out;
-      for (const admin::LimitView& limit : limits_.List()) out.push_back({{{"limit", limit.name}}, static_cast<double>(limit.*field)});
+      for (const admin::LimitView& limit : limits_.List())
+        out.push_back({{{"limit", limit.name}}, static_cast<double>(limit.*field)});
       return out;
     });
   };

@@ -57,7 +57,8 @@ admin::ReloadResult Server::Reload() {
                            [&](const auto& l) { return l.address == listeners_[i]->options().address; });
     const bool stays = it != wanted.listeners.end();
     if (stays && !(*it == listeners_[i]->options())) {
-      // Waited for: whoever connects when the reload has been answered meets what it says, the certificate that is asked for now.
+      // Waited for: whoever connects when the reload has been answered meets what it says, the certificate that is
+      // asked for now.
       std::latch in_force(1);
       listeners_[i]->Update(*it, [&in_force] { in_force.count_down(); });
       in_force.wait();

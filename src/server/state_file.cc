@@ -54,9 +54,12 @@ void AppendNumber(std::string& out, double number) {
   out.append(text, std::to_chars(text, text + sizeof(text), number).ptr);
 }
 
-// By hand: a change of a list of 10,000 endpoints writes it all, and the library's emitter takes 200 ms for that, 20 times as long.
+// By hand: a change of a list of 10,000 endpoints writes it all, and the library's emitter takes 200 ms for that, 20
+// times as long.
 std::string ToYaml(const SavedLists& lists) {
-  std::string out = "# Endpoint lists changed through the admin RPC. Written by sluiced; remove it to go back to the configuration.\nclusters:";
+  std::string out =
+      "# Endpoint lists changed through the admin RPC. Written by sluiced; remove it to go back to the "
+      "configuration.\nclusters:";
   if (lists.empty()) out += " {}";
   out += '\n';
   for (const auto& [name, list] : lists) {
@@ -90,7 +93,8 @@ bool WriteAll(int fd, std::string_view text) {
 
 }  // namespace
 
-// New file beside the old, fsync, rename over it, fsync of the folder: after a crash there is the old one or the new one.
+// New file beside the old, fsync, rename over it, fsync of the folder: after a crash there is the old one or the new
+// one.
 base::Status SaveState(const std::string& path, const SavedLists& lists) {
   const std::string text = ToYaml(lists);
   std::string temporary = path + ".new";
@@ -124,21 +128,26 @@ base::Result<SavedLists> LoadState(const std::string& path) {
   try {
     YAML::Node root = YAML::LoadFile(path);
     if (!root.IsMap() || !root["clusters"].IsMap()) {
-      return MakeError(ErrorKind::kIo, "state file " + path + ":1: this is no state file; mend it, or remove it to go back to the configuration");
+      return MakeError(
+          ErrorKind::kIo,
+          "state file " + path + ":1: this is no state file; mend it, or remove it to go back to the configuration");
     }
     for (const auto& cluster : root["clusters"]) {
       SavedList list;
       list.configured = cluster.second["configured"].as<uint64_t>();
       const YAML::Node endpoints = cluster.second["endpoints"];
       if (!endpoints.IsSequence()) {  // a list that was lost is not an empty list
-        return MakeError(ErrorKind::kIo, "state file " + path + ":" + std::to_string(cluster.first.Mark().line + 1) + ": no endpoints");
+        return MakeError(ErrorKind::kIo,
+                         "state file " + path + ":" + std::to_string(cluster.first.Mark().line + 1) + ": no endpoints");
       }
       for (const YAML::Node& node : endpoints) {
         auto address = net::Address::Parse(node["address"].as<std::string>());
         if (!address) {
-          return MakeError(ErrorKind::kIo, "state file " + path + ":" + std::to_string(node.Mark().line + 1) + ": " + address.error().detail);
+          return MakeError(ErrorKind::kIo, "state file " + path + ":" + std::to_string(node.Mark().line + 1) + ": " +
+                                               address.error().detail);
         }
-        list.endpoints.push_back({node["name"].as<std::string>(), *address, node["weight"].as<double>(), node["draining"].as<bool>()});
+        list.endpoints.push_back(
+            {node["name"].as<std::string>(), *address, node["weight"].as<double>(), node["draining"].as<bool>()});
       }
       lists[cluster.first.as<std::string>()] = std::move(list);
     }

@@ -18,8 +18,8 @@ struct SavedList {
 };
 using SavedLists = std::map<std::string, SavedList>;
 
-// kIo with the step that failed; the former file is then untouched. Ok: it is on the disk, unless the folder cannot be synced,
-// which is logged. Blocks.
+// kIo with the step that failed; the former file is then untouched. Ok: it is on the disk, unless the folder cannot be
+// synced, which is logged. Blocks.
 base::Status SaveState(const std::string& path, const SavedLists& lists);
 // A missing file is an empty map; one that cannot be read or understood is an error that names the place.
 base::Result<SavedLists> LoadState(const std::string& path);

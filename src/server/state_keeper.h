@@ -1,5 +1,5 @@
-// StateKeeper: the state file's content, changed cluster by cluster. Two clusters may be changed at once; what one writes
-// must not undo the other.
+// StateKeeper: the state file's content, changed cluster by cluster. Two clusters may be changed at once; what one
+// writes must not undo the other.
 #pragma once
 
 #include <algorithm>
@@ -29,13 +29,14 @@ class StateKeeper {
   // There is a file to write.
   bool keeps() const { return !path_.empty(); }
 
-  // Returns when the file is written (SaveState); on an error (kIo) it is as before. Where no list changes there is nothing to
-  // write, so a full disk does not refuse a reload that is about something else. Blocks; writers take turns.
+  // Returns when the file is written (SaveState); on an error (kIo) it is as before. Where no list changes there is
+  // nothing to write, so a full disk does not refuse a reload that is about something else. Blocks; writers take turns.
   base::Status Update(Changes changes) {
     if (path_.empty()) return base::Ok();
     std::lock_guard lock(mutex_);
-    const bool something = std::any_of(changes.begin(), changes.end(),
-                                       [this](const auto& change) { return change.second || lists_.contains(change.first); });
+    const bool something = std::any_of(changes.begin(), changes.end(), [this](const auto& change) {
+      return change.second || lists_.contains(change.first);
+    });
     if (in_file_ && !something) return base::Ok();
     Exchange(changes);
     auto saved = SaveState(path_, lists_);

@@ -16,19 +16,22 @@ TlsStore::TlsStore(metrics::Registry& registry) : registry_(registry) {
   constexpr char kHelp[] = "Times that changed TLS files were read, by result; failed: the former ones stay in force.";
   loads_ok_ = registry.AddCounter(kLoads, kHelp, {{"result", "ok"}});
   loads_failed_ = registry.AddCounter(kLoads, kHelp, {{"result", "failed"}});
-  registry.AddCallback("sluice_tls_certificate_not_after_seconds",
-                       "When the certificate in use ends, in seconds since 1970; of a trusted file, the one that ends first.", "gauge",
-                       [this] {
-                         std::vector<metrics::Sample> out;
-                         for (const admin::CertificateView& view : List()) {
-                           if (view.subject.empty()) continue;  // the system's
-                           metrics::Labels labels = {{"used_by", view.used_by}, {"purpose", view.purpose}, {"file", view.file}};
-                           const auto value = static_cast<double>(view.not_after);
-                           if (!out.empty() && out.back().labels == labels) out.back().value = std::min(out.back().value, value);
-                           else out.push_back({std::move(labels), value});
-                         }
-                         return out;
-                       });
+  registry.AddCallback(
+      "sluice_tls_certificate_not_after_seconds",
+      "When the certificate in use ends, in seconds since 1970; of a trusted file, the one that ends first.", "gauge",
+      [this] {
+        std::vector<metrics::Sample> out;
+        for (const admin::CertificateView& view : List()) {
+          if (view.subject.empty()) continue;  // the system's
+          metrics::Labels labels = {{"used_by", view.used_by}, {"purpose", view.purpose}, {"file", view.file}};
+          const auto value = static_cast<double>(view.not_after);
+          if (!out.empty() && out.back().labels == labels)
+            out.back().value = std::min(out.back().value, value);
+          else
+            out.push_back({std::move(labels), value});
+        }
+        return out;
+      });
 }
 
 TlsStore::EntryPtr TlsStore::Find(bool is_listener, const std::string& name) const {
@@ -149,7 +152,8 @@ std::vector<admin::CertificateView> TlsStore::List() const {
     const auto context = entry->slot->context();
     const net::TlsOptions& options = entry->options();
     const size_t first = out.size();
-    if (!options.certificate.empty()) out.push_back(admin::ViewOf(context->certificate(), options.certificate, "own", now));
+    if (!options.certificate.empty())
+      out.push_back(admin::ViewOf(context->certificate(), options.certificate, "own", now));
     for (const auto& trusted : context->trusted()) out.push_back(admin::ViewOf(trusted, options.ca, "trusted", now));
     if (options.ca == net::kSystemCa) {
       out.emplace_back();

@@ -1,10 +1,10 @@
-// TlsStore: the TLS files of all listeners and clusters: read at the start and at each reload, and again when they have changed;
-// each user's context stands in its TlsSlot.
+// TlsStore: the TLS files of all listeners and clusters: read at the start and at each reload, and again when they have
+// changed; each user's context stands in its TlsSlot.
 //
-// Files are looked at by path about once a second (Poll), so it does not matter how they change: written in place, renamed over,
-// or reached through a symbolic link that is turned (as Kubernetes does). A change is read when two looks in a row see the same:
-// a file half written, or a certificate whose key is still to come, is left alone until then. What cannot be used changes
-// nothing, is logged and counted once, and stands in List until it is mended.
+// Files are looked at by path about once a second (Poll), so it does not matter how they change: written in place,
+// renamed over, or reached through a symbolic link that is turned (as Kubernetes does). A change is read when two looks
+// in a row see the same: a file half written, or a certificate whose key is still to come, is left alone until then.
+// What cannot be used changes nothing, is logged and counted once, and stands in List until it is mended.
 //
 // Thread safety: all of it, but from no worker: it blocks on the file system.
 #pragma once
@@ -59,8 +59,8 @@ class TlsStore {
 
   explicit TlsStore(metrics::Registry& registry);
 
-  // Reads what `config` names and gives its listeners and clusters their slots: the former ones where the TLS options are the
-  // same. The error names the user, the file and the reason. Nothing in force changes.
+  // Reads what `config` names and gives its listeners and clusters their slots: the former ones where the TLS options
+  // are the same. The error names the user, the file and the reason. Nothing in force changes.
   base::Result<Plan> Prepare(config::Config& config);
   // From now on the plan's files are those that are watched, and what was read again is in force.
   void Commit(Plan plan);
@@ -70,8 +70,8 @@ class TlsStore {
 
   // What is in use: own certificates and trusted ones, in the order of the configuration; then what SetOthers lists.
   std::vector<admin::CertificateView> List() const;
-  // Certificates that others keep (the admin RPC's); null: none. `others` is called with a lock held, and never again once this
-  // has returned for the next one.
+  // Certificates that others keep (the admin RPC's); null: none. `others` is called with a lock held, and never again
+  // once this has returned for the next one.
   using Lister = std::function<std::vector<admin::CertificateView>()>;
   void SetOthers(Lister others);
 

@@ -1,6 +1,7 @@
 // Event: one task waits until another piece of code on the same worker says "look again". Auto-reset, one waiter.
 //
-// Not thread-safe: waiter and Set() are on one worker. Cancel-safe: a destroyed waiter is forgotten. Outlives its waiter.
+// Not thread-safe: waiter and Set() are on one worker. Cancel-safe: a destroyed waiter is forgotten. Outlives its
+// waiter.
 #pragma once
 
 #include <coroutine>
@@ -18,8 +19,8 @@ class Event {
     if (waiter_ != nullptr) runtime::WakeHere(*waiter_);
   }
 
-  // Suspends until Set() has been called since the last Wait(), or the task is woken by another of its wakers: so wait in
-  // a loop on the condition.
+  // Suspends until Set() has been called since the last Wait(), or the task is woken by another of its wakers: so wait
+  // in a loop on the condition.
   auto Wait() {
     // It lives in the waiting task's frame, so the task is there as long as it is: no count.
     struct Awaiter {

@@ -81,7 +81,7 @@ class BasicSemaphore {
   Units available() const { return core_->available(); }  // >= 0
   Units raw() const { return core_->raw(); }              // may be negative
   size_t waiters() const { return core_->waiters(); }
-  Units held() const { return core_->held(); }            // by permits and granted waiters
+  Units held() const { return core_->held(); }  // by permits and granted waiters
 
  private:
   Core* const core_;  // frees itself, see Disown

@@ -26,8 +26,10 @@ inline base::Error ToError(SemaphoreOutcome outcome, base::ErrorKind reason) {
   switch (outcome) {
     case SemaphoreOutcome::kTimedOut:
       return base::MakeError(base::ErrorKind::kDeadlineExceeded, "the deadline passed before units were free");
-    case SemaphoreOutcome::kCancelled: return base::MakeError(base::ErrorKind::kCancelled, "the wait was cancelled");
-    case SemaphoreOutcome::kBroken: return base::MakeError(reason, "the semaphore was broken");
+    case SemaphoreOutcome::kCancelled:
+      return base::MakeError(base::ErrorKind::kCancelled, "the wait was cancelled");
+    case SemaphoreOutcome::kBroken:
+      return base::MakeError(reason, "the semaphore was broken");
     case SemaphoreOutcome::kTooLarge:
       return base::MakeError(base::ErrorKind::kInvalidArgument, "asked for more units than there can be");
     case SemaphoreOutcome::kQueueFull:
@@ -36,7 +38,8 @@ inline base::Error ToError(SemaphoreOutcome outcome, base::ErrorKind reason) {
     case SemaphoreOutcome::kNone:
     case SemaphoreOutcome::kWaiting:
     case SemaphoreOutcome::kGranted:
-    case SemaphoreOutcome::kDismissed: break;
+    case SemaphoreOutcome::kDismissed:
+      break;
   }
   return base::MakeError(base::ErrorKind::kInternal, "the task was woken before the wait had ended");
 }
@@ -97,9 +100,7 @@ class [[nodiscard]] SemaphoreAcquire final : private runtime::Timer, private run
   }
 
  private:
-  bool Granted() const {
-    return !taken_ && (outcome_ == Outcome::kGranted || waiter_.outcome() == Outcome::kGranted);
-  }
+  bool Granted() const { return !taken_ && (outcome_ == Outcome::kGranted || waiter_.outcome() == Outcome::kGranted); }
   void Arm() {
     token_.Register(*this);
     if (deadline_ == base::kNever && !runtime::CancelCallback::linked()) return;

@@ -102,8 +102,7 @@ class BasicSemaphoreCore {
     Units word = word_.load(std::memory_order_relaxed);
     while ((word & kSlow) == 0 && Count(word) >= units) {
       // Acquire: pairs with the release in Give; the last holder's steps come before ours.
-      if (word_.compare_exchange_weak(word, word - ToWord(units), std::memory_order_acquire,
-                                      std::memory_order_relaxed))
+      if (word_.compare_exchange_weak(word, word - ToWord(units), std::memory_order_acquire, std::memory_order_relaxed))
         return true;
     }
     return false;
@@ -116,8 +115,7 @@ class BasicSemaphoreCore {
     while ((word & kSlow) == 0) {
       SLUICE_CHECK(Count(word) <= kUnitsMax - units);
       // Release: pairs with the acquire in TryTake and in EnqueueLocked. The last touch: this may be free after it.
-      if (word_.compare_exchange_weak(word, word + ToWord(units), std::memory_order_release,
-                                      std::memory_order_relaxed))
+      if (word_.compare_exchange_weak(word, word + ToWord(units), std::memory_order_release, std::memory_order_relaxed))
         return;
     }
     GiveSlow(units);
@@ -328,8 +326,7 @@ class BasicSemaphoreCore {
     }
     const typename Queue::Admission admission = queue_.Admit(waiter, waiters_max_);
     if (!admission.admitted) return Settle(waiter, Outcome::kQueueFull);
-    if (admission.displaced != nullptr)
-      Decide(static_cast<Waiter&>(*admission.displaced), Outcome::kDisplaced, batch);
+    if (admission.displaced != nullptr) Decide(static_cast<Waiter&>(*admission.displaced), Outcome::kDisplaced, batch);
     waiter.wakeup_ = std::move(wakeup);
     return Settle(waiter, Outcome::kWaiting);
   }
@@ -388,8 +385,8 @@ class BasicSemaphoreCore {
   std::atomic<Units> capacity_;
   mutable typename Traits::Mutex mutex_;
   Queue queue_;
-  Units total_;      // while not broken: held = total_ - count
-  Units held_ = 0;   // once broken
+  Units total_;     // while not broken: held = total_ - count
+  Units held_ = 0;  // once broken
   size_t waiters_max_;
   size_t refs_ = 0;  // counted waiters, and threads between two batches
   bool open_;

@@ -11,11 +11,16 @@ namespace sluice::sync {
 
 std::string_view ToString(LockOutcome outcome) {
   switch (outcome) {
-    case LockOutcome::kWaiting: return "waiting";
-    case LockOutcome::kGranted: return "granted";
-    case LockOutcome::kTimedOut: return "timed out";
-    case LockOutcome::kCancelled: return "cancelled";
-    case LockOutcome::kRemoved: return "removed";
+    case LockOutcome::kWaiting:
+      return "waiting";
+    case LockOutcome::kGranted:
+      return "granted";
+    case LockOutcome::kTimedOut:
+      return "timed out";
+    case LockOutcome::kCancelled:
+      return "cancelled";
+    case LockOutcome::kRemoved:
+      return "removed";
   }
   return "waiting";
 }
@@ -24,11 +29,12 @@ namespace {
 
 constexpr uint32_t kAsleep = 0, kAwake = 1;
 
-// Until the word is kAwake (true) or the time has come. FUTEX_WAIT_BITSET takes a point of CLOCK_MONOTONIC, which is the
-// steady clock's (futex(2)).
+// Until the word is kAwake (true) or the time has come. FUTEX_WAIT_BITSET takes a point of CLOCK_MONOTONIC, which is
+// the steady clock's (futex(2)).
 bool SleepUntilAwake(const std::atomic<uint32_t>& word, base::TimePoint deadline, const base::Clock& clock) {
   const auto since = std::chrono::duration_cast<base::Nanos>(deadline.time_since_epoch());
-  const timespec until{static_cast<time_t>(since.count() / 1'000'000'000), static_cast<long>(since.count() % 1'000'000'000)};
+  const timespec until{static_cast<time_t>(since.count() / 1'000'000'000),
+                       static_cast<long>(since.count() % 1'000'000'000)};
   // Acquire: pairs with the release in LockWakeup::Wake.
   while (word.load(std::memory_order_acquire) != kAwake) {
     if (deadline != base::kNever && clock.Now() >= deadline) return false;
@@ -42,8 +48,8 @@ bool SleepUntilAwake(const std::atomic<uint32_t>& word, base::TimePoint deadline
 
 void LockWakeup::Wake() {
   if (thread_ == nullptr) return task_.Wake();
-  // The store is the last touch of the sleeper's word: it may return and be gone before the system call, which only takes
-  // the address and at worst wakes somebody who looks again.
+  // The store is the last touch of the sleeper's word: it may return and be gone before the system call, which only
+  // takes the address and at worst wakes somebody who looks again.
   thread_->store(kAwake, std::memory_order_release);
   base::FutexWake(*thread_, 1);
 }
@@ -64,7 +70,8 @@ SharedLock::Result SharedLock::AcquireBlocking(LockMode mode, std::string_view w
   return Finish(waiter);
 }
 
-SharedLock::Result SharedLock::RemoveBlocking(std::string_view what, base::TimePoint deadline, const base::Clock& clock) {
+SharedLock::Result SharedLock::RemoveBlocking(std::string_view what, base::TimePoint deadline,
+                                              const base::Clock& clock) {
   Result result = AcquireBlocking(LockMode::kExclusive, what, deadline, clock);
   if (result.outcome == LockOutcome::kGranted) SLUICE_CHECK(Remove(result.guard));
   return result;
@@ -80,7 +87,8 @@ bool LockAcquire::await_suspend(std::coroutine_handle<> h) {
   const bool may_wait = deadline_ == base::kNever || deadline_ - worker->now() >= SharedLock::kQueueMin;
   // From here on it may be granted by others, though not resumed before this task has suspended.
   LockWakeup wakeup(runtime::Waker::ForCurrentTask(h));
-  if (lock_.Start(waiter_, mode_, what_, may_wait, std::move(wakeup), h.address()) != LockOutcome::kWaiting) return false;
+  if (lock_.Start(waiter_, mode_, what_, may_wait, std::move(wakeup), h.address()) != LockOutcome::kWaiting)
+    return false;
   token_.Register(*this);
   if (deadline_ != base::kNever || runtime::CancelCallback::linked()) worker_ = worker;
   if (deadline_ != base::kNever) worker->timers().Arm(*this, deadline_);

@@ -6,9 +6,9 @@
 //   if (held.outcome != LockOutcome::kGranted) return Busy(held.blocker);                 // "held by reload"
 //   ...                                                                                   // held.guard releases
 //
-// Timeouts below kQueueMin never queue: they take what is free, or not. kNever waits as long as it takes. A past deadline
-// with the lock free is granted: the holder's own work decides what late means.
-// Lifetime: the lock outlives every call on it, also a guard's destructor: whoever uses it holds it counted.
+// Timeouts below kQueueMin never queue: they take what is free, or not. kNever waits as long as it takes. A past
+// deadline with the lock free is granted: the holder's own work decides what late means. Lifetime: the lock outlives
+// every call on it, also a guard's destructor: whoever uses it holds it counted.
 #pragma once
 
 #include <atomic>
@@ -50,26 +50,28 @@ class SharedLock : public BasicSharedLock<SharedLockTraits> {
  public:
   static constexpr base::Nanos kQueueMin = std::chrono::milliseconds(1);
 
-  // Suspends the task until it is granted, times out, is cancelled, or the lock is removed; checked in the order removed,
-  // cancelled, free, time left. With a deadline or a token: from a task that stays on its worker (SpawnOn,
-  // SpawnPinOnStart), whose timer wheel and token they are. Cancel-safe: a destroyed wait leaves the queue, and what was
-  // granted meanwhile is released.
+  // Suspends the task until it is granted, times out, is cancelled, or the lock is removed; checked in the order
+  // removed, cancelled, free, time left. With a deadline or a token: from a task that stays on its worker (SpawnOn,
+  // SpawnPinOnStart), whose timer wheel and token they are. Cancel-safe: a destroyed wait leaves the queue, and what
+  // was granted meanwhile is released.
   LockAcquire Acquire(LockMode mode, std::string_view what, base::TimePoint deadline = base::kNever,
                       runtime::CancelToken token = {});
 
   // Blocks the calling thread, which is no worker (CHECK where it would have to wait).
   Result AcquireBlocking(LockMode mode, std::string_view what, base::TimePoint deadline,
                          const base::Clock& clock = base::Clock::Steady());
-  // Acquires exclusively and removes. kGranted: removed by this call. kTimedOut: the lock is as before. kRemoved: somebody
-  // else did it.
-  Result RemoveBlocking(std::string_view what, base::TimePoint deadline, const base::Clock& clock = base::Clock::Steady());
+  // Acquires exclusively and removes. kGranted: removed by this call. kTimedOut: the lock is as before. kRemoved:
+  // somebody else did it.
+  Result RemoveBlocking(std::string_view what, base::TimePoint deadline,
+                        const base::Clock& clock = base::Clock::Steady());
 };
 
 // What Acquire returns; await it once. Lives in the frame of who awaits and allocates nothing while it waits. A wake by
 // another of the task's wakers ends the wait as cancelled: such wakers and this do not belong in one task.
 class [[nodiscard]] LockAcquire final : private runtime::Timer, private runtime::CancelCallback {
  public:
-  LockAcquire(SharedLock& lock, LockMode mode, std::string_view what, base::TimePoint deadline, runtime::CancelToken token)
+  LockAcquire(SharedLock& lock, LockMode mode, std::string_view what, base::TimePoint deadline,
+              runtime::CancelToken token)
       : lock_(lock), mode_(mode), what_(what), deadline_(deadline), token_(token) {}
 
   bool await_ready();

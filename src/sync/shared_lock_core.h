@@ -1,10 +1,9 @@
 // BasicSharedLock: shared and exclusive holders, one fair queue, removal. The state machine; it waits for nobody.
 //
 //   holders    none | one exclusive | any number of shared
-//   queue_     front  E  E  [group]  E  back       E: one exclusive waiter. group: all shared waiters, at most one group
-//   sharers_   the members of the group, in order of arrival
-//   telling_   waiters whose outcome is set and whose wake-up has not been taken yet
-//   removed_   for good; then no holders, no queue
+//   queue_     front  E  E  [group]  E  back       E: one exclusive waiter. group: all shared waiters, at most one
+//   group sharers_   the members of the group, in order of arrival telling_   waiters whose outcome is set and whose
+//   wake-up has not been taken yet removed_   for good; then no holders, no queue
 //
 // A waiter:  idle -> queued -> (granted | removed) in telling_ -> told          outcome set once, under mutex_
 //                      \-> timed out, cancelled: by Leave, which tells nobody
@@ -14,13 +13,14 @@
 //      the back, a shared one joins the group wherever it stands, or opens it at the back.
 //   2. After every change of holders or of the front, the front is granted if it fits. So the queue's front never fits.
 //   3. A group closes (leaves queue_) before any of it is told: newcomers open the next one, behind waiting exclusives.
-//   4. Who leaves the queue may have been the front: rule 2 again. Without that a sharer behind an exclusive that gave up
+//   4. Who leaves the queue may have been the front: rule 2 again. Without that a sharer behind an exclusive that gave
+//   up
 //      waits for a release that changes nothing for it.
 // Hence an exclusive waits for the exclusives before it, one group that stood before it, and one group per downgrade.
 //
 // Ownership is handed over: a waiter wakes as holder. A guard is a value and belongs to no thread: tasks migrate.
-// Thread safety: everything from any thread, under one small mutex. Wake-ups are moved out under it and called after it, in
-// batches of kWakeBatch, so no stranger's code runs inside and nothing is allocated for any number of waiters.
+// Thread safety: everything from any thread, under one small mutex. Wake-ups are moved out under it and called after
+// it, in batches of kWakeBatch, so no stranger's code runs inside and nothing is allocated for any number of waiters.
 // Lifetime: the lock outlives every call on it, a guard's destructor included: hold it counted where it can be removed.
 #pragma once
 
@@ -137,10 +137,10 @@ class BasicSharedLock {
     SLUICE_CHECK(queue_.empty() && sharers_.empty() && telling_.empty());
   }
 
-  // Asks. kWaiting: queued; `wakeup` is called once when the outcome is set, unless Leave or Finish comes before. Anything
-  // else: decided, ask Finish. Without `may_wait` it is never kWaiting. `what`: why, for those it keeps out; of static
-  // duration, and few different ones. `caller`: identifies the asking task or thread in builds with assertions, where a
-  // second request by a holder stops the process (the lock is not recursive); null: not checked.
+  // Asks. kWaiting: queued; `wakeup` is called once when the outcome is set, unless Leave or Finish comes before.
+  // Anything else: decided, ask Finish. Without `may_wait` it is never kWaiting. `what`: why, for those it keeps out;
+  // of static duration, and few different ones. `caller`: identifies the asking task or thread in builds with
+  // assertions, where a second request by a holder stops the process (the lock is not recursive); null: not checked.
   LockOutcome Start(Waiter& waiter, LockMode mode, std::string_view what, bool may_wait, Wakeup wakeup,
                     const void* caller = nullptr) {
     SLUICE_CHECK(waiter.lock_ == nullptr);
@@ -172,8 +172,8 @@ class BasicSharedLock {
     return LockOutcome::kWaiting;
   }
 
-  // Gives up a wait, from any place in the queue, in constant time; `why`: kTimedOut or kCancelled. Receives the wake-up,
-  // which was not called. False: the outcome was set before, and the wake-up has been called or will be.
+  // Gives up a wait, from any place in the queue, in constant time; `why`: kTimedOut or kCancelled. Receives the
+  // wake-up, which was not called. False: the outcome was set before, and the wake-up has been called or will be.
   bool Leave(Waiter& waiter, LockOutcome why, Wakeup* wakeup = nullptr) {
     SLUICE_CHECK(waiter.lock_ == this);
     Lock lock(mutex_);
@@ -197,7 +197,8 @@ class BasicSharedLock {
     dropped = std::move(waiter.wakeup_);
     result.outcome = waiter.outcome_;
     result.blocker = std::move(waiter.blocker_);
-    if (waiter.outcome_ == LockOutcome::kGranted) result.guard = Guard(this, waiter.mode_, waiter.what_, waiter.caller_);
+    if (waiter.outcome_ == LockOutcome::kGranted)
+      result.guard = Guard(this, waiter.mode_, waiter.what_, waiter.caller_);
     TellAll(lock);
     return result;
   }
@@ -237,7 +238,7 @@ class BasicSharedLock {
   View Look() {
     Lock lock(mutex_);
     View view{holders_.exclusive(), removed_, holders_.shared(), exclusive_waiting_ + (group_.linked() ? 1 : 0),
-              exclusive_waiting_, false, Blocker()};
+              exclusive_waiting_,   false,    Blocker()};
     if (Place* front = queue_.front()) view.front_fits = Fits(*front);
     return view;
   }
@@ -313,8 +314,8 @@ class BasicSharedLock {
     GrantFront();  // rule 4
   }
 
-  // Takes wake-ups out in batches and calls them without the mutex; leaves it unlocked. Once the last one is taken the lock
-  // is not touched again: who is woken may destroy it.
+  // Takes wake-ups out in batches and calls them without the mutex; leaves it unlocked. Once the last one is taken the
+  // lock is not touched again: who is woken may destroy it.
   void TellAll(Lock& lock) {
     while (!telling_.empty()) {
       std::array<Wakeup, kWakeBatch> batch;

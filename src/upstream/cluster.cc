@@ -35,9 +35,9 @@ bool ClusterState::BelowBoundedLoad(uint32_t i, uint32_t worker) const {
 namespace {
 std::shared_ptr<const ClusterLimits> MakeLimits(const ClusterOptions& options, metrics::Registry& registry) {
   // The bucket begins full, so any time in the past will do.
-  return std::make_shared<const ClusterLimits>(std::make_shared<limits::RateLimiter>(options.rate_limit, base::TimePoint{}),
-                                               std::make_shared<limits::ConcurrencyLimiter>(options.concurrency), options.name,
-                                               registry);
+  return std::make_shared<const ClusterLimits>(
+      std::make_shared<limits::RateLimiter>(options.rate_limit, base::TimePoint{}),
+      std::make_shared<limits::ConcurrencyLimiter>(options.concurrency), options.name, registry);
 }
 
 base::Status CheckWeight(const std::string& name, double weight) {
@@ -74,7 +74,8 @@ void TakeList(ClusterState& state, const ListChange& change, const ClusterState*
     uint64_t hash;
     if (entry.is_new) {
       const WantedEndpoint& want = change.added[entry.place];
-      endpoint = std::make_shared<Endpoint>(options.name, want.name, want.address, state.options, state.load, workers, registry);
+      endpoint = std::make_shared<Endpoint>(options.name, want.name, want.address, state.options, state.load, workers,
+                                            registry);
       hash = base::Hash64(want.name);
     } else {
       endpoint = previous->endpoints[entry.place].endpoint;
@@ -140,7 +141,8 @@ base::Status CheckList(const ClusterOptions& options, const std::vector<WantedEn
 base::Status CheckChange(const ClusterState& previous, const ListChange& change) {
   if (auto status = CheckSize(*previous.options, change.entries); !status) return status;
   for (const ListChange::Entry& entry : change.entries) {
-    const std::string& name = entry.is_new ? change.added[entry.place].name : previous.endpoints[entry.place].endpoint->name();
+    const std::string& name =
+        entry.is_new ? change.added[entry.place].name : previous.endpoints[entry.place].endpoint->name();
     if (auto status = CheckWeight(name, entry.weight); !status) return status;
   }
   return base::Ok();
@@ -158,14 +160,17 @@ base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_
   state->version = previous == nullptr ? 1 : previous->version + 1;
   state->overridden = overridden;
   state->load = previous != nullptr ? previous->load : std::make_shared<ClusterLoad>(workers);
-  state->limits = limits != nullptr ? std::move(limits) : previous != nullptr ? previous->limits : MakeLimits(*options, registry);
+  state->limits = limits != nullptr     ? std::move(limits)
+                  : previous != nullptr ? previous->limits
+                                        : MakeLimits(*options, registry);
   state->options = std::move(options);
   TakeList(*state, *change, previous, workers, registry);
   return std::shared_ptr<const ClusterState>(std::move(state));
 }
 
-base::Result<std::shared_ptr<const ClusterState>> ChangeClusterState(const ClusterState& previous, const ListChange& change,
-                                                                     uint32_t workers, metrics::Registry& registry) {
+base::Result<std::shared_ptr<const ClusterState>> ChangeClusterState(const ClusterState& previous,
+                                                                     const ListChange& change, uint32_t workers,
+                                                                     metrics::Registry& registry) {
   if (auto status = CheckChange(previous, change); !status) return status.error();
   auto state = std::make_shared<ClusterState>();
   state->options = previous.options;
@@ -190,8 +195,9 @@ std::vector<std::shared_ptr<Endpoint>> Removed(const ClusterState& before, const
     // Most changes leave what is before and behind one place as it was.
     auto same = [](const ListedEndpoint& a, const ListedEndpoint& b) { return a.endpoint == b.endpoint; };
     auto [from, after_from] = std::mismatch(begin, end, after->endpoints.begin(), after->endpoints.end(), same);
-    auto [to, after_to] = std::mismatch(std::reverse_iterator(end), std::reverse_iterator(from),
-                                        std::reverse_iterator(after->endpoints.end()), std::reverse_iterator(after_from), same);
+    auto [to, after_to] =
+        std::mismatch(std::reverse_iterator(end), std::reverse_iterator(from),
+                      std::reverse_iterator(after->endpoints.end()), std::reverse_iterator(after_from), same);
     begin = from;
     end = to.base();
     for (auto it = after_from; it != after_to.base(); ++it) kept.insert(it->endpoint.get());
@@ -204,9 +210,12 @@ std::vector<std::shared_ptr<Endpoint>> Removed(const ClusterState& before, const
 
 std::string_view ToString(Policy policy) {
   switch (policy) {
-    case Policy::kRingHash: return "ring_hash";
-    case Policy::kRoundRobin: return "round_robin";
-    case Policy::kLeastRequest: return "least_request";
+    case Policy::kRingHash:
+      return "ring_hash";
+    case Policy::kRoundRobin:
+      return "round_robin";
+    case Policy::kLeastRequest:
+      return "least_request";
   }
   return "ring_hash";
 }

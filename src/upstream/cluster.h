@@ -55,14 +55,13 @@ struct WantedEndpoint {
 // What BuildClusterState says of the list, building nothing.
 base::Status CheckList(const ClusterOptions& options, const std::vector<WantedEndpoint>& wanted);
 
-// Builds the state for `wanted`. Endpoints of `previous` with the same name and address are kept: their connections, calls
-// and counters go on, also under changed options. `limits`: of the cluster from now on; null: those of `previous`, or new
-// ones as the options say. kInvalidArgument: duplicate names, bad weight, too many.
-base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_ptr<const ClusterOptions> options,
-                                                                    const std::vector<WantedEndpoint>& wanted,
-                                                                    const ClusterState* previous, bool overridden,
-                                                                    uint32_t workers, metrics::Registry& registry,
-                                                                    std::shared_ptr<const ClusterLimits> limits = nullptr);
+// Builds the state for `wanted`. Endpoints of `previous` with the same name and address are kept: their connections,
+// calls and counters go on, also under changed options. `limits`: of the cluster from now on; null: those of
+// `previous`, or new ones as the options say. kInvalidArgument: duplicate names, bad weight, too many.
+base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(
+    std::shared_ptr<const ClusterOptions> options, const std::vector<WantedEndpoint>& wanted,
+    const ClusterState* previous, bool overridden, uint32_t workers, metrics::Registry& registry,
+    std::shared_ptr<const ClusterLimits> limits = nullptr);
 
 // A list by what stays of the one before.
 struct ListChange {
@@ -83,11 +82,12 @@ base::Result<ListChange> ChangeTo(const std::vector<WantedEndpoint>& wanted, con
 // What ChangeClusterState says of the change, building nothing.
 base::Status CheckChange(const ClusterState& previous, const ListChange& change);
 
-// As BuildClusterState, with what was before but for the list; a change by hand, so it is overridden. Takes time for what
-// changed, and a little for each endpoint. No name is in the list twice (the caller has looked); kInvalidArgument: bad
-// weight, too many.
-base::Result<std::shared_ptr<const ClusterState>> ChangeClusterState(const ClusterState& previous, const ListChange& change,
-                                                                     uint32_t workers, metrics::Registry& registry);
+// As BuildClusterState, with what was before but for the list; a change by hand, so it is overridden. Takes time for
+// what changed, and a little for each endpoint. No name is in the list twice (the caller has looked); kInvalidArgument:
+// bad weight, too many.
+base::Result<std::shared_ptr<const ClusterState>> ChangeClusterState(const ClusterState& previous,
+                                                                     const ListChange& change, uint32_t workers,
+                                                                     metrics::Registry& registry);
 
 // Share of the keys that have another endpoint, by name. Draining endpoints count as any other.
 double MovedByBalancer(const ClusterState& before, const ClusterState& after);

@@ -16,8 +16,9 @@ namespace sluice::upstream {
 
 // Never-null limiters; one without a limit lets all calls go. Any thread.
 struct ClusterLimits {
-  ClusterLimits(std::shared_ptr<limits::RateLimiter> rate_limiter, std::shared_ptr<limits::ConcurrencyLimiter> concurrency_limiter,
-                const std::string& cluster, metrics::Registry& registry)
+  ClusterLimits(std::shared_ptr<limits::RateLimiter> rate_limiter,
+                std::shared_ptr<limits::ConcurrencyLimiter> concurrency_limiter, const std::string& cluster,
+                metrics::Registry& registry)
       : rate(std::move(rate_limiter)),
         concurrency(std::move(concurrency_limiter)),
         rate_bound(registry, "cluster/" + cluster + "/rate"),

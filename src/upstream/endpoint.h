@@ -1,7 +1,8 @@
 // Endpoint: one backend of a cluster, shared by all workers and by all lists in which it stands.
 //
-// It holds what must survive a change of the list: identity, metrics, and each worker's pool of connections. What a list
-// says of it (weight, draining) is in ClusterState. Immutable but for the atomics and the pools; pool w belongs to worker w.
+// It holds what must survive a change of the list: identity, metrics, and each worker's pool of connections. What a
+// list says of it (weight, draining) is in ClusterState. Immutable but for the atomics and the pools; pool w belongs to
+// worker w.
 #pragma once
 
 #include <atomic>

@@ -57,8 +57,8 @@ void EndpointPool::EndCall() {
 }
 
 size_t EndpointPool::UsableConnections() const {
-  return static_cast<size_t>(
-      std::count_if(connections_.begin(), connections_.end(), [this](const auto& c) { return c.get() != greeting_ && c->usable(); }));
+  return static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(),
+                                           [this](const auto& c) { return c.get() != greeting_ && c->usable(); }));
 }
 
 // One attempt at a time: enough, as a connection carries many calls and the next attempt follows while calls wait.
@@ -68,23 +68,27 @@ void EndpointPool::DialIfNeeded() {
   if (usable >= options_->connections_max) return;
   if (context_.worker.now() < retry_at_) {
     // Calls wait for the connections there are, and for the next attempt.
-    if (usable == 0) FailWaiters(MakeError(ErrorKind::kConnectFailed, "endpoint " + endpoint_->name() + " is in back-off"));
-    else context_.worker.timers().Arm(*this, retry_at_);
+    if (usable == 0)
+      FailWaiters(MakeError(ErrorKind::kConnectFailed, "endpoint " + endpoint_->name() + " is in back-off"));
+    else
+      context_.worker.timers().Arm(*this, retry_at_);
     return;
   }
-  const base::TimePoint deadline = attempt_ends_ = base::DeadlineAfter(context_.worker.now(), options_->connect_timeout);
+  const base::TimePoint deadline = attempt_ends_ =
+      base::DeadlineAfter(context_.worker.now(), options_->connect_timeout);
   auto on_done = [this](base::Result<std::unique_ptr<net::Stream>> result) { OnDialed(std::move(result)); };
-  dialer_ = options_->tls.enabled
-                ? net::DialTls(context_.dial, context_.worker, endpoint_->address(), deadline, options_->tls_slot, std::move(on_done))
-                : context_.dial(context_.worker, endpoint_->address(), deadline, std::move(on_done));
+  dialer_ = options_->tls.enabled ? net::DialTls(context_.dial, context_.worker, endpoint_->address(), deadline,
+                                                 options_->tls_slot, std::move(on_done))
+                                  : context_.dial(context_.worker, endpoint_->address(), deadline, std::move(on_done));
   UpdateLink();
 }
 
 // base x 2^n up to max, with 20% jitter so that the workers of a fleet do not come back together.
 void EndpointPool::BackOff() {
   const ClusterOptions& options = *options_;
-  double wait = std::min(static_cast<double>(options.backoff_max.count()),
-                         static_cast<double>(options.backoff_base.count()) * std::exp2(std::min(failures_in_row_, 30u)));
+  double wait =
+      std::min(static_cast<double>(options.backoff_max.count()),
+               static_cast<double>(options.backoff_base.count()) * std::exp2(std::min(failures_in_row_, 30u)));
   wait *= 0.8 + 0.4 * context_.worker.random().Unit();
   ++failures_in_row_;
   retry_at_ = context_.worker.now() + std::chrono::microseconds(static_cast<int64_t>(wait * 1000));
@@ -99,8 +103,10 @@ void EndpointPool::OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
     BackOff();
     SLUICE_LOG_DEBUG("cluster {} endpoint {}: {}", endpoint_->cluster(), endpoint_->name(), result.error().detail);
     UpdateLink();
-    if (UsableConnections() == 0) FailWaiters(result.error());
-    else DialIfNeeded();
+    if (UsableConnections() == 0)
+      FailWaiters(result.error());
+    else
+      DialIfNeeded();
     return;
   }
   endpoint_->metrics().connects->Add(w);
@@ -111,8 +117,9 @@ void EndpointPool::OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
                                                              connection_options, events));
   http2::Connection& connection = *connections_.back();
   connection.session().SetScheme(options.tls.enabled);
-  // The kernel accepts also for a process that hangs, and a TLS server may refuse our certificate behind the handshake. So calls
-  // wait for its SETTINGS, which a server sends first and at once (RFC 9113 3.4); until then each can still go elsewhere.
+  // The kernel accepts also for a process that hangs, and a TLS server may refuse our certificate behind the handshake.
+  // So calls wait for its SETTINGS, which a server sends first and at once (RFC 9113 3.4); until then each can still go
+  // elsewhere.
   greeting_ = &connection;
   context_.worker.timers().Arm(*this, attempt_ends_);
   connection.Start();
@@ -142,17 +149,19 @@ void EndpointPool::OnNoGreeting() {
   http2::Connection& connection = *greeting_;
   endpoint_->metrics().timeouts->Add(context_.worker.index());
   if (auto note = context_.peer_log.Allow(context_.worker.now())) {
-    SLUICE_LOG_WARN("cluster {} endpoint {}: connected, but no SETTINGS came within connect_timeout{}", endpoint_->cluster(),
-                    endpoint_->name(), *note);
+    SLUICE_LOG_WARN("cluster {} endpoint {}: connected, but no SETTINGS came within connect_timeout{}",
+                    endpoint_->cluster(), endpoint_->name(), *note);
   }
   connection.CloseNow("no SETTINGS in time");
   Forget(connection);
-  GreetingFailed(MakeError(ErrorKind::kConnectTimeout, "endpoint " + endpoint_->name() + " accepts connections and says nothing"));
+  GreetingFailed(
+      MakeError(ErrorKind::kConnectTimeout, "endpoint " + endpoint_->name() + " accepts connections and says nothing"));
 }
 
 // Its end has come. It may be on the stack: it is destroyed when the turn's work is done.
 void EndpointPool::Forget(http2::Connection& connection) {
-  auto it = std::find_if(connections_.begin(), connections_.end(), [&](const auto& c) { return c.get() == &connection; });
+  auto it =
+      std::find_if(connections_.begin(), connections_.end(), [&](const auto& c) { return c.get() == &connection; });
   SLUICE_CHECK(it != connections_.end());
   context_.worker.Post([dead = std::shared_ptr<http2::Connection>(std::move(*it))] {});
   connections_.erase(it);
@@ -183,9 +192,12 @@ void EndpointPool::FailWaiters(const base::Error& error) {
 
 void EndpointPool::UpdateLink() {
   Endpoint::Link link = Endpoint::Link::kIdle;
-  if (connections_.size() > (greeting_ != nullptr ? 1 : 0)) link = Endpoint::Link::kConnected;
-  else if (attempting()) link = Endpoint::Link::kConnecting;
-  else if (context_.worker.now() < retry_at_) link = Endpoint::Link::kBackoff;
+  if (connections_.size() > (greeting_ != nullptr ? 1 : 0))
+    link = Endpoint::Link::kConnected;
+  else if (attempting())
+    link = Endpoint::Link::kConnecting;
+  else if (context_.worker.now() < retry_at_)
+    link = Endpoint::Link::kBackoff;
   endpoint_->set_link(context_.worker.index(), link);
 }
 
@@ -194,8 +206,8 @@ void EndpointPool::OnCapacity(http2::Connection& connection) {
   if (connection.session().settings_received() && connection.usable()) OnGreeted();
 }
 
-// A connection that was of use has ended for what the endpoint sent on it. Once may be one bad response, and the next connection
-// is as good as before; who floods, or does it again soon, is of no use.
+// A connection that was of use has ended for what the endpoint sent on it. Once may be one bad response, and the next
+// connection is as good as before; who floods, or does it again soon, is of no use.
 void EndpointPool::NoteBroken(const http2::Session& session) {
   const base::TimePoint now = context_.worker.now();
   if (now < retry_at_) return;
@@ -210,7 +222,8 @@ void EndpointPool::OnGoaway(http2::Connection& connection) {
     if (connection.session().failed()) NoteBroken(connection.session());
     return DialIfNeeded();
   }
-  // A server that just drains says so behind its SETTINGS; whoever has its address next is asked at once, but not for ever.
+  // A server that just drains says so behind its SETTINGS; whoever has its address next is asked at once, but not for
+  // ever.
   if (connection.session().settings_received() && connection.why().empty() && ++gone_away_ <= kGoneAwayMax) {
     greeting_ = nullptr;
     context_.worker.timers().Disarm(*this);
@@ -226,8 +239,9 @@ void EndpointPool::OnTimeout(http2::Connection&, http2::Timeout which, size_t st
   if (which == http2::Timeout::kIdle || which == http2::Timeout::kAge) return;  // in good order
   endpoint_->metrics().timeouts->Add(context_.worker.index(), std::max<size_t>(streams, 1));
   if (auto note = context_.peer_log.Allow(context_.worker.now())) {
-    SLUICE_LOG_WARN("cluster {} endpoint {}: {}_timeout: {}{}", endpoint_->cluster(), endpoint_->name(), ToString(which),
-                    streams > 0 ? std::to_string(streams) + " calls reset" : "connection ended", *note);
+    SLUICE_LOG_WARN("cluster {} endpoint {}: {}_timeout: {}{}", endpoint_->cluster(), endpoint_->name(),
+                    ToString(which), streams > 0 ? std::to_string(streams) + " calls reset" : "connection ended",
+                    *note);
   }
 }
 
@@ -239,11 +253,13 @@ void EndpointPool::OnClosed(http2::Connection& connection, std::string_view why)
                     endpoint_->name(), why);
   }
   SLUICE_LOG_DEBUG("cluster {} endpoint {}: connection ended: {}", endpoint_->cluster(), endpoint_->name(), why);
-  if (!connection.session().failed() && connection.session().stats().streams_opened > 0) failures_in_row_ = 0;  // it was of use
+  if (!connection.session().failed() && connection.session().stats().streams_opened > 0)
+    failures_in_row_ = 0;  // it was of use
   Forget(connection);
   if (greeting) {
-    return GreetingFailed(MakeError(ErrorKind::kConnectFailed, "endpoint " + endpoint_->name() +
-                                                                   " ended the connection before its SETTINGS: " + std::string(why)));
+    return GreetingFailed(
+        MakeError(ErrorKind::kConnectFailed,
+                  "endpoint " + endpoint_->name() + " ended the connection before its SETTINGS: " + std::string(why)));
   }
   UpdateLink();
   if (closing_) return;
@@ -294,7 +310,8 @@ void EndpointPool::FinishDrainIfIdle() {
 
 PoolSet::~PoolSet() { CloseAll(); }
 
-EndpointPool* PoolSet::Get(const std::shared_ptr<Endpoint>& endpoint, const std::shared_ptr<const ClusterOptions>& options) {
+EndpointPool* PoolSet::Get(const std::shared_ptr<Endpoint>& endpoint,
+                           const std::shared_ptr<const ClusterOptions>& options) {
   EndpointPool* pool = endpoint->pool(context_.worker.index());
   if (pool == nullptr) {
     pools_.push_back(std::make_unique<EndpointPool>(*this, endpoint, context_));

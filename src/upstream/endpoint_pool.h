@@ -1,11 +1,12 @@
-// EndpointPool: one worker's connections to one endpoint: opened on demand, kept, reopened with jittered back-off, another
-// one when the peer's MAX_CONCURRENT_STREAMS is reached; calls that find no room wait, FIFO and bounded.
+// EndpointPool: one worker's connections to one endpoint: opened on demand, kept, reopened with jittered back-off,
+// another one when the peer's MAX_CONCURRENT_STREAMS is reached; calls that find no room wait, FIFO and bounded.
 //
-// A connection: dialed (dialer_) -> there, its server's SETTINGS awaited (greeting_) -> with room for calls. The first two are
-// one attempt, within connect_timeout; it fails as a whole, into back-off, and the calls that waited go to other endpoints.
+// A connection: dialed (dialer_) -> there, its server's SETTINGS awaited (greeting_) -> with room for calls. The first
+// two are one attempt, within connect_timeout; it fails as a whole, into back-off, and the calls that waited go to
+// other endpoints.
 //
-// Life: kActive -> kDraining (removed from the list: no new calls, those in flight go on until drain_timeout) -> gone: it
-// asks its owner, PoolSet, to destroy it. One worker only; not thread-safe.
+// Life: kActive -> kDraining (removed from the list: no new calls, those in flight go on until drain_timeout) -> gone:
+// it asks its owner, PoolSet, to destroy it. One worker only; not thread-safe.
 #pragma once
 
 #include <memory>
@@ -72,7 +73,9 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
  private:
   friend class PoolSet;
 
-  http2::StreamEvents* OnRequest(http2::Connection&, http2::Stream&, http2::HeaderList, bool) override { return nullptr; }
+  http2::StreamEvents* OnRequest(http2::Connection&, http2::Stream&, http2::HeaderList, bool) override {
+    return nullptr;
+  }
   void OnCapacity(http2::Connection& connection) override;
   void OnGoaway(http2::Connection& connection) override;
   void OnTimeout(http2::Connection& connection, http2::Timeout which, size_t streams) override;
@@ -103,7 +106,8 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   http2::ConnectionContext& context_;
   std::vector<std::unique_ptr<http2::Connection>> connections_;
   std::unique_ptr<net::Attempt> dialer_;
-  // The newest connection, until its server's SETTINGS have come: it is there, but not proved to be alive. Gets no calls.
+  // The newest connection, until its server's SETTINGS have come: it is there, but not proved to be alive. Gets no
+  // calls.
   http2::Connection* greeting_ = nullptr;
   base::TimePoint attempt_ends_{};  // of the attempt under way: both must be done by then
   uint32_t gone_away_ = 0;          // in a row: connections whose server sent GOAWAY behind its SETTINGS
@@ -111,7 +115,7 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   uint32_t waiting_ = 0;
   uint32_t in_flight_ = 0;
   uint32_t failures_in_row_ = 0;
-  base::TimePoint retry_at_{};  // in back-off before this
+  base::TimePoint retry_at_{};      // in back-off before this
   base::TimePoint broken_until_{};  // before this another connection that breaks HTTP/2 means back-off
   bool draining_ = false;
   bool closing_ = false;  // CloseNow was called
@@ -124,9 +128,9 @@ class PoolSet {
   explicit PoolSet(http2::ConnectionContext& context) : context_(context) {}
   ~PoolSet();
 
-  // This worker's pool for the endpoint; made on first use. The caller has seen this turn that the endpoint is not removed:
-  // should it be removed meanwhile, the message to drain the pool is still to come.
-  // `options`: of the list that the caller goes by.
+  // This worker's pool for the endpoint; made on first use. The caller has seen this turn that the endpoint is not
+  // removed: should it be removed meanwhile, the message to drain the pool is still to come. `options`: of the list
+  // that the caller goes by.
   EndpointPool* Get(const std::shared_ptr<Endpoint>& endpoint, const std::shared_ptr<const ClusterOptions>& options);
   // This worker's part of removing the endpoint.
   void Drain(Endpoint& endpoint);

@@ -1,5 +1,5 @@
-// HashRing: building one, from nothing or from the one before, and picks that are refused. Shares, digests and comparisons:
-// hash_ring_compare.cc.
+// HashRing: building one, from nothing or from the one before, and picks that are refused. Shares, digests and
+// comparisons: hash_ring_compare.cc.
 #include "upstream/hash_ring.h"
 
 #include <bit>
@@ -119,8 +119,8 @@ HashRing HashRing::Build(std::span<const RingEndpoint> endpoints, uint32_t base,
     from = Match(endpoints, ring.counts_, *previous);
     size_t kept = 0;
     for (size_t i = 0; i < from.size(); ++i) kept += from[i] == RingEndpoint::kNew ? 0 : ring.counts_[i];
-    // Blocks that have come to hold half as many points as meant, or twice as many, are made anew; so are those of a ring
-    // that is mostly new.
+    // Blocks that have come to hold half as many points as meant, or twice as many, are made anew; so are those of a
+    // ring that is mostly new.
     if (std::abs(bits - (64 - static_cast<int>(previous->shift_))) > 1 || kept * 2 < wanted) previous = nullptr;
   }
   if (previous != nullptr && ring.Fill(endpoints, from, previous)) return ring;
@@ -258,9 +258,9 @@ HashRing::Place HashRing::FirstAfter(size_t block) const {
   return {block, 0};
 }
 
-// The owner of the point at `at`, the first for `key`, refused. Walks on, skipping whom it asked. Coming to the last of n
-// endpoints takes about n ln n steps, and with unequal weights up to all points; so after a few steps an endpoint the rest
-// are asked by way of their own points.
+// The owner of the point at `at`, the first for `key`, refused. Walks on, skipping whom it asked. Coming to the last of
+// n endpoints takes about n ln n steps, and with unequal weights up to all points; so after a few steps an endpoint the
+// rest are asked by way of their own points.
 uint32_t HashRing::PickNext(uint64_t key, Place at, absl::FunctionRef<bool(uint32_t)> ok) const {
   absl::InlinedVector<uint64_t, 16> asked((members_.size() + 63) / 64, 0);
   auto mark = [&](uint32_t owner) { asked[owner / 64] |= uint64_t{1} << (owner % 64); };
@@ -277,8 +277,8 @@ uint32_t HashRing::PickNext(uint64_t key, Place at, absl::FunctionRef<bool(uint3
   return left == 0 ? kNone : PickRemaining(key, asked, ok);
 }
 
-// Asks those not asked in the order in which the walk from `key` would come to them: by the distance of their next point,
-// then by name.
+// Asks those not asked in the order in which the walk from `key` would come to them: by the distance of their next
+// point, then by name.
 uint32_t HashRing::PickRemaining(uint64_t key, std::span<const uint64_t> asked,
                                  absl::FunctionRef<bool(uint32_t)> ok) const {
   struct Next {

@@ -6,8 +6,8 @@
 //                                                            whose they are   [  3 |  0 |  3 |  1 | ... ]
 //   members are numbered in the store that the rings of one cluster share; index_ has each one's place in this list
 //
-// A ring built from the one before shares with it all blocks in which no point came or went: of 1,000 endpoints x 160 points,
-// one endpoint's 160 points lie in 157 of 4,096 blocks.
+// A ring built from the one before shares with it all blocks in which no point came or went: of 1,000 endpoints x 160
+// points, one endpoint's 160 points lie in 157 of 4,096 blocks.
 //
 // An endpoint's points depend on its name, its weight and `base` alone: adding, removing or reweighting one
 // moves keys only from or to that one. Health does not change a ring: Pick's `ok` refuses, and recovery
@@ -69,8 +69,8 @@ class HashRing {
 
   // Endpoint i of the list is index i of Pick. It gets max(1, round(base x weight)) points. With `previous`,
   // what is there of endpoints whose name and count are unchanged is shared; the result is the same, point for point.
-  static HashRing Build(std::span<const RingEndpoint> endpoints, uint32_t base,
-                        const HashRing* previous = nullptr, PointHash hash = &Point);
+  static HashRing Build(std::span<const RingEndpoint> endpoints, uint32_t base, const HashRing* previous = nullptr,
+                        PointHash hash = &Point);
 
   // The endpoint of the first point at or after `key`, wrapping, that ok(index) accepts; each endpoint is
   // asked at most once, in the order of the circle. kNone if all refuse.
@@ -146,8 +146,8 @@ class HashRing {
   static std::vector<uint32_t> Match(std::span<const RingEndpoint> endpoints, std::span<const uint32_t> counts,
                                      const HashRing& previous);
   bool Fill(std::span<const RingEndpoint> endpoints, std::span<const uint32_t> from, const HashRing* previous);
-  void MergeBlocks(const HashRing* previous, std::span<const RingMember* const> fresh, std::span<const uint16_t> numbers,
-                   std::span<uint8_t> touched);
+  void MergeBlocks(const HashRing* previous, std::span<const RingMember* const> fresh,
+                   std::span<const uint16_t> numbers, std::span<uint8_t> touched);
   RingBlock MergeBlock(const HashRing* previous, size_t block, std::span<NewPoint> fresh) const;
   const RingMember& MemberOf(uint16_t number) const { return *members_[index_[number]]; }
   bool Has(uint16_t number) const { return number < index_.size() && index_[number] != RingStore::kNoMember; }
@@ -155,9 +155,9 @@ class HashRing {
 
   std::shared_ptr<RingStore> store_;  // null: empty
   std::vector<RingBlock> blocks_;
-  uint32_t shift_ = 0;            // key >> shift_ is its block
-  std::vector<uint16_t> index_;   // by member number: its place in the list, or kNoMember
-  std::vector<uint16_t> numbers_;           // by place in the list, as the three below
+  uint32_t shift_ = 0;             // key >> shift_ is its block
+  std::vector<uint16_t> index_;    // by member number: its place in the list, or kNoMember
+  std::vector<uint16_t> numbers_;  // by place in the list, as the three below
   std::vector<const RingMember*> members_;
   std::vector<uint32_t> counts_;  // points asked for; equal points of one endpoint are kept once
   size_t point_count_ = 0;

@@ -90,8 +90,7 @@ struct HashRing::Flat {
 
 double HashRing::MovedShare(const HashRing& before, const HashRing& after) {
   if (&before == &after) return 0;
-  if (before.blocks_.empty() || after.blocks_.empty())
-    return before.blocks_.empty() == after.blocks_.empty() ? 0 : 1;
+  if (before.blocks_.empty() || after.blocks_.empty()) return before.blocks_.empty() == after.blocks_.empty() ? 0 : 1;
   const bool related = before.store_ == after.store_;
   // The same name must be the same number in both: its index in `before`.
   absl::flat_hash_map<std::string_view, uint32_t> places;
@@ -118,9 +117,11 @@ double HashRing::MovedShare(const HashRing& before, const HashRing& after) {
     const Flat a(before), b(after);
     auto flat_before = [&](size_t i) { return owner_before(a.members[i]); };
     auto flat_after = [&](size_t i) { return owner_after(b.members[i]); };
-    return OfCircle(Moved(Run<decltype(flat_before)>{a.points.data(), a.points.size(), flat_before, next_before(before.blocks_.size() - 1)},
-                          Run<decltype(flat_after)>{b.points.data(), b.points.size(), flat_after, next_after(after.blocks_.size() - 1)},
-                          0, kCircle));
+    return OfCircle(Moved(
+        Run<decltype(flat_before)>{a.points.data(), a.points.size(), flat_before,
+                                   next_before(before.blocks_.size() - 1)},
+        Run<decltype(flat_after)>{b.points.data(), b.points.size(), flat_after, next_after(after.blocks_.size() - 1)},
+        0, kCircle));
   }
   uint128 moved = 0;
   auto same = [&](size_t i) { return before.blocks_[i].points == after.blocks_[i].points; };
@@ -138,7 +139,8 @@ double HashRing::MovedShare(const HashRing& before, const HashRing& after) {
     auto block_before = [&owner_before, members = a.members()](size_t at) { return owner_before(members[at]); };
     auto block_after = [&owner_after, members = b.members()](size_t at) { return owner_after(members[at]); };
     moved += Moved(Run<decltype(block_before)>{a.points, a.size, block_before, next_before(i)},
-                   Run<decltype(block_after)>{b.points, b.size, block_after, next_after(i)}, uint128{i} << before.shift_, end);
+                   Run<decltype(block_after)>{b.points, b.size, block_after, next_after(i)},
+                   uint128{i} << before.shift_, end);
   }
   return OfCircle(moved);
 }

@@ -1,8 +1,8 @@
 // RingStore: what the rings of one cluster have in common from change to change: blocks of points, and members.
 //
-// A ring holds the numbers of its blocks and members, and each number counts how many rings hold it. The counts are plain
-// numbers side by side, changed under a mutex: to hold a whole ring is one pass over 20 KB, where a counted pointer a block
-// would be a few thousand cache misses. docs/hash-ring.md
+// A ring holds the numbers of its blocks and members, and each number counts how many rings hold it. The counts are
+// plain numbers side by side, changed under a mutex: to hold a whole ring is one pass over 20 KB, where a counted
+// pointer a block would be a few thousand cache misses. docs/hash-ring.md
 //
 // Thread safety: all functions, any thread. What a ring holds neither moves nor changes, and is read without the mutex.
 #pragma once
@@ -34,7 +34,8 @@ struct RingBlock {
 
   // To be filled by the caller. `size` is not 0.
   static RingBlock Make(uint32_t size) {
-    return {static_cast<const uint64_t*>(::operator new(size * (sizeof(uint64_t) + sizeof(uint16_t)))), size, kUnnumbered};
+    return {static_cast<const uint64_t*>(::operator new(size*(sizeof(uint64_t) + sizeof(uint16_t)))), size,
+            kUnnumbered};
   }
   const uint16_t* members() const { return reinterpret_cast<const uint16_t*>(points + size); }
 };

@@ -14,8 +14,7 @@ double WeightOf(const BalancerEndpoint& endpoint) { return endpoint.weight > 0 ?
 
 }  // namespace
 
-LeastRequest::LeastRequest(BalancerEndpoints endpoints)
-    : digest_(DigestOfWeights(Policy::kLeastRequest, endpoints)) {
+LeastRequest::LeastRequest(BalancerEndpoints endpoints) : digest_(DigestOfWeights(Policy::kLeastRequest, endpoints)) {
   for (const BalancerEndpoint& endpoint : endpoints) weights_.push_back(WeightOf(endpoint));
   // Every place holds 1 / n of the circle: what a light endpoint leaves of its place goes to a heavy one.
   size_t n = weights_.size();

@@ -37,7 +37,8 @@ const HashRing* RingOf(const LoadBalancer* balancer) {
 
 static_assert(BalancerEndpoint::kNew == RingEndpoint::kNew && BalancerEndpoint::kByName == RingEndpoint::kByName);
 
-std::unique_ptr<LoadBalancer> MakeRing(uint32_t ring_points, BalancerEndpoints endpoints, const LoadBalancer* previous) {
+std::unique_ptr<LoadBalancer> MakeRing(uint32_t ring_points, BalancerEndpoints endpoints,
+                                       const LoadBalancer* previous) {
   std::vector<RingEndpoint> list;
   list.reserve(endpoints.size());
   for (const BalancerEndpoint& endpoint : endpoints) list.push_back({endpoint.name, endpoint.weight, endpoint.from});
@@ -54,9 +55,8 @@ uint64_t DigestOfWeights(Policy policy, BalancerEndpoints endpoints) {
   return base::Hash64(sum, static_cast<uint64_t>(policy) << 32 | endpoints.size());
 }
 
-std::unique_ptr<LoadBalancer> MakeLoadBalancer(Policy policy, uint32_t ring_points,
-                                               BalancerEndpoints endpoints, uint32_t workers,
-                                               const LoadBalancer* previous) {
+std::unique_ptr<LoadBalancer> MakeLoadBalancer(Policy policy, uint32_t ring_points, BalancerEndpoints endpoints,
+                                               uint32_t workers, const LoadBalancer* previous) {
   switch (policy) {
     case Policy::kRingHash:
       return MakeRing(ring_points, endpoints, previous);

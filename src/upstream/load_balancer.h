@@ -59,9 +59,8 @@ class LoadBalancer {
 // `workers`: how many workers will pick; context.worker is below it. Endpoint names are unique (checked by
 // the caller). `previous`: the one to be replaced, if any; what stays is taken over from it. It changes the time
 // to build, not the result.
-std::unique_ptr<LoadBalancer> MakeLoadBalancer(Policy policy, uint32_t ring_points,
-                                               BalancerEndpoints endpoints, uint32_t workers,
-                                               const LoadBalancer* previous = nullptr);
+std::unique_ptr<LoadBalancer> MakeLoadBalancer(Policy policy, uint32_t ring_points, BalancerEndpoints endpoints,
+                                               uint32_t workers, const LoadBalancer* previous = nullptr);
 
 // Share of keys whose endpoint (by name) differs between the two, 0..1. Exact for two rings; for other
 // policies half the sum of the differences of the shares. 1 between none and some endpoints.

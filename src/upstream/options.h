@@ -1,4 +1,5 @@
-// Options of clusters and endpoints. Parsed by config, changed in part by the admin RPC, documented in config/reference.yaml.
+// Options of clusters and endpoints. Parsed by config, changed in part by the admin RPC, documented in
+// config/reference.yaml.
 #pragma once
 
 #include <chrono>
@@ -51,17 +52,19 @@ struct ClusterOptions {
   // A connection without calls is closed earlier than a client's, which is cheap to keep.
   http2::LifeOptions life = {.idle_timeout = std::chrono::milliseconds(300000)};
   http2::KeepaliveOptions keepalive;
-  // A larger stream window than a listener's: an endpoint that sends a response of megabytes must not stop for each 256 KiB.
+  // A larger stream window than a listener's: an endpoint that sends a response of megabytes must not stop for each 256
+  // KiB.
   http2::SessionOptions http2 = {.stream_window_bytes = 1024 * 1024};
   limits::RateOptions rate_limit;
-  limits::ConcurrencyOptions concurrency;           // calls to the whole cluster
-  limits::ConcurrencyOptions endpoint_concurrency;  // calls to each endpoint; a full one is passed over while another has room
-  // No endpoint takes more than this factor of the mean number of calls under way (each worker counts its own); its keys
-  // go on along the ring (Mirrokni, Thorup, Zadimoghaddam 2016). 0: no bound. 1.01..100; 1.25 is a good one.
+  limits::ConcurrencyOptions concurrency;  // calls to the whole cluster
+  limits::ConcurrencyOptions
+      endpoint_concurrency;  // calls to each endpoint; a full one is passed over while another has room
+  // No endpoint takes more than this factor of the mean number of calls under way (each worker counts its own); its
+  // keys go on along the ring (Mirrokni, Thorup, Zadimoghaddam 2016). 0: no bound. 1.01..100; 1.25 is a good one.
   double bounded_load = 0;
   net::ClusterTlsOptions tls;
-  // Not configured: where the context for `tls` stands, put here by whoever reads the files (server/tls_store.h). Options that
-  // are equal have the same one. Null with tls.enabled: no connection can be made.
+  // Not configured: where the context for `tls` stands, put here by whoever reads the files (server/tls_store.h).
+  // Options that are equal have the same one. Null with tls.enabled: no connection can be made.
   std::shared_ptr<net::TlsSlot> tls_slot;
   bool operator==(const ClusterOptions&) const = default;
 };

@@ -37,8 +37,10 @@ std::vector<uint32_t> ByName(BalancerEndpoints endpoints, std::span<const uint32
   std::vector<uint32_t> now(previous.size(), kGone);  // place before -> place now
   std::vector<uint32_t> fresh, kept, out(endpoints.size());
   for (uint32_t i = 0; i < endpoints.size(); ++i) {
-    if (endpoints[i].from < now.size()) now[endpoints[i].from] = i;
-    else fresh.push_back(i);
+    if (endpoints[i].from < now.size())
+      now[endpoints[i].from] = i;
+    else
+      fresh.push_back(i);
   }
   kept.reserve(now.size());
   for (const uint32_t former : previous) {
@@ -75,9 +77,8 @@ std::vector<uint32_t> MakeSchedule(BalancerEndpoints endpoints, const std::vecto
     const double c = static_cast<double>(count);
     for (uint64_t j = 0; j < count; ++j) slots.push_back({(static_cast<double>(j) + 0.5) / c, rank});
   }
-  std::sort(slots.begin(), slots.end(), [](const Slot& a, const Slot& b) {
-    return a.place != b.place ? a.place < b.place : a.rank < b.rank;
-  });
+  std::sort(slots.begin(), slots.end(),
+            [](const Slot& a, const Slot& b) { return a.place != b.place ? a.place < b.place : a.rank < b.rank; });
   std::vector<uint32_t> schedule;
   schedule.reserve(slots.size());
   for (const Slot& slot : slots) schedule.push_back(by_name[slot.rank]);

@@ -36,9 +36,7 @@ class RoundRobin final : public LoadBalancer {
   static constexpr uint32_t kUnset = UINT32_MAX;
 
   uint32_t PickNext(uint32_t at, const PickContext& context, Cursor& cursor) const;
-  uint32_t After(size_t slot) const {
-    return slot + 1 == schedule_.size() ? 0 : static_cast<uint32_t>(slot + 1);
-  }
+  uint32_t After(size_t slot) const { return slot + 1 == schedule_.size() ? 0 : static_cast<uint32_t>(slot + 1); }
 
   size_t endpoints_;
   std::vector<uint32_t> by_name_;  // the list in the order of its names

@@ -58,42 +58,63 @@ std::vector<Flood> Make() {
        }},
       {"refused-streams", "requests that stay open, beyond the limit", Nothing,
        [](W w) { return Repeat(1000, [&](int) { return w.Request(kOpen); }); }},
-      {"continuation-empty", "CVE-2024-27316: a block of empty CONTINUATIONs", [](W) { return h2::Settings() + h2::Headers(1, "", 0); },
+      {"continuation-empty", "CVE-2024-27316: a block of empty CONTINUATIONs",
+       [](W) { return h2::Settings() + h2::Headers(1, "", 0); },
        [](W) { return Repeat(4000, [](int) { return h2::Continuation(1, "", 0); }); }},
-      {"continuation-large", "a block of CONTINUATIONs of 16 KiB", [](W) { return h2::Settings() + h2::Headers(1, "", 0); },
+      {"continuation-large", "a block of CONTINUATIONs of 16 KiB",
+       [](W) { return h2::Settings() + h2::Headers(1, "", 0); },
        [](W) { return Repeat(4, [](int) { return h2::Continuation(1, std::string(16384, '\x82'), 0); }); }},
       {"continuation-blocks", "blocks of 200 one-byte parts, each a request", Nothing,
        [](W w) {
          return Repeat(10, [&](int) {
            w.next_id += 2;
-           return h2::Headers(w.last_id(), "", h2::kEndStream) +
-                  Repeat(200, [&](int i) { return h2::Continuation(w.last_id(), "\x83", i == 199 ? h2::kEndHeaders : 0); });
+           return h2::Headers(w.last_id(), "", h2::kEndStream) + Repeat(200, [&](int i) {
+                    return h2::Continuation(w.last_id(), "\x83", i == 199 ? h2::kEndHeaders : 0);
+                  });
          });
        }},
-      {"settings", "CVE-2019-9515: SETTINGS", Nothing, [](W) { return Repeat(5000, [](int) { return h2::Settings(); }); }},
+      {"settings", "CVE-2019-9515: SETTINGS", Nothing,
+       [](W) { return Repeat(5000, [](int) { return h2::Settings(); }); }},
       {"settings-many", "SETTINGS of 2700 settings", Nothing,
-       [](W) { return Repeat(4, [](int) { return h2::Settings(Settings(2700, {0x3, 100})); }); }},
+       [](W) { return Repeat(4, [](int) {
+                 return h2::Settings(Settings(2700, {0x3, 100}));
+               }); }},
       {"settings-window", "INITIAL_WINDOW_SIZE up and down with 100 open streams", OpenHundred,
-       [](W w) { return Repeat(2000, [&](int) { return h2::Settings({{0x4, 65535 + (++w.round & 1)}}); }); }},
+       [](W w) { return Repeat(2000, [&](int) {
+                   return h2::Settings({{0x4, 65535 + (++w.round & 1)}});
+                 }); }},
       {"settings-table", "HEADER_TABLE_SIZE up and down", Nothing,
-       [](W w) { return Repeat(2000, [&](int) { return h2::Settings({{0x1, (++w.round & 1) * 4096}}); }); }},
+       [](W w) { return Repeat(2000, [&](int) {
+                   return h2::Settings({{0x1, (++w.round & 1) * 4096}});
+                 }); }},
       {"ping", "CVE-2019-9512: PING", Nothing, [](W) { return Repeat(3000, [](int) { return h2::Ping(1); }); }},
-      {"ping-unread", "PING, and the answers stay unread", Nothing, [](W) { return Repeat(3000, [](int) { return h2::Ping(1); }); }, false},
+      {"ping-unread", "PING, and the answers stay unread", Nothing,
+       [](W) { return Repeat(3000, [](int) { return h2::Ping(1); }); }, false},
       {"priority", "CVE-2019-9513: PRIORITY", Nothing,
        [](W w) {
-         return Repeat(3000, [&](int) { return h2::RawFrame(h2::kPriority, 0, (++w.round % 1000) * 2 + 1, h2::Big(0, 4) + "w"); });
+         return Repeat(3000, [&](int) {
+           return h2::RawFrame(h2::kPriority, 0, (++w.round % 1000) * 2 + 1, h2::Big(0, 4) + "w");
+         });
        }},
-      {"empty-data", "CVE-2019-9518: DATA of no bytes", OpenOne, [](W) { return Repeat(5000, [](int) { return h2::Data(1, ""); }); }},
-      {"byte-data", "DATA of one byte", OpenOne, [](W) { return Repeat(5000, [](int) { return h2::Data(1, "x"); }); }, true, true},
+      {"empty-data", "CVE-2019-9518: DATA of no bytes", OpenOne,
+       [](W) { return Repeat(5000, [](int) { return h2::Data(1, ""); }); }},
+      {"byte-data", "DATA of one byte", OpenOne, [](W) { return Repeat(5000, [](int) { return h2::Data(1, "x"); }); },
+       true, true},
       {"padding", "DATA of one byte and 255 of padding", OpenOne,
        [](W) { return Repeat(200, [](int) { return h2::PaddedData(1, "x", 255); }); }, true, true},
       {"window-update", "WINDOW_UPDATE of 1 for an open stream", OpenOne,
        [](W) { return Repeat(5000, [](int) { return h2::WindowUpdate(1, 1); }); }},
       {"data-dribble", "CVE-2019-9511: responses let through byte by byte",
-       [](W w) { return h2::Settings({{0x4, 0}}) + Repeat(100, [&](int) { return Call(w); }); },
-       [](W) { return Repeat(2000, [](int i) { return h2::WindowUpdate(static_cast<uint32_t>(i % 100) * 2 + 1, 1); }); }},
-      {"unknown", "frames of an unknown type", Nothing, [](W) { return Repeat(5000, [](int) { return h2::RawFrame(0xfe, 0, 0, ""); }); }},
-      {"goaway", "GOAWAY again and again", Nothing, [](W) { return Repeat(3000, [](int) { return h2::Goaway(0, 0); }); }},
+       [](W w) {
+         return h2::Settings({{0x4, 0}}) + Repeat(100, [&](int) { return Call(w); });
+       },
+       [](W) {
+         return Repeat(2000, [](int i) { return h2::WindowUpdate(static_cast<uint32_t>(i % 100) * 2 + 1, 1); });
+       }},
+      {"unknown", "frames of an unknown type", Nothing,
+       [](W) { return Repeat(5000, [](int) { return h2::RawFrame(0xfe, 0, 0, ""); }); }},
+      {"goaway", "GOAWAY again and again", Nothing,
+       [](W) { return Repeat(3000, [](int) { return h2::Goaway(0, 0); }); }},
       {"closed-stream", "RST_STREAM on a stream that is over",
        [](W w) {
          std::string request = w.Request(kOpen);
@@ -128,7 +149,9 @@ std::vector<Flood> Make() {
       {"slow-read", "a hundred calls, and the answers stay unread",
        [](W w) { return h2::Settings() + Repeat(100, [&](int) { return Call(w); }); }, nullptr, false},
       {"calls", "not an attack: unary calls, 100 at a time, to compare with",
-       [](W) { return h2::Settings({{0x4, 1u << 20}}); },
+       [](W) {
+         return h2::Settings({{0x4, 1u << 20}});
+       },
        [](W w) { return Repeat(10, [&](int) { return Call(w); }); }, true, true, 100},
   };
 }

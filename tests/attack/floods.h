@@ -17,18 +17,21 @@ struct Wire {
   bool first = true;
   uint32_t round = 0;
 
-  // HEADERS of a new request. The first adds its fields to the HPACK table; the others are six indexes: as cheap for the
-  // sender as can be.
+  // HEADERS of a new request. The first adds its fields to the HPACK table; the others are six indexes: as cheap for
+  // the sender as can be.
   std::string Request(uint8_t flags) {
     const uint32_t id = next_id;
     next_id += 2;
     if (!first) return h2::Headers(id, "\x83\x86\xc1\xc0\xbf\xbe", flags);
     first = false;
     auto literal = [](const std::string& name, const std::string& value) {
-      return "\x40" + std::string(1, static_cast<char>(name.size())) + name + std::string(1, static_cast<char>(value.size())) + value;
+      return "\x40" + std::string(1, static_cast<char>(name.size())) + name +
+             std::string(1, static_cast<char>(value.size())) + value;
     };
-    return h2::Headers(id, "\x83\x86" + literal(":path", path) + literal(":authority", authority) +
-                               literal("content-type", "application/grpc") + literal("te", "trailers"), flags);
+    return h2::Headers(id,
+                       "\x83\x86" + literal(":path", path) + literal(":authority", authority) +
+                           literal("content-type", "application/grpc") + literal("te", "trailers"),
+                       flags);
   }
   uint32_t last_id() const { return next_id - 2; }
 };
@@ -39,7 +42,7 @@ struct Flood {
   std::function<std::string(Wire&)> start;
   // About one read's worth. Empty: nothing is sent after the start.
   std::function<std::string(Wire&)> batch;
-  bool reads = true;        // takes the peer's answers off the socket
+  bool reads = true;           // takes the peer's answers off the socket
   bool opens_windows = false;  // and acknowledges SETTINGS and DATA
   uint32_t calls_max = 0;      // no batch is sent where more than this would wait for their answers; 0: no limit
 };

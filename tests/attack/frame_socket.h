@@ -89,7 +89,8 @@ class Goaways {
   }
   // To the end of a line, which it ends.
   void Print() const {
-    for (const auto& [text, count] : counts_) std::printf(", %llu x %s", static_cast<unsigned long long>(count), text.c_str());
+    for (const auto& [text, count] : counts_)
+      std::printf(", %llu x %s", static_cast<unsigned long long>(count), text.c_str());
     std::printf("\n");
   }
 

@@ -1,5 +1,5 @@
-// h2_attack: one HTTP/2 flood at full speed against a server on loopback, for a bounded time; then what came of it, in one
-// line. See README.md beside this file. Not part of ctest.
+// h2_attack: one HTTP/2 flood at full speed against a server on loopback, for a bounded time; then what came of it, in
+// one line. See README.md beside this file. Not part of ctest.
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -128,7 +128,8 @@ class Attacker {
 };
 
 void Run(const Options& options, Totals& totals) {
-  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds));
+  const auto end =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds));
   std::vector<std::unique_ptr<Attacker>> attackers;
   for (uint32_t i = 0; i < options.connections; ++i) attackers.push_back(std::make_unique<Attacker>(options, totals));
   const bool only_connects = std::string_view(options.flood->name) == "connect";
@@ -163,9 +164,10 @@ std::string Unhex(std::string_view hex) {
 }
 
 int Usage() {
-  std::fprintf(stderr,
-               "usage: h2_attack FLOOD PORT [--host 127.x.y.z] [--seconds N] [--connections N] [--connections-max N]\n"
-               "                            [--path /pkg.Service/Method] [--authority NAME] [--message HEX]\n\nfloods:\n");
+  std::fprintf(
+      stderr,
+      "usage: h2_attack FLOOD PORT [--host 127.x.y.z] [--seconds N] [--connections N] [--connections-max N]\n"
+      "                            [--path /pkg.Service/Method] [--authority NAME] [--message HEX]\n\nfloods:\n");
   for (const Flood& flood : Floods()) std::fprintf(stderr, "  %-22s %s\n", flood.name, flood.what);
   return 2;
 }
@@ -180,19 +182,27 @@ int Main(int argc, char** argv) {
   std::string host = "127.0.0.1";
   for (int i = 3; i + 1 < argc; i += 2) {
     const std::string_view key = argv[i];
-    if (key == "--host") host = argv[i + 1];
-    else if (key == "--seconds") options.seconds = std::clamp(std::atof(argv[i + 1]), 0.01, 600.0);
-    else if (key == "--connections") options.connections = static_cast<uint32_t>(std::clamp(std::atoi(argv[i + 1]), 1, 10000));
-    else if (key == "--connections-max") options.connections_max = static_cast<uint64_t>(std::max(1, std::atoi(argv[i + 1])));
-    else if (key == "--path") options.path = argv[i + 1];
-    else if (key == "--authority") options.authority = argv[i + 1];
-    else if (key == "--message") options.message = Unhex(argv[i + 1]);
-    else return Usage();
+    if (key == "--host")
+      host = argv[i + 1];
+    else if (key == "--seconds")
+      options.seconds = std::clamp(std::atof(argv[i + 1]), 0.01, 600.0);
+    else if (key == "--connections")
+      options.connections = static_cast<uint32_t>(std::clamp(std::atoi(argv[i + 1]), 1, 10000));
+    else if (key == "--connections-max")
+      options.connections_max = static_cast<uint64_t>(std::max(1, std::atoi(argv[i + 1])));
+    else if (key == "--path")
+      options.path = argv[i + 1];
+    else if (key == "--authority")
+      options.authority = argv[i + 1];
+    else if (key == "--message")
+      options.message = Unhex(argv[i + 1]);
+    else
+      return Usage();
   }
   options.address.sin_family = AF_INET;
   options.address.sin_port = htons(static_cast<uint16_t>(std::atoi(argv[2])));
-  if (::inet_pton(AF_INET, host.c_str(), &options.address.sin_addr) != 1 || !host.starts_with("127.") || options.path.size() > 126 ||
-      options.authority.size() > 126) {
+  if (::inet_pton(AF_INET, host.c_str(), &options.address.sin_addr) != 1 || !host.starts_with("127.") ||
+      options.path.size() > 126 || options.authority.size() > 126) {
     std::fprintf(stderr, "h2_attack: only addresses of loopback (127.0.0.0/8), and names of at most 126 bytes\n");
     return 2;
   }
@@ -200,11 +210,13 @@ int Main(int argc, char** argv) {
   const auto start = Clock::now();
   Run(options, totals);
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  std::printf("%s: %.1f s, %llu connections (%llu refused, %llu ended by the peer), %.0f frames/s, %.1f MB/s, %llu answers, %llu resets",
-              options.flood->name, seconds, static_cast<unsigned long long>(totals.connections),
-              static_cast<unsigned long long>(totals.refused), static_cast<unsigned long long>(totals.ended),
-              static_cast<double>(totals.frames) / seconds, static_cast<double>(totals.bytes) / seconds / 1e6,
-              static_cast<unsigned long long>(totals.answers), static_cast<unsigned long long>(totals.resets));
+  std::printf(
+      "%s: %.1f s, %llu connections (%llu refused, %llu ended by the peer), %.0f frames/s, %.1f MB/s, %llu answers, "
+      "%llu resets",
+      options.flood->name, seconds, static_cast<unsigned long long>(totals.connections),
+      static_cast<unsigned long long>(totals.refused), static_cast<unsigned long long>(totals.ended),
+      static_cast<double>(totals.frames) / seconds, static_cast<double>(totals.bytes) / seconds / 1e6,
+      static_cast<unsigned long long>(totals.answers), static_cast<unsigned long long>(totals.resets));
   totals.goaways.Print();
   return 0;
 }

@@ -1,5 +1,5 @@
-// h2_bad_backend: a backend on loopback that floods who calls it, at full speed, for a bounded time; then what came of it, in one
-// line. The counterpart of h2_attack. See README.md beside this file. Not part of ctest.
+// h2_bad_backend: a backend on loopback that floods who calls it, at full speed, for a bounded time; then what came of
+// it, in one line. The counterpart of h2_attack. See README.md beside this file. Not part of ctest.
 #include <arpa/inet.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -24,8 +24,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* k103 = "\x08\x03" "103";  // :status, RFC 7541 6.2.2
-constexpr size_t kHeldBytesMax = 1 << 20;       // output that the caller does not take: nothing is added
+constexpr const char* k103 =
+    "\x08\x03"
+    "103";                                 // :status, RFC 7541 6.2.2
+constexpr size_t kHeldBytesMax = 1 << 20;  // output that the caller does not take: nothing is added
 constexpr size_t kConnectionsMax = 1000;
 
 struct Flood {
@@ -57,22 +59,36 @@ std::vector<Flood> Floods() {
       {"silent", "it accepts, and says nothing", Nothing, nullptr, true},
       {"settings", "SETTINGS", Nothing, [](N, N) { return Repeat(5000, [](int) { return h2::Settings(); }); }},
       {"settings-window", "INITIAL_WINDOW_SIZE up and down", Nothing,
-       [](N, N) { return Repeat(2000, [](int i) { return h2::Settings({{0x4, 65535 + (i & 1)}}); }); }},
+       [](N, N) { return Repeat(2000, [](int i) {
+                    return h2::Settings({{0x4, 65535 + (i & 1)}});
+                  }); }},
       {"settings-table", "HEADER_TABLE_SIZE up and down", Nothing,
-       [](N, N) { return Repeat(2000, [](int i) { return h2::Settings({{0x1, (i & 1) * 4096}}); }); }},
+       [](N, N) { return Repeat(2000, [](int i) {
+                    return h2::Settings({{0x1, (i & 1) * 4096}});
+                  }); }},
       {"ping", "PING", Nothing, [](N, N) { return Repeat(3000, [](int) { return h2::Ping(1); }); }},
       {"priority", "PRIORITY", Nothing,
-       [](N, N) { return Repeat(3000, [](int i) { return h2::RawFrame(h2::kPriority, 0, i * 2 + 1, h2::Big(0, 4) + "w"); }); }},
-      {"window-update", "WINDOW_UPDATE of 1", Nothing, [](N s, N) { return Repeat(5000, [s](int) { return h2::WindowUpdate(s, 1); }); }},
-      {"unknown", "frames of an unknown type", Nothing, [](N, N) { return Repeat(5000, [](int) { return h2::RawFrame(0xfe, 0, 0, ""); }); }},
-      {"goaway", "GOAWAY that lets all through", Nothing, [](N, N) { return Repeat(3000, [](int) { return h2::Goaway(0x7fffffff, 0); }); }},
-      {"interim", "interim responses", Nothing, [](N s, N) { return Repeat(3000, [s](int) { return h2::Headers(s, k103); }); }},
-      {"empty-data", "DATA of no bytes", Head, [](N s, N) { return Repeat(5000, [s](int) { return h2::Data(s, ""); }); }},
-      {"late-data", "DATA behind the end", Whole, [](N s, N) { return Repeat(3000, [s](int) { return h2::Data(s, "late"); }); }},
-      {"late-resets", "RST_STREAM on a stream that is over", Whole, [](N s, N) { return Repeat(4000, [s](int) { return h2::RstStream(s, 8); }); }},
+       [](N, N) {
+         return Repeat(3000, [](int i) { return h2::RawFrame(h2::kPriority, 0, i * 2 + 1, h2::Big(0, 4) + "w"); });
+       }},
+      {"window-update", "WINDOW_UPDATE of 1", Nothing,
+       [](N s, N) { return Repeat(5000, [s](int) { return h2::WindowUpdate(s, 1); }); }},
+      {"unknown", "frames of an unknown type", Nothing,
+       [](N, N) { return Repeat(5000, [](int) { return h2::RawFrame(0xfe, 0, 0, ""); }); }},
+      {"goaway", "GOAWAY that lets all through", Nothing,
+       [](N, N) { return Repeat(3000, [](int) { return h2::Goaway(0x7fffffff, 0); }); }},
+      {"interim", "interim responses", Nothing,
+       [](N s, N) { return Repeat(3000, [s](int) { return h2::Headers(s, k103); }); }},
+      {"empty-data", "DATA of no bytes", Head,
+       [](N s, N) { return Repeat(5000, [s](int) { return h2::Data(s, ""); }); }},
+      {"late-data", "DATA behind the end", Whole,
+       [](N s, N) { return Repeat(3000, [s](int) { return h2::Data(s, "late"); }); }},
+      {"late-resets", "RST_STREAM on a stream that is over", Whole,
+       [](N s, N) { return Repeat(4000, [s](int) { return h2::RstStream(s, 8); }); }},
       {"continuation-empty", "a block of empty CONTINUATIONs", Nothing,
        [](N s, N round) {
-         return (round == 0 ? h2::Headers(s, "", 0) : std::string()) + Repeat(4000, [s](int) { return h2::Continuation(s, "", 0); });
+         return (round == 0 ? h2::Headers(s, "", 0) : std::string()) +
+                Repeat(4000, [s](int) { return h2::Continuation(s, "", 0); });
        }},
       {"hpack-bomb", "each answer 16,000 indexes of a field of 4,000 bytes",
        [](N s) {
@@ -80,7 +96,10 @@ std::vector<Flood> Floods() {
        },
        nullptr},
       {"malformed", "each answer without :status",
-       [](N s) { return h2::Headers(s, h2::Block({{"a", "b"}}), h2::kEndHeaders | h2::kEndStream); }, nullptr},
+       [](N s) {
+         return h2::Headers(s, h2::Block({{"a", "b"}}), h2::kEndHeaders | h2::kEndStream);
+       },
+       nullptr},
       {"resets", "each call is reset", [](N s) { return h2::RstStream(s, 2); }, nullptr},
       {"garbage", "each connection gets bytes of no protocol", [](N) { return std::string(10'000, '\xee'); }, nullptr},
   };
@@ -147,10 +166,12 @@ void Serve(int listener, const Flood& flood, double seconds, Totals& totals) {
     for (const auto& caller : callers) polls.push_back({caller->fd(), caller->Events(), 0});
     if (::poll(polls.data(), polls.size(), 50) <= 0) continue;
     for (size_t i = callers.size(); i > 0; --i) {
-      if (polls[i].revents != 0 && !callers[i - 1]->Handle(polls[i].revents)) callers.erase(callers.begin() + static_cast<std::ptrdiff_t>(i - 1));
+      if (polls[i].revents != 0 && !callers[i - 1]->Handle(polls[i].revents))
+        callers.erase(callers.begin() + static_cast<std::ptrdiff_t>(i - 1));
     }
     if (polls[0].revents == 0) continue;
-    if (const int fd = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC); fd >= 0) callers.push_back(std::make_unique<Caller>(fd, flood, totals));
+    if (const int fd = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC); fd >= 0)
+      callers.push_back(std::make_unique<Caller>(fd, flood, totals));
   }
 }
 
@@ -163,9 +184,12 @@ int Usage(const std::vector<Flood>& floods) {
 int Main(int argc, char** argv) {
   const std::vector<Flood> floods = Floods();
   double seconds = 5;
-  if (argc == 5 && std::string_view(argv[3]) == "--seconds") seconds = std::clamp(std::atof(argv[4]), 0.01, 600.0);
-  else if (argc != 3) return Usage(floods);
-  const auto flood = std::find_if(floods.begin(), floods.end(), [&](const Flood& f) { return std::string_view(f.name) == argv[1]; });
+  if (argc == 5 && std::string_view(argv[3]) == "--seconds")
+    seconds = std::clamp(std::atof(argv[4]), 0.01, 600.0);
+  else if (argc != 3)
+    return Usage(floods);
+  const auto flood =
+      std::find_if(floods.begin(), floods.end(), [&](const Flood& f) { return std::string_view(f.name) == argv[1]; });
   if (flood == floods.end()) return Usage(floods);
   const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
@@ -174,15 +198,17 @@ int Main(int argc, char** argv) {
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   const int one = 1;
   ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  if (listener < 0 || ::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 || ::listen(listener, 1024) != 0) {
+  if (listener < 0 || ::bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(listener, 1024) != 0) {
     std::perror("h2_bad_backend");
     return 1;
   }
   Totals totals;
   Serve(listener, *flood, seconds, totals);
   ::close(listener);
-  std::printf("%s: %llu connections, %llu calls, %.1f MB/s", flood->name, static_cast<unsigned long long>(totals.connections),
-              static_cast<unsigned long long>(totals.calls), static_cast<double>(totals.bytes) / seconds / 1e6);
+  std::printf("%s: %llu connections, %llu calls, %.1f MB/s", flood->name,
+              static_cast<unsigned long long>(totals.connections), static_cast<unsigned long long>(totals.calls),
+              static_cast<double>(totals.bytes) / seconds / 1e6);
   totals.goaways.Print();
   return 0;
 }

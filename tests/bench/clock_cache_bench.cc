@@ -54,7 +54,9 @@ struct Ours {
 template <typename Kind>
 class Cache {
  public:
-  explicit Cache(size_t entries) : cache_(Options(entries), [](void*, Cause, void*) {}, nullptr) {}
+  explicit Cache(size_t entries)
+      : cache_(
+            Options(entries), [](void*, Cause, void*) {}, nullptr) {}
   bool Get(const Key128& key) {
     ClockCache::Handle handle = cache_.Lookup(key, kNow);
     if (!handle) return false;
@@ -62,9 +64,7 @@ class Cache {
     cache_.Release(handle);
     return true;
   }
-  void Put(const Key128& key) {
-    cache_.Insert(key, &g_value, kCharge, Priority::kLow, base::kNever, kNow);
-  }
+  void Put(const Key128& key) { cache_.Insert(key, &g_value, kCharge, Priority::kLow, base::kNever, kNow); }
   size_t resident() const { return cache_.entries(); }
 
  private:
@@ -274,9 +274,15 @@ void RegisterSpeed(const std::string& kind) {
   using benchmark::RegisterBenchmark;
   for (int threads : {1, 2}) {
     RegisterBenchmark(("Hit/" + kind).c_str(), BM_Hit<C>)
-        ->Threads(threads)->Setup(SetUp<C>)->Teardown(TearDown<C>)->UseRealTime();
+        ->Threads(threads)
+        ->Setup(SetUp<C>)
+        ->Teardown(TearDown<C>)
+        ->UseRealTime();
     RegisterBenchmark(("InsertEvict/" + kind).c_str(), BM_InsertEvict<C>)
-        ->Threads(threads)->Setup(SetUpFull<C>)->Teardown(TearDown<C>)->UseRealTime();
+        ->Threads(threads)
+        ->Setup(SetUpFull<C>)
+        ->Teardown(TearDown<C>)
+        ->UseRealTime();
   }
   RegisterBenchmark(("Miss/" + kind).c_str(), BM_Miss<C>)->Setup(SetUpFull<C>)->Teardown(TearDown<C>)->UseRealTime();
   RegisterBenchmark(("Memory/" + kind).c_str(), BM_Memory<C>)->Iterations(1);
@@ -286,7 +292,11 @@ template <typename C>
 void RegisterRatio(const std::string& kind) {
   for (int scan : {0, 1}) {
     benchmark::RegisterBenchmark(("Ratio/" + kind + (scan ? "/scan" : "/zipf")).c_str(), BM_Ratio<C>)
-        ->Args({1, scan})->Args({10, scan})->ArgNames({"percent", ""})->Iterations(1)->Unit(benchmark::kMillisecond);
+        ->Args({1, scan})
+        ->Args({10, scan})
+        ->ArgNames({"percent", ""})
+        ->Iterations(1)
+        ->Unit(benchmark::kMillisecond);
   }
 }
 

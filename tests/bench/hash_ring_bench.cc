@@ -1,7 +1,7 @@
 // HashRing: what a pick costs with a cold-ish key stream, with one endpoint refusing, with all refusing;
-// building and merging. Read: Pick/N is endpoints x 160 points, promised <= 20 ns at N = 1000, and <= 25 ns with the read of
-// the snapshot that it lies in (ReadAndPick); Build/1000 <= 50 ms; Change/1000, one of 1,000
-// endpoints, a fiftieth of Build or less. BinarySearch is the same pick over one sorted array.
+// building and merging. Read: Pick/N is endpoints x 160 points, promised <= 20 ns at N = 1000, and <= 25 ns with the
+// read of the snapshot that it lies in (ReadAndPick); Build/1000 <= 50 ms; Change/1000, one of 1,000 endpoints, a
+// fiftieth of Build or less. BinarySearch is the same pick over one sorted array.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -39,7 +39,8 @@ void BM_ReadAndPick(benchmark::State& state) {
   base::Random random(1);
   for (auto _ : state) {
     const uint64_t key = random.Next();
-    benchmark::DoNotOptimize(data.Read(0, [key](const HashRing& ring) { return ring.Pick(key, [](uint32_t) { return true; }); }));
+    benchmark::DoNotOptimize(
+        data.Read(0, [key](const HashRing& ring) { return ring.Pick(key, [](uint32_t) { return true; }); }));
   }
 }
 BENCHMARK(BM_ReadAndPick)->Arg(100)->Arg(1000);
@@ -86,7 +87,8 @@ void BM_Build(benchmark::State& state) {
 BENCHMARK(BM_Build)->Arg(100)->Arg(1000)->Unit(benchmark::kMillisecond);
 
 // One server comes, one goes.
-// Out of n endpoints one goes, comes back, and is reweighted; the list says where each stood before, as a cluster's does.
+// Out of n endpoints one goes, comes back, and is reweighted; the list says where each stood before, as a cluster's
+// does.
 void BM_Change(benchmark::State& state) {
   List list(state.range(0));
   const auto n = static_cast<uint32_t>(state.range(0));
@@ -100,8 +102,10 @@ void BM_Change(benchmark::State& state) {
     }
     HashRing fewer = HashRing::Build(wanted, 160, &ring);
     for (uint32_t i = 0; i < n; ++i) {
-      if (i == at) wanted.insert(wanted.begin() + i, RingEndpoint{list.names[i], 1.0, RingEndpoint::kNew});
-      else wanted[i].from = i < at ? i : i - 1;
+      if (i == at)
+        wanted.insert(wanted.begin() + i, RingEndpoint{list.names[i], 1.0, RingEndpoint::kNew});
+      else
+        wanted[i].from = i < at ? i : i - 1;
     }
     HashRing whole = HashRing::Build(wanted, 160, &fewer);
     for (uint32_t i = 0; i < n; ++i) wanted[i].from = i;

@@ -42,9 +42,8 @@ std::string Block(HpackEncoder& encoder, const HeaderList& list) {
 }
 
 void PerField(benchmark::State& state, size_t fields) {
-  state.counters["per_field"] =
-      benchmark::Counter(static_cast<double>(fields),
-                         benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
+  state.counters["per_field"] = benchmark::Counter(
+      static_cast<double>(fields), benchmark::Counter::kIsIterationInvariantRate | benchmark::Counter::kInvert);
 }
 
 void Decode(benchmark::State& state, bool literals) {
@@ -103,8 +102,7 @@ void HuffmanDecodeText(benchmark::State& state) {
   std::string code(HuffmanSize(text), '\0'), out(HuffmanDecodedMax(code.size()), '\0');
   HuffmanEncode(text, reinterpret_cast<uint8_t*>(code.data()));
   for (auto _ : state) {
-    benchmark::DoNotOptimize(
-        HuffmanDecode(reinterpret_cast<const uint8_t*>(code.data()), code.size(), out.data()));
+    benchmark::DoNotOptimize(HuffmanDecode(reinterpret_cast<const uint8_t*>(code.data()), code.size(), out.data()));
     benchmark::ClobberMemory();
   }
   state.SetBytesProcessed(static_cast<int64_t>(state.iterations() * text.size()));

@@ -1,8 +1,8 @@
 // What a hash key from the request message costs: ReadField with HashField, beside protobuf parsing the whole message.
 //
-// How to read it: `at_end` is the field behind a payload of the given size, in one piece; `in_pieces` the same in pieces of
-// 1 KiB; `fields` a message with that many small fields before the one looked for; `parse` a generated message parsed on
-// an arena that is reused, which is protobuf's fastest way. Not a test: no thresholds.
+// How to read it: `at_end` is the field behind a payload of the given size, in one piece; `in_pieces` the same in
+// pieces of 1 KiB; `fields` a message with that many small fields before the one looked for; `parse` a generated
+// message parsed on an arena that is reused, which is protobuf's fastest way. Not a test: no thresholds.
 #include <benchmark/benchmark.h>
 #include <google/protobuf/api.pb.h>
 #include <google/protobuf/arena.h>

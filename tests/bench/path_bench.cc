@@ -1,5 +1,5 @@
-// What the proxy itself spends on a call: frames in, Session -> Call -> Session, frames out, without sockets. Steady unary
-// gRPC calls as tests/support/path_peers.h writes them.
+// What the proxy itself spends on a call: frames in, Session -> Call -> Session, frames out, without sockets. Steady
+// unary gRPC calls as tests/support/path_peers.h writes them.
 //
 //   path_bench                                  time of a call (one iteration), the neighbours' tenth or so included
 //   path_bench --calls=20000 --variant=unary    so many calls and no more: for callgrind, which collects in
@@ -7,9 +7,9 @@
 //   path_bench --rmws --variant=unary           every atomic read-modify-write of a call, by place; read with
 //                                               tests/bench/path_rmws.sh, which names the places
 //
-// Variants: unary (1 connection x 100 calls of 32 bytes, ring hashing on a header), m1 (one call at a time), c4 (4 x 32),
-// c32 (32 x 32), full (unary with a capped rate and three permits), cache (unary, every call a hit), 4KiB (unary with
-// messages of 4 KiB), 4KiB-c4.
+// Variants: unary (1 connection x 100 calls of 32 bytes, ring hashing on a header), m1 (one call at a time), c4 (4 x
+// 32), c32 (32 x 32), full (unary with a capped rate and three permits), cache (unary, every call a hit), 4KiB (unary
+// with messages of 4 KiB), 4KiB-c4.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -64,7 +64,8 @@ int RunCalls(const PathOptions& options, uint64_t calls) {
   return 0;
 }
 
-// Lines of "COUNT-PER-CALL PLACE MEMORIES": the place as an address in the program file, MEMORIES how many different words.
+// Lines of "COUNT-PER-CALL PLACE MEMORIES": the place as an address in the program file, MEMORIES how many different
+// words.
 int ListRmws(PathOptions options) {
   if (!test::SingleStep::Available()) return 2;
   options.streams = std::min<size_t>(options.streams, 10);  // a step costs microseconds
@@ -76,7 +77,8 @@ int ListRmws(PathOptions options) {
   rig.before_turn = rig.after_turn = nullptr;
   extern const char program_start[] asm("__executable_start");
   std::map<uintptr_t, std::map<uintptr_t, size_t>> places;
-  for (const test::SingleStep::Rmw& rmw : step.rmws()) ++places[rmw.place - reinterpret_cast<uintptr_t>(program_start)][rmw.memory];
+  for (const test::SingleStep::Rmw& rmw : step.rmws())
+    ++places[rmw.place - reinterpret_cast<uintptr_t>(program_start)][rmw.memory];
   const double n = static_cast<double>(calls);
   std::printf("instructions per call, stepped: %.1f; atomic read-modify-writes per call: %.2f\n",
               static_cast<double>(step.instructions()) / n, static_cast<double>(step.rmws().size()) / n);

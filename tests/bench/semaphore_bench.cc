@@ -1,6 +1,6 @@
-// Semaphore and concurrency limiter: taking and giving back one unit, alone and on two threads, beside std::counting_semaphore
-// and a mutex with a counter; a wait and its grant; 100,000 waiters that leave or are broken off.
-// To meet: AcquireRelease alone <= 30 ns; Cancel100k < 50 ms. Counters of the last two: per waiter.
+// Semaphore and concurrency limiter: taking and giving back one unit, alone and on two threads, beside
+// std::counting_semaphore and a mutex with a counter; a wait and its grant; 100,000 waiters that leave or are broken
+// off. To meet: AcquireRelease alone <= 30 ns; Cancel100k < 50 ms. Counters of the last two: per waiter.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>

@@ -149,8 +149,8 @@ void BM_UnaryServer(benchmark::State& state) {
     answered += server.answered;
   }
   SLUICE_CHECK(answered >= static_cast<size_t>(state.iterations()) * calls);
-  state.counters["ns_per_call"] = benchmark::Counter(
-      static_cast<double>(answered) * 1e-9, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  state.counters["ns_per_call"] = benchmark::Counter(static_cast<double>(answered) * 1e-9,
+                                                     benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 BENCHMARK(BM_UnaryServer)
     ->ArgNames({"calls", "bytes"})

@@ -67,7 +67,8 @@ void BM_RemoveWithWaiters(benchmark::State& state) {
     std::vector<std::unique_ptr<Lock::Waiter>> queue;
     for (size_t i = 0; i < waiters; ++i) {
       queue.push_back(std::make_unique<Lock::Waiter>());
-      lock->Start(*queue.back(), i % 2 == 0 ? LockMode::kShared : LockMode::kExclusive, "bench", true, CountedWakeup{&woken});
+      lock->Start(*queue.back(), i % 2 == 0 ? LockMode::kShared : LockMode::kExclusive, "bench", true,
+                  CountedWakeup{&woken});
     }
     state.ResumeTiming();
     lock->Remove(held.guard);

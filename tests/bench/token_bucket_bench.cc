@@ -1,8 +1,8 @@
-// TokenBucket and RateLimiter, uncontended and on two threads, against a bucket under a mutex and a GCRA bucket (one word that
-// says when the next call may start, moved by CAS). Grab + Deficiency <= 10 ns on one thread.
+// TokenBucket and RateLimiter, uncontended and on two threads, against a bucket under a mutex and a GCRA bucket (one
+// word that says when the next call may start, moved by CAS). Grab + Deficiency <= 10 ns on one thread.
 //
-// The bucket of "Take" is never empty; its time moves on by 100 ns a call, so that each call replenishes, which is the dear
-// case: in the proxy the time stands during a turn of the loop. "SameTurn" is that cheap case.
+// The bucket of "Take" is never empty; its time moves on by 100 ns a call, so that each call replenishes, which is the
+// dear case: in the proxy the time stands during a turn of the loop. "SameTurn" is that cheap case.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -28,7 +28,8 @@ constexpr uint32_t kBurst = 10'000'000;
 
 template <typename Bucket>
 Bucket& Shared() {
-  static Bucket bucket({.rate = kRate * kTokensPerCall, .limit = kBurst * kTokensPerCall}, concurrent::kStartFull, kStart);
+  static Bucket bucket({.rate = kRate * kTokensPerCall, .limit = kBurst * kTokensPerCall}, concurrent::kStartFull,
+                       kStart);
   return bucket;
 }
 
@@ -77,7 +78,8 @@ void BM_TryTakeSameTurn(benchmark::State& state) {
   TokenBucket& bucket = Shared<TokenBucket>();
   Ticks ticks(state);
   int64_t i = 0;
-  for (auto _ : state) benchmark::DoNotOptimize(bucket.TryTake(kTokensPerCall, ++i % 64 == 0 ? ticks.Next() : ticks.now));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(bucket.TryTake(kTokensPerCall, ++i % 64 == 0 ? ticks.Next() : ticks.now));
 }
 BENCHMARK(BM_TryTakeSameTurn)->Threads(1)->Threads(2);
 
@@ -126,7 +128,8 @@ class GcraBucket {
     while (true) {
       const int64_t start = std::max(next, at - kBurst * kCost);
       if (start > at) return false;
-      if (next_.compare_exchange_weak(next, start + kCost, std::memory_order_relaxed, std::memory_order_relaxed)) return true;
+      if (next_.compare_exchange_weak(next, start + kCost, std::memory_order_relaxed, std::memory_order_relaxed))
+        return true;
     }
   }
 

@@ -21,25 +21,26 @@ void Run::CheckCalls() {
 }
 
 void Run::CheckCall(const Call& call, const Client& client) {
-  const std::string name = "call " + std::to_string(call.number) + " (" + kPaths[static_cast<size_t>(call.method)] + " of " +
-                           client.name() + ", stream " + std::to_string(call.stream) + ")";
+  const std::string name = "call " + std::to_string(call.number) + " (" + kPaths[static_cast<size_t>(call.method)] +
+                           " of " + client.name() + ", stream " + std::to_string(call.stream) + ")";
   const bool owed = !client.gone() && !client.spoiled();
   if (call.stream == 0) {
     if (owed && !client.told_to_go()) record_.Fault(name + " was never sent: its connection has no room");
     return;
   }
   if (owed && !call.ended && !call.cancelled) record_.Fault(name + " has no end");
-  if (call.whole && call.grpc() && !call.status && call.http_status == "200" && !call.broken) record_.Fault(name + " has no status");
+  if (call.whole && call.grpc() && !call.status && call.http_status == "200" && !call.broken)
+    record_.Fault(name + " has no status");
   if (call.ok() && !call.cancelled && !call.broken) {
     const std::string want = Answer(call.method, call.body, plan_.body_max);
     if (call.response != want) {
-      record_.Fault(name + " is OK, but its body is not what was answered: " + std::to_string(call.response.size()) + " bytes, not " +
-                    std::to_string(want.size()));
+      record_.Fault(name + " is OK, but its body is not what was answered: " + std::to_string(call.response.size()) +
+                    " bytes, not " + std::to_string(want.size()));
     }
   }
   if (plan_.CallsMustSucceed() && !client.bad() && !call.excused && !call.ok()) {
-    record_.Fault(name + " could have succeeded: status " + (call.status ? std::to_string(*call.status) : "none") + ", :status " +
-                  call.http_status + ", reset " + std::to_string(call.reset));
+    record_.Fault(name + " could have succeeded: status " + (call.status ? std::to_string(*call.status) : "none") +
+                  ", :status " + call.http_status + ", reset " + std::to_string(call.reset));
   }
 }
 
@@ -59,8 +60,8 @@ void Run::CheckCounters() {
     const uint64_t ended = proxy_->CallsEnded(code);
     counted += ended;
     if (seen[code] > ended || (exact && seen[code] != ended)) {
-      record_.Fault("calls that ended with " + std::string(ToString(static_cast<proxy::GrpcCode>(code))) + ": " + std::to_string(ended) +
-                    " are counted, " + std::to_string(seen[code]) + " were seen");
+      record_.Fault("calls that ended with " + std::string(ToString(static_cast<proxy::GrpcCode>(code))) + ": " +
+                    std::to_string(ended) + " are counted, " + std::to_string(seen[code]) + " were seen");
     }
   }
   if (counted > sent || (exact && counted != sent)) {

@@ -6,16 +6,30 @@ namespace sluice::chaos {
 namespace {
 
 // What a bad backend does to a call. The first are done when its headers come, the others when it would answer.
-enum Mood { kFine, kResetAtOnce, kHeld, kErrorAtOnce, kNoTrailers, kCutShort, kResetLate, kBadHeaders, kInformational, kHttpError,
-            kTooMuch, kMoods };
+enum Mood {
+  kFine,
+  kResetAtOnce,
+  kHeld,
+  kErrorAtOnce,
+  kNoTrailers,
+  kCutShort,
+  kResetLate,
+  kBadHeaders,
+  kInformational,
+  kHttpError,
+  kTooMuch,
+  kMoods
+};
 
 const h2::Fields kHeaders = {{":status", "200"}, {"content-type", "application/grpc"}};
 
 }  // namespace
 
-BackendConnection::BackendConnection(Stage& stage, std::string name, std::unique_ptr<net::MemoryStream> wire, const Manners& manners,
-                                     Dice dice, const Plan& plan)
-    : Peer(stage, Role::kServer, std::move(name), std::move(wire), manners, dice), plan_(plan), bad_(plan.bad_backends) {}
+BackendConnection::BackendConnection(Stage& stage, std::string name, std::unique_ptr<net::MemoryStream> wire,
+                                     const Manners& manners, Dice dice, const Plan& plan)
+    : Peer(stage, Role::kServer, std::move(name), std::move(wire), manners, dice),
+      plan_(plan),
+      bad_(plan.bad_backends) {}
 
 void BackendConnection::OnHeaders(uint32_t id, const h2::Fields& fields, bool end) {
   if (last_ && id > *last_) return;  // refused already
@@ -46,11 +60,13 @@ bool BackendConnection::Misbehave(uint32_t id, Request& request) {
       Done(request);
       return true;
     case kErrorAtOnce:
-      SendHeaders(id, h2::With(kHeaders, {{"grpc-status", std::to_string(dice_.In(1, 16))}, {"grpc-message", "no"}}), true);
+      SendHeaders(id, h2::With(kHeaders, {{"grpc-status", std::to_string(dice_.In(1, 16))}, {"grpc-message", "no"}}),
+                  true);
       if (dice_.OneIn(2)) SendReset(id, 0);
       Done(request);
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -79,7 +95,8 @@ void BackendConnection::BeginResponse(uint32_t id, Request& request) {
   if (request.begun) return;
   request.begun = true;
   if (request.mood == kInformational) SendHeaders(id, {{":status", "103"}, {"link", "<x>"}}, false);
-  if (request.method == Method::kPlain) return SendHeaders(id, {{":status", "200"}, {"content-type", "text/plain"}}, false);
+  if (request.method == Method::kPlain)
+    return SendHeaders(id, {{":status", "200"}, {"content-type", "text/plain"}}, false);
   SendHeaders(id, dice_.OneIn(3) ? h2::With(kHeaders, {{"x-backend", name()}}) : kHeaders, false);
 }
 
@@ -94,8 +111,10 @@ void BackendConnection::Respond(uint32_t id) {
   if (request.answered || gone()) return;
   if (request.mood >= kNoTrailers && request.mood != kInformational) return AnswerBadly(id, request);
   BeginResponse(id, request);
-  if (request.method == Method::kStream) Echo(id, request);
-  else SendData(id, Answer(request.method, request.body, plan_.body_max), request.method == Method::kPlain);
+  if (request.method == Method::kStream)
+    Echo(id, request);
+  else
+    SendData(id, Answer(request.method, request.body, plan_.body_max), request.method == Method::kPlain);
   if (request.method != Method::kPlain) SendHeaders(id, {{"grpc-status", "0"}}, true);
   Done(request);
 }
@@ -124,23 +143,46 @@ void BackendConnection::AnswerBadly(uint32_t id, Request& request) {
       SendData(id, some, false);
       SendReset(id, dice_.Of<uint32_t>({0, 1, 2, 5, 7, 8, 11, 99}));
       break;
-    case kHttpError: SendHeaders(id, {{":status", dice_.OneIn(2) ? "503" : "404"}}, true); break;
+    case kHttpError:
+      SendHeaders(id, {{":status", dice_.OneIn(2) ? "503" : "404"}}, true);
+      break;
     case kTooMuch:
       BeginResponse(id, request);
       SendHeaders(id, h2::With(refused, {{"x-large", std::string(dice_.Size(200'000), 'x')}}), true);
       break;
     default:
       switch (request.begun ? 7 + dice_.Below(3) : dice_.Below(10)) {
-        case 0: SendHeaders(id, {{"content-type", "application/grpc"}}, false); break;
-        case 1: SendHeaders(id, h2::With(kHeaders, {{"Upper", "x"}}), false); break;
-        case 2: SendHeaders(id, h2::With(kHeaders, {{"connection", "close"}}), false); break;
-        case 3: SendHeaders(id, {{":status", "abc"}}, false); break;
-        case 4: SendHeaders(id, h2::With(kHeaders, {{"content-length", "1"}}), false); SendData(id, "123", true); break;
-        case 5: SendData(id, "data before headers", false); break;
-        case 6: SendHeaders(id, h2::With(kHeaders, {{":path", "/"}}), false); break;
-        case 7: SendHeaders(id, {{":status", "500"}}, true); break;
-        case 8: SendHeaders(id, {{"x", "trailers that do not end"}}, false); break;
-        default: SendHeaders(id, {{"x", std::string("\0\n", 2)}}, true); break;
+        case 0:
+          SendHeaders(id, {{"content-type", "application/grpc"}}, false);
+          break;
+        case 1:
+          SendHeaders(id, h2::With(kHeaders, {{"Upper", "x"}}), false);
+          break;
+        case 2:
+          SendHeaders(id, h2::With(kHeaders, {{"connection", "close"}}), false);
+          break;
+        case 3:
+          SendHeaders(id, {{":status", "abc"}}, false);
+          break;
+        case 4:
+          SendHeaders(id, h2::With(kHeaders, {{"content-length", "1"}}), false);
+          SendData(id, "123", true);
+          break;
+        case 5:
+          SendData(id, "data before headers", false);
+          break;
+        case 6:
+          SendHeaders(id, h2::With(kHeaders, {{":path", "/"}}), false);
+          break;
+        case 7:
+          SendHeaders(id, {{":status", "500"}}, true);
+          break;
+        case 8:
+          SendHeaders(id, {{"x", "trailers that do not end"}}, false);
+          break;
+        default:
+          SendHeaders(id, {{"x", std::string("\0\n", 2)}}, true);
+          break;
       }
       SendReset(id, 8);
       break;
@@ -194,7 +236,8 @@ void BackendConnection::LeaveBadly() {
 // Looks again until all has gone out.
 void BackendConnection::CloseWhenDone() {
   if (!last_ || gone() || close_planned_) return;
-  const bool all = std::all_of(requests_.begin(), requests_.end(), [](const auto& entry) { return entry.second.answered; });
+  const bool all =
+      std::all_of(requests_.begin(), requests_.end(), [](const auto& entry) { return entry.second.answered; });
   if (!all) return;
   close_planned_ = true;
   stage_.timeline.After(Micros(20'000), [this] {
@@ -207,10 +250,14 @@ void BackendConnection::CloseWhenDone() {
 
 std::string BackendConnection::RoleWrongFrame() {
   switch (dice_.Below(4)) {
-    case 0: return h2::Headers(2, h2::Block(kHeaders));
-    case 1: return h2::Headers(highest_heard() + 2, h2::Block(kHeaders));
-    case 2: return h2::Settings({{2, 1}});
-    default: return "HTTP/1.1 400 Bad Request\r\n\r\n";
+    case 0:
+      return h2::Headers(2, h2::Block(kHeaders));
+    case 1:
+      return h2::Headers(highest_heard() + 2, h2::Block(kHeaders));
+    case 2:
+      return h2::Settings({{2, 1}});
+    default:
+      return "HTTP/1.1 400 Bad Request\r\n\r\n";
   }
 }
 

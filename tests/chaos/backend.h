@@ -14,8 +14,8 @@ namespace sluice::chaos {
 // A connection of the proxy's to a backend.
 class BackendConnection final : public Peer {
  public:
-  BackendConnection(Stage& stage, std::string name, std::unique_ptr<net::MemoryStream> wire, const Manners& manners, Dice dice,
-                    const Plan& plan);
+  BackendConnection(Stage& stage, std::string name, std::unique_ptr<net::MemoryStream> wire, const Manners& manners,
+                    Dice dice, const Plan& plan);
 
   // The script is over: what was held is answered.
   void Finish();

@@ -1,5 +1,5 @@
-// A call of the script, and what its client has seen of it. The backend's answer is a function of the request, so that both
-// ends know what must arrive.
+// A call of the script, and what its client has seen of it. The backend's answer is a function of the request, so that
+// both ends know what must arrive.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "chaos/dice.h"
 #include "base/hash.h"
+#include "chaos/dice.h"
 #include "support/h2_frames.h"
 
 namespace sluice::chaos {
@@ -20,8 +20,8 @@ enum class Method : uint8_t {
   kServer,  // gRPC: the answer in many pieces
   kPlain,   // no gRPC: bytes there, bytes back, no trailers
 };
-inline constexpr const char* kPaths[] = {"/chaos.Echo/Unary", "/chaos.Echo/Cached", "/chaos.Echo/Stream", "/chaos.Echo/Server",
-                                         "/plain"};
+inline constexpr const char* kPaths[] = {"/chaos.Echo/Unary", "/chaos.Echo/Cached", "/chaos.Echo/Stream",
+                                         "/chaos.Echo/Server", "/plain"};
 
 // What a backend that keeps the protocol answers to the body.
 inline std::string Answer(Method method, std::string_view body, size_t body_max) {
@@ -41,16 +41,16 @@ struct Call {
   std::string body;
   h2::Fields fields;  // of the request
   h2::Fields trailers;
-  bool broken = false;  // malformed by intent
+  bool broken = false;      // malformed by intent
   bool never_ends = false;  // until the script is over
-  uint32_t stream = 0;  // 0: not sent
+  uint32_t stream = 0;      // 0: not sent
 
   // Seen:
   bool ended = false;
-  bool whole = false;  // by END_STREAM, not by RST_STREAM or with the connection
-  bool cancelled = false;  // by its client
-  bool excused = false;  // its connection was broken or closed with leave
-  std::optional<int> status;       // grpc-status
+  bool whole = false;         // by END_STREAM, not by RST_STREAM or with the connection
+  bool cancelled = false;     // by its client
+  bool excused = false;       // its connection was broken or closed with leave
+  std::optional<int> status;  // grpc-status
   std::string http_status;
   std::string response;
   uint32_t reset = 0;

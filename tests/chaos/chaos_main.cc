@@ -29,9 +29,10 @@ volatile uint64_t running = 0;  // the seed, for who dies
 
 extern "C" void OnDeath(int signal) {
   char text[128];
-  const int n = std::snprintf(text, sizeof(text), "\nseed %llu: died of signal %d%s. Replay: chaos --seed %llu --trace\n",
-                              static_cast<unsigned long long>(running), signal, signal == SIGALRM ? " (it does not end)" : "",
-                              static_cast<unsigned long long>(running));
+  const int n =
+      std::snprintf(text, sizeof(text), "\nseed %llu: died of signal %d%s. Replay: chaos --seed %llu --trace\n",
+                    static_cast<unsigned long long>(running), signal, signal == SIGALRM ? " (it does not end)" : "",
+                    static_cast<unsigned long long>(running));
   if (n > 0) (void)!::write(2, text, static_cast<size_t>(n));
   ::signal(signal, SIG_DFL);
   ::raise(signal == SIGALRM ? SIGABRT : signal);
@@ -41,14 +42,22 @@ bool Parse(int argc, char** argv, Arguments& out) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view name = argv[i];
     const auto number = [&]() -> uint64_t { return i + 1 < argc ? std::strtoull(argv[++i], nullptr, 10) : 0; };
-    if (name == "--from") out.from = number();
-    else if (name == "--count") out.count = number();
-    else if (name == "--twice-every") out.twice_every = number();
-    else if (name == "--seed") out.from = number(), out.count = 1, out.one = true;
-    else if (name == "--trace") out.trace = true;
-    else if (name == "--hash") out.hash = true;
-    else if (name == "--two-processes") out.processes = true;
-    else return false;
+    if (name == "--from")
+      out.from = number();
+    else if (name == "--count")
+      out.count = number();
+    else if (name == "--twice-every")
+      out.twice_every = number();
+    else if (name == "--seed")
+      out.from = number(), out.count = 1, out.one = true;
+    else if (name == "--trace")
+      out.trace = true;
+    else if (name == "--hash")
+      out.hash = true;
+    else if (name == "--two-processes")
+      out.processes = true;
+    else
+      return false;
   }
   return true;
 }
@@ -76,22 +85,25 @@ std::string HashElsewhere(const char* program, uint64_t seed) {
 
 std::string HashLine(uint64_t seed, const Outcome& outcome) {
   char text[128];
-  std::snprintf(text, sizeof(text), "seed %llu: %016llx over %llu bytes, %llu events\n", static_cast<unsigned long long>(seed),
-                static_cast<unsigned long long>(outcome.hash), static_cast<unsigned long long>(outcome.bytes),
-                static_cast<unsigned long long>(outcome.events));
+  std::snprintf(text, sizeof(text), "seed %llu: %016llx over %llu bytes, %llu events\n",
+                static_cast<unsigned long long>(seed), static_cast<unsigned long long>(outcome.hash),
+                static_cast<unsigned long long>(outcome.bytes), static_cast<unsigned long long>(outcome.events));
   return text;
 }
 
 int Main(int argc, char** argv) {
   Arguments args;
   if (!Parse(argc, argv, args)) {
-    std::fprintf(stderr, "usage: chaos [--from N --count N | --seed N] [--trace] [--hash] [--twice-every N] [--two-processes]\n");
+    std::fprintf(
+        stderr,
+        "usage: chaos [--from N --count N | --seed N] [--trace] [--hash] [--twice-every N] [--two-processes]\n");
     return 2;
   }
   spdlog::set_level(spdlog::level::off);
   for (int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGALRM}) ::signal(signal, OnDeath);
   const auto start = std::chrono::steady_clock::now();
-  uint64_t failed = 0, calls = 0, ok = 0, refused = 0, bytes = 0, events = 0, good = 0, paused = 0, scarce = 0, replayed = 0, sum = 0;
+  uint64_t failed = 0, calls = 0, ok = 0, refused = 0, bytes = 0, events = 0, good = 0, paused = 0, scarce = 0,
+           replayed = 0, sum = 0;
   for (uint64_t seed = args.from; seed < args.from + args.count; ++seed) {
     Outcome outcome = RunWatched(seed, args.trace);
     if (args.hash) std::fputs(HashLine(seed, outcome).c_str(), stdout);
@@ -125,13 +137,16 @@ int Main(int argc, char** argv) {
   }
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   std::fprintf(stderr,
-               "%llu seeds from %llu in %.1f s: %llu calls (%llu OK, %llu with another status, the rest cut off), %llu MB written in %llu "
-               "events, %llu seeds in which all must succeed, %llu in which reading stopped for memory, %llu in which calls were refused for it, "
+               "%llu seeds from %llu in %.1f s: %llu calls (%llu OK, %llu with another status, the rest cut off), %llu "
+               "MB written in %llu "
+               "events, %llu seeds in which all must succeed, %llu in which reading stopped for memory, %llu in which "
+               "calls were refused for it, "
                "%llu run twice, hash %016llx; %llu failed\n",
                static_cast<unsigned long long>(args.count), static_cast<unsigned long long>(args.from), seconds,
-               static_cast<unsigned long long>(calls), static_cast<unsigned long long>(ok), static_cast<unsigned long long>(refused),
-               static_cast<unsigned long long>(bytes >> 20), static_cast<unsigned long long>(events),
-               static_cast<unsigned long long>(good), static_cast<unsigned long long>(paused), static_cast<unsigned long long>(scarce),
+               static_cast<unsigned long long>(calls), static_cast<unsigned long long>(ok),
+               static_cast<unsigned long long>(refused), static_cast<unsigned long long>(bytes >> 20),
+               static_cast<unsigned long long>(events), static_cast<unsigned long long>(good),
+               static_cast<unsigned long long>(paused), static_cast<unsigned long long>(scarce),
                static_cast<unsigned long long>(replayed), static_cast<unsigned long long>(sum),
                static_cast<unsigned long long>(failed));
   return failed == 0 ? 0 : 1;

@@ -13,7 +13,8 @@ void Client::OnSettings() {
 }
 
 void Client::SendNext() {
-  while (ready_ && !gone() && !goaway_ && !spoiled() && !waiting_.empty() && (open_ < peer_streams_max() || (bad_ && dice_.OneIn(8)))) {
+  while (ready_ && !gone() && !goaway_ && !spoiled() && !waiting_.empty() &&
+         (open_ < peer_streams_max() || (bad_ && dice_.OneIn(8)))) {
     Call& call = *waiting_.front();
     waiting_.pop_front();
     Send(call);
@@ -45,8 +46,10 @@ void Client::SendBody(Call& call) {
       SendData(call.stream, std::string_view(call.body).substr(from, to - from), end && call.trailers.empty());
       if (end && !call.trailers.empty()) SendHeaders(call.stream, call.trailers, true);
     };
-    if (delay.count() == 0) send();
-    else stage_.timeline.After(delay, send);
+    if (delay.count() == 0)
+      send();
+    else
+      stage_.timeline.After(delay, send);
     delay += dice_.Time(manners_.write_delay) + Micros(i == 0 ? 0 : 1);
     from = to;
   }
@@ -150,19 +153,26 @@ void Client::OnGone() {
   for (auto& [id, call] : calls_) {
     if (call->ended) continue;
     // Refused in good order, or by right.
-    if (spoiled() || excused_ || (goaway_ && id > *goaway_)) call->excused = true;
-    else if (!call->cancelled) Fault("call " + std::to_string(call->number) + " is lost with its connection");
+    if (spoiled() || excused_ || (goaway_ && id > *goaway_))
+      call->excused = true;
+    else if (!call->cancelled)
+      Fault("call " + std::to_string(call->number) + " is lost with its connection");
     call->ended = true;
   }
 }
 
 std::string Client::RoleWrongFrame() {
   switch (dice_.Below(5)) {
-    case 0: return h2::Headers(2, h2::Block(h2::GrpcRequest()));
-    case 1: return next_ > 1 ? h2::Headers(1, h2::Block(h2::GrpcRequest())) : h2::Settings({{2, 7}});
-    case 2: return h2::Settings({{2, 7}});
-    case 3: return h2::Data(next_ + 10, "never opened");
-    default: return "GET / HTTP/1.1\r\n\r\n";
+    case 0:
+      return h2::Headers(2, h2::Block(h2::GrpcRequest()));
+    case 1:
+      return next_ > 1 ? h2::Headers(1, h2::Block(h2::GrpcRequest())) : h2::Settings({{2, 7}});
+    case 2:
+      return h2::Settings({{2, 7}});
+    case 3:
+      return h2::Data(next_ + 10, "never opened");
+    default:
+      return "GET / HTTP/1.1\r\n\r\n";
   }
 }
 

@@ -12,7 +12,8 @@ namespace sluice::chaos {
 class Client final : public Peer {
  public:
   // `bad`: also does what the protocol forbids.
-  Client(Stage& stage, std::string name, std::unique_ptr<net::MemoryStream> wire, const Manners& manners, Dice dice, bool bad)
+  Client(Stage& stage, std::string name, std::unique_ptr<net::MemoryStream> wire, const Manners& manners, Dice dice,
+         bool bad)
       : Peer(stage, Role::kClient, std::move(name), std::move(wire), manners, dice), bad_(bad) {}
 
   bool bad() const { return bad_; }

@@ -16,10 +16,18 @@ namespace sluice::chaos {
 class CutStream final : public net::Stream {
  public:
   // One read takes 1..read_max bytes, one write puts 1..write_max; 0: as many as there are.
-  CutStream(std::unique_ptr<net::MemoryStream> stream, Record& record, uint64_t number, Dice dice, size_t read_max, size_t write_max)
-      : stream_(std::move(stream)), record_(record), number_(number), dice_(dice), read_max_(read_max), write_max_(write_max) {}
+  CutStream(std::unique_ptr<net::MemoryStream> stream, Record& record, uint64_t number, Dice dice, size_t read_max,
+            size_t write_max)
+      : stream_(std::move(stream)),
+        record_(record),
+        number_(number),
+        dice_(dice),
+        read_max_(read_max),
+        write_max_(write_max) {}
 
-  net::IoResult Read(uint8_t* into, size_t capacity) override { return stream_->Read(into, std::min(capacity, Piece(read_max_))); }
+  net::IoResult Read(uint8_t* into, size_t capacity) override {
+    return stream_->Read(into, std::min(capacity, Piece(read_max_)));
+  }
   net::IoResult Write(const iovec* parts, size_t count) override {
     stream_->SetCallBytesMax(Piece(write_max_));
     const net::IoResult result = stream_->Write(parts, count);

@@ -31,7 +31,8 @@ Manners DrawManners(Dice& dice, bool hasty, bool small) {
   return m;
 }
 
-Peer::Peer(Stage& stage, Role role, std::string name, std::unique_ptr<net::MemoryStream> wire, const Manners& manners, Dice dice)
+Peer::Peer(Stage& stage, Role role, std::string name, std::unique_ptr<net::MemoryStream> wire, const Manners& manners,
+           Dice dice)
     : stage_(stage),
       dice_(dice),
       manners_(manners),
@@ -115,12 +116,16 @@ void Peer::Read() {
   if (gone_) return;
   if (stage_.timeline.now() < stalled_until_) return OnReadable();
   uint8_t buffer[16384];
-  const size_t n = manners_.read_max == 0 ? sizeof(buffer) : std::min<size_t>(sizeof(buffer), dice_.In(1, manners_.read_max));
+  const size_t n =
+      manners_.read_max == 0 ? sizeof(buffer) : std::min<size_t>(sizeof(buffer), dice_.In(1, manners_.read_max));
   const IoResult result = wire_->Read(buffer, n);
   switch (result.kind) {
-    case IoResult::Kind::kWouldBlock: break;
-    case IoResult::Kind::kEof: return End("end");
-    case IoResult::Kind::kError: return End("error");
+    case IoResult::Kind::kWouldBlock:
+      break;
+    case IoResult::Kind::kEof:
+      return End("end");
+    case IoResult::Kind::kError:
+      return End("error");
     case IoResult::Kind::kOk:
       in_.append(reinterpret_cast<const char*>(buffer), result.bytes);
       Parse();
@@ -153,13 +158,17 @@ void Peer::Parse() {
 
 void Peer::Hear(const h2::Frame& frame) {
   if (frame.payload.size() > 16384) Fault("a frame of " + std::to_string(frame.payload.size()) + " bytes");
-  if (block_stream_ != 0 && (frame.type != h2::kContinuation || frame.stream != block_stream_)) Fault("a header block is interrupted");
+  if (block_stream_ != 0 && (frame.type != h2::kContinuation || frame.stream != block_stream_))
+    Fault("a header block is interrupted");
   if (!settings_heard_ && frame.type != h2::kSettings) Fault("the first frame is not SETTINGS");
   switch (frame.type) {
     case h2::kHeaders:
-    case h2::kContinuation: return HearHeaders(frame);
-    case h2::kData: return HearData(frame);
-    case h2::kSettings: return HearSettings(frame);
+    case h2::kContinuation:
+      return HearHeaders(frame);
+    case h2::kData:
+      return HearData(frame);
+    case h2::kSettings:
+      return HearSettings(frame);
     case h2::kRstStream: {
       Flow& flow = FlowOf(frame.stream);
       flow.reset = flow.heard_end = true;
@@ -170,7 +179,8 @@ void Peer::Hear(const h2::Frame& frame) {
     case h2::kPing:
       if (!frame.has(h2::kAck)) Queue(h2::RawFrame(h2::kPing, h2::kAck, 0, frame.payload));
       return;
-    case h2::kGoaway: return OnGoaway(frame.Word() & 0x7fffffff, frame.Word(4));
+    case h2::kGoaway:
+      return OnGoaway(frame.Word() & 0x7fffffff, frame.Word(4));
     case h2::kWindowUpdate: {
       const uint32_t n = frame.Word();
       if (n == 0) Fault("WINDOW_UPDATE of 0");
@@ -179,7 +189,8 @@ void Peer::Hear(const h2::Frame& frame) {
       if (window > 0x7fffffff) Fault("a window above 2^31-1");
       return Pump();
     }
-    default: Fault("frame type " + std::to_string(frame.type));
+    default:
+      Fault("frame type " + std::to_string(frame.type));
   }
 }
 
@@ -263,8 +274,10 @@ void Peer::Credit(uint32_t id, uint32_t n) {
     if (gone_ || credit_held_) return;
     const uint32_t sum = std::exchange(owed_[id], 0);
     if (sum == 0) return;
-    if (id == 0) allowed_ += sum;
-    else if (auto it = flows_.find(id); it != flows_.end()) it->second.allowed += sum;
+    if (id == 0)
+      allowed_ += sum;
+    else if (auto it = flows_.find(id); it != flows_.end())
+      it->second.allowed += sum;
     Queue(h2::WindowUpdate(id, sum));
   };
   const Micros delay = dice_.Time(manners_.credit_delay);
@@ -291,8 +304,10 @@ std::string Peer::Block(const h2::Fields& fields) {
   }
   for (const auto& field : fields) {
     std::string one = h2::Block({field});
-    if (manners_.indexes && dice_.OneIn(2)) one[0] = 0x40;  // RFC 7541 6.2.1
-    else if (dice_.OneIn(10)) one[0] = 0x10;                // 6.2.3
+    if (manners_.indexes && dice_.OneIn(2))
+      one[0] = 0x40;  // RFC 7541 6.2.1
+    else if (dice_.OneIn(10))
+      one[0] = 0x10;  // 6.2.3
     out += one;
   }
   return out;
@@ -357,7 +372,8 @@ void Peer::PumpStream(uint32_t id, Flow& flow) {
     const auto padding = static_cast<uint32_t>(dice_.Size(manners_.padding_max));
     size_t counted = n;
     const uint8_t flags = last ? h2::kEndStream : 0;
-    if (manners_.padding_max != 0 && n + padding + 1 <= static_cast<size_t>(std::max<int64_t>(room, 0)) && n + padding + 1 <= 16384) {
+    if (manners_.padding_max != 0 && n + padding + 1 <= static_cast<size_t>(std::max<int64_t>(room, 0)) &&
+        n + padding + 1 <= 16384) {
       Queue(h2::PaddedData(id, part, static_cast<uint8_t>(padding), flags));
       counted += padding + 1;
     } else {
@@ -411,24 +427,62 @@ void Peer::WrongFrame() {
   const uint32_t some = dice_.OneIn(2) ? highest_heard_ : static_cast<uint32_t>(dice_.In(1, 9));
   std::string frame;
   switch (dice_.Below(18)) {
-    case 0: frame = h2::Data(0, "x"); break;
-    case 1: frame = h2::Headers(0, h2::Block({{"a", "b"}})); break;
-    case 2: frame = h2::WindowUpdate(0, 0); break;
-    case 3: frame = h2::WindowUpdate(some, 0); break;
-    case 4: frame = h2::WindowUpdate(0, 0x7fffffff); break;
-    case 5: frame = h2::RawFrame(h2::kSettings, 0, 0, "12345"); break;
-    case 6: frame = h2::Settings({{4, 0x80000000u}}); break;
-    case 7: frame = h2::Settings({{5, 100}}); break;
-    case 8: frame = h2::RawFrame(h2::kPing, 0, 0, "short"); break;
-    case 9: frame = h2::RawFrame(h2::kPushPromise, h2::kEndHeaders, 1, h2::Big(2, 4)); break;
-    case 10: frame = h2::Continuation(some, "x"); break;
-    case 11: frame = h2::RawFrame(h2::kRstStream, 0, 0, h2::Big(8, 4)); break;
-    case 12: frame = h2::RstStream(0x7ffffffd, 8); break;
-    case 13: frame = h2::RawFrame(h2::kData, h2::kPadded, some, "\xff" "abc"); break;
-    case 14: frame = h2::Big(1 << 20, 3) + h2::Big(0, 1) + h2::Big(0, 1) + h2::Big(1, 4); break;
-    case 15: frame = h2::Headers(some, "\xff\xff\xff\xff\xff\xff\xff\x7f"); break;
-    case 16: frame = h2::Goaway(0x7fffffff, 77, dice_.Bytes(20)); break;
-    default: frame = RoleWrongFrame(); break;
+    case 0:
+      frame = h2::Data(0, "x");
+      break;
+    case 1:
+      frame = h2::Headers(0, h2::Block({{"a", "b"}}));
+      break;
+    case 2:
+      frame = h2::WindowUpdate(0, 0);
+      break;
+    case 3:
+      frame = h2::WindowUpdate(some, 0);
+      break;
+    case 4:
+      frame = h2::WindowUpdate(0, 0x7fffffff);
+      break;
+    case 5:
+      frame = h2::RawFrame(h2::kSettings, 0, 0, "12345");
+      break;
+    case 6:
+      frame = h2::Settings({{4, 0x80000000u}});
+      break;
+    case 7:
+      frame = h2::Settings({{5, 100}});
+      break;
+    case 8:
+      frame = h2::RawFrame(h2::kPing, 0, 0, "short");
+      break;
+    case 9:
+      frame = h2::RawFrame(h2::kPushPromise, h2::kEndHeaders, 1, h2::Big(2, 4));
+      break;
+    case 10:
+      frame = h2::Continuation(some, "x");
+      break;
+    case 11:
+      frame = h2::RawFrame(h2::kRstStream, 0, 0, h2::Big(8, 4));
+      break;
+    case 12:
+      frame = h2::RstStream(0x7ffffffd, 8);
+      break;
+    case 13:
+      frame = h2::RawFrame(h2::kData, h2::kPadded, some,
+                           "\xff"
+                           "abc");
+      break;
+    case 14:
+      frame = h2::Big(1 << 20, 3) + h2::Big(0, 1) + h2::Big(0, 1) + h2::Big(1, 4);
+      break;
+    case 15:
+      frame = h2::Headers(some, "\xff\xff\xff\xff\xff\xff\xff\x7f");
+      break;
+    case 16:
+      frame = h2::Goaway(0x7fffffff, 77, dice_.Bytes(20));
+      break;
+    default:
+      frame = RoleWrongFrame();
+      break;
   }
   stage_.record.Say(name_, "breaks the protocol");
   Queue(frame);

@@ -1,7 +1,7 @@
 // Peer: the far end of one of the proxy's connections: HTTP/2 with its own windows and manners, driven by the timeline.
 //
-// Bytes go out and are read in pieces of chance after delays of chance. A peer keeps the protocol (windows, states, frame
-// sizes) unless told to break it, and holds the proxy to it: what the proxy may not send is a fault of the run.
+// Bytes go out and are read in pieces of chance after delays of chance. A peer keeps the protocol (windows, states,
+// frame sizes) unless told to break it, and holds the proxy to it: what the proxy may not send is a fault of the run.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace sluice::chaos {
 
 // How a peer handles its socket and its windows.
 struct Manners {
-  size_t write_max = 0, read_max = 0;  // bytes at a time; 0: all
+  size_t write_max = 0, read_max = 0;    // bytes at a time; 0: all
   Micros write_delay{0}, read_delay{0};  // up to
   size_t data_max = 16384;               // of one DATA frame
   uint32_t padding_max = 0;
@@ -49,7 +49,8 @@ struct Stage {
 class Peer : private net::IoEvents {
  public:
   enum class Role { kClient, kServer };
-  Peer(Stage& stage, Role role, std::string name, std::unique_ptr<net::MemoryStream> wire, const Manners& manners, Dice dice);
+  Peer(Stage& stage, Role role, std::string name, std::unique_ptr<net::MemoryStream> wire, const Manners& manners,
+       Dice dice);
   virtual ~Peer() = default;
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
@@ -67,7 +68,7 @@ class Peer : private net::IoEvents {
   void HoldCredit() { credit_held_ = true; }
   void Garbage();
   void WrongFrame();
-  void Reset();     // as by RST
+  void Reset();  // as by RST
   void HalfClose();
   void Close();
 

@@ -30,8 +30,8 @@ http2::SessionOptions DrawSession(const Plan& plan, Dice& dice) {
   options.output_bytes_max = dice.Of<uint32_t>({16 * 1024, 512 * 1024});
   options.concurrent_streams_max = dice.OneIn(2) ? 1000 : static_cast<uint32_t>(dice.In(1, 10));
   options.frame_bytes_max = dice.Of<uint32_t>({16384, 16384, 1 << 20});
-  // Peers here open windows and send DATA a byte at a time, thousands in one moment of the manual clock; in true time that is
-  // slow, and no flood.
+  // Peers here open windows and send DATA a byte at a time, thousands in one moment of the manual clock; in true time
+  // that is slow, and no flood.
   options.window_updates_per_second = options.useless_frames_per_second = 100'000'000;
   if (plan.tight) {
     options.control_frames_max = dice.Of<uint32_t>({16, 10000});
@@ -64,7 +64,8 @@ http2::KeepaliveOptions DrawKeepalive(const Plan& plan, Dice& dice) {
 upstream::ClusterOptions DrawCluster(const std::string& name, const Plan& plan, Dice& dice) {
   upstream::ClusterOptions cluster;
   cluster.name = name;
-  cluster.policy = dice.Of({upstream::Policy::kRingHash, upstream::Policy::kRoundRobin, upstream::Policy::kLeastRequest});
+  cluster.policy =
+      dice.Of({upstream::Policy::kRingHash, upstream::Policy::kRoundRobin, upstream::Policy::kLeastRequest});
   cluster.ring_points = dice.Of<uint32_t>({1, 20, 160});
   for (uint32_t i = 0; i < plan.backends; ++i) {
     if (i > 0 && dice.OneIn(4)) continue;
@@ -136,7 +137,8 @@ Plan DrawPlan(Dice& dice) {
   plan.backends = static_cast<uint32_t>(dice.In(1, 5));
   plan.calls = static_cast<uint32_t>(1 + dice.Size(59));
   plan.changes = dice.OneIn(2) ? 0 : static_cast<uint32_t>(dice.In(1, 6));
-  plan.body_max = dice.Of<size_t>({50, 50, Plan::kSmall, Plan::kSmall, 5000, 5000, 5000, 70000, plan.calls < 10 ? 300000u : 2000u});
+  plan.body_max =
+      dice.Of<size_t>({50, 50, Plan::kSmall, Plan::kSmall, 5000, 5000, 5000, 70000, plan.calls < 10 ? 300000u : 2000u});
   if (plan.tight && dice.OneIn(2)) {
     // Each worker's read buffer alone is 256 KiB: below 350,000 the level never falls again, above it does.
     plan.buffered_bytes_max = dice.Of({290'000, 360'000, 400'000, 400'000, 600'000});

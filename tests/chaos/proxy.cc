@@ -23,7 +23,11 @@ cache::Key128 CacheHash(std::string_view key) { return {base::Hash64(key, 1), ba
 }  // namespace
 
 Proxy::Proxy(base::ManualClock& clock, const config::Config& config, uint64_t seed, net::DialFunction dial)
-    : clock_(clock), config_(config), runtime_(OneWorker(), clock), limits_(clock), clusters_(registry_, 1, {}, &limits_) {
+    : clock_(clock),
+      config_(config),
+      runtime_(OneWorker(), clock),
+      limits_(clock),
+      clusters_(registry_, 1, {}, &limits_) {
   worker().random() = base::Random(seed);
   limits_.Apply(config_);
   limits_.SetHooks({[this](const std::string& cluster) { return clusters_.UseOfEndpoints(cluster); },
@@ -140,7 +144,9 @@ std::string Proxy::Busy() {
     for (uint32_t i = 0; i < kBackendsEver; ++i) {
       const std::string name = BackendAddress(i);
       expect("attempts to " + cluster.name + " " + name,
-             registry_.AddGauge("sluice_endpoint_in_flight", "Attempts in flight.", {{"cluster", cluster.name}, {"endpoint", name}})
+             registry_
+                 .AddGauge("sluice_endpoint_in_flight", "Attempts in flight.",
+                           {{"cluster", cluster.name}, {"endpoint", name}})
                  ->Value());
     }
   }

@@ -1,5 +1,5 @@
-// Record: what a run has seen: the faults found, a hash of all that the proxy has written and when, and, if asked for, a
-// trace to read.
+// Record: what a run has seen: the faults found, a hash of all that the proxy has written and when, and, if asked for,
+// a trace to read.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ class Record {
   }
   // The proxy has written `bytes` on its connection number `connection`.
   void Wrote(uint64_t connection, std::string_view bytes) {
-    hash_ = base::Hash64(bytes, base::Hash64(connection, hash_ ^ static_cast<uint64_t>(clock_.Now().time_since_epoch().count())));
+    hash_ = base::Hash64(
+        bytes, base::Hash64(connection, hash_ ^ static_cast<uint64_t>(clock_.Now().time_since_epoch().count())));
     bytes_ += bytes.size();
   }
   void Fault(std::string what) {

@@ -13,11 +13,10 @@ namespace sluice::chaos {
 using std::chrono::seconds;
 
 Run::Run(uint64_t seed, bool trace) : record_(clock_, trace), dice_(seed), plan_(DrawPlan(dice_)) {
-  proxy_ = std::make_unique<Proxy>(
-      clock_, plan_.config, dice_.Bits(),
-      [this](runtime::Worker&, const net::Address& address, base::TimePoint deadline, net::Dialer::OnDone done) {
-        return Dial(address, deadline, std::move(done));
-      });
+  proxy_ =
+      std::make_unique<Proxy>(clock_, plan_.config, dice_.Bits(),
+                              [this](runtime::Worker&, const net::Address& address, base::TimePoint deadline,
+                                     net::Dialer::OnDone done) { return Dial(address, deadline, std::move(done)); });
 }
 
 Run::~Run() = default;
@@ -44,7 +43,8 @@ void MemoryLimit::Press(int64_t bytes) {
 void Run::Step(base::TimePoint end) {
   if (timeline_.RunOne()) return proxy_->Turn();
   const base::TimePoint timer = proxy_->worker().timers().NextExpiry();
-  base::TimePoint next = std::min({timeline_.Next(), std::max(timer, clock_.Now() + std::chrono::microseconds(1)), end});
+  base::TimePoint next =
+      std::min({timeline_.Next(), std::max(timer, clock_.Now() + std::chrono::microseconds(1)), end});
   if (next > clock_.Now()) clock_.Advance(next - clock_.Now());
   if (timeline_.Next() > clock_.Now()) proxy_->Turn();
 }
@@ -58,7 +58,8 @@ void Run::Advance(base::Nanos time) {
 // Until all calls have ended and nobody has anything to say.
 bool Run::Settle(base::Nanos most) {
   const base::TimePoint end = clock_.Now() + most;
-  while (clock_.Now() < end && !(CallsEnded() && timeline_.Next() == base::kNever && proxy_->context().calls.empty())) Step(end);
+  while (clock_.Now() < end && !(CallsEnded() && timeline_.Next() == base::kNever && proxy_->context().calls.empty()))
+    Step(end);
   return CallsEnded();
 }
 
@@ -89,7 +90,8 @@ Outcome Run::Go() {
     if (proxy_->context().pools.size() != 0) record_.Fault("upstream pools are left without calls and endpoints");
     if (proxy_->UpstreamConnections() != 0) record_.Fault("upstream connections are left");
     proxy_->worker().Post([this] { proxy_->context().DrainDownstream(); });
-    // Where memory is short a client is heard in bites, and those may be cut to a few bytes: its answer to the PING takes a while.
+    // Where memory is short a client is heard in bites, and those may be cut to a few bytes: its answer to the PING
+    // takes a while.
     for (int i = 0; i < 60 && (i == 0 || proxy_->open_connections() != 0); ++i) Advance(seconds(10));
     if (proxy_->open_connections() != 0) record_.Fault("client connections are left after a drain");
     if (!proxy_->Stop()) record_.Fault("calls are left after the stop");
@@ -99,7 +101,8 @@ Outcome Run::Go() {
   Outcome outcome{record_.hash(), record_.bytes(), timeline_.done()};
   outcome.all_good = plan_.CallsMustSucceed() && !plan_.bad_clients;
   outcome.paused = proxy_->metrics().memory_read_pauses->Value() > 0;
-  outcome.refused_for_memory = proxy_->metrics().errors[static_cast<size_t>(base::ErrorKind::kMemoryLimited)]->Value() > 0;
+  outcome.refused_for_memory =
+      proxy_->metrics().errors[static_cast<size_t>(base::ErrorKind::kMemoryLimited)]->Value() > 0;
   for (const Call& call : calls_) {
     outcome.calls += call.stream != 0;
     outcome.ok += call.ok();
@@ -117,7 +120,8 @@ Outcome RunSeed(uint64_t seed, bool trace) {
     Run run(seed, trace);
     outcome = run.Go();
   }
-  if (base::Block::LiveBytes() != blocks) outcome.faults.push_back("buffers are left: " + std::to_string(base::Block::LiveBytes() - blocks) + " bytes");
+  if (base::Block::LiveBytes() != blocks)
+    outcome.faults.push_back("buffers are left: " + std::to_string(base::Block::LiveBytes() - blocks) + " bytes");
   return outcome;
 }
 

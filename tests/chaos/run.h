@@ -16,7 +16,7 @@
 namespace sluice::chaos {
 
 struct Outcome {
-  uint64_t hash = 0;   // of all bytes the proxy has written, and when
+  uint64_t hash = 0;  // of all bytes the proxy has written, and when
   uint64_t bytes = 0, events = 0;
   uint32_t calls = 0, ok = 0, refused = 0;  // refused: ended with another status
   bool all_good = false;
@@ -26,8 +26,8 @@ struct Outcome {
 
 Outcome RunSeed(uint64_t seed, bool trace);
 
-// While it lives the process may hold `bytes` more than it does now; 0: no limit. What earlier runs have left in free lists goes
-// back first, so that each run begins with the same.
+// While it lives the process may hold `bytes` more than it does now; 0: no limit. What earlier runs have left in free
+// lists goes back first, so that each run begins with the same.
 class MemoryLimit {
  public:
   explicit MemoryLimit(int64_t bytes);

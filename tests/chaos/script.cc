@@ -11,7 +11,8 @@ using std::chrono::milliseconds;
 // A dial under way.
 class Run::Attempt final : public net::Attempt, private runtime::Timer {
  public:
-  Attempt(runtime::Worker& worker, base::TimePoint deadline, net::Dialer::OnDone done) : worker_(worker), done_(std::move(done)) {
+  Attempt(runtime::Worker& worker, base::TimePoint deadline, net::Dialer::OnDone done)
+      : worker_(worker), done_(std::move(done)) {
     worker_.timers().Arm(*this, deadline);
   }
   ~Attempt() override { worker_.timers().Disarm(*this); }
@@ -30,13 +31,15 @@ class Run::Attempt final : public net::Attempt, private runtime::Timer {
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-std::unique_ptr<net::Attempt> Run::Dial(const net::Address& address, base::TimePoint deadline, net::Dialer::OnDone done) {
+std::unique_ptr<net::Attempt> Run::Dial(const net::Address& address, base::TimePoint deadline,
+                                        net::Dialer::OnDone done) {
   auto attempt = std::make_unique<Attempt>(proxy_->worker(), deadline, std::move(done));
   const bool bad = plan_.bad_backends && !stage_.over;
   const uint64_t fate = dice_.Below(100);
   if (bad && fate < 7) return attempt;  // nobody answers
   const bool refused = bad && fate < 20;
-  const base::Nanos delay = plan_.hasty ? Micros(0) : dice_.Time(bad && fate < 40 ? milliseconds(3000) : milliseconds(60));
+  const base::Nanos delay =
+      plan_.hasty ? Micros(0) : dice_.Time(bad && fate < 40 ? milliseconds(3000) : milliseconds(60));
   const std::string to = address.ToString();
   record_.Say("dial", to + (refused ? ": will be refused" : ""));
   timeline_.After(delay, [this, to, refused, raw = attempt.get(), alive = attempt->alive()] {
@@ -52,8 +55,8 @@ std::unique_ptr<net::Attempt> Run::Dial(const net::Address& address, base::TimeP
 std::unique_ptr<net::Stream> Run::Connected(const std::string& address) {
   auto pair = net::MemoryStream::Make(proxy_->worker(), "proxy", address, plan_.wire_bytes);
   const std::string name = "up " + address.substr(5, address.find(':') - 5) + "." + std::to_string(++dials_[address]);
-  backends_.push_back(std::make_unique<BackendConnection>(stage_, name, std::move(pair.far), DrawManners(dice_, plan_.hasty, plan_.small()),
-                                                          dice_.Fork(), plan_));
+  backends_.push_back(std::make_unique<BackendConnection>(
+      stage_, name, std::move(pair.far), DrawManners(dice_, plan_.hasty, plan_.small()), dice_.Fork(), plan_));
   if (!stage_.over) PlanMischief(*backends_.back());
   return std::make_unique<CutStream>(std::move(pair.near), record_, connections_++, dice_.Fork(), plan_.proxy_read_max,
                                      plan_.proxy_write_max);
@@ -65,8 +68,8 @@ Client& Run::Connect(uint32_t number) {
   clients_.push_back(std::make_unique<Client>(stage_, "client " + std::to_string(number), std::move(pair.far),
                                               DrawManners(dice_, plan_.hasty, plan_.small()), dice_.Fork(),
                                               plan_.bad_clients && dice_.Percent(60)));
-  proxy_->Accept(std::make_unique<CutStream>(std::move(pair.near), record_, connections_++, dice_.Fork(), plan_.proxy_read_max,
-                                             plan_.proxy_write_max));
+  proxy_->Accept(std::make_unique<CutStream>(std::move(pair.near), record_, connections_++, dice_.Fork(),
+                                             plan_.proxy_read_max, plan_.proxy_write_max));
   return *clients_.back();
 }
 
@@ -82,13 +85,20 @@ void Run::PlanMischief(Client& client) {
   for (uint64_t n = dice_.Below(3); n > 0; --n) {
     timeline_.After(Somewhere(), [this, &client] {
       switch (dice_.Below(8)) {
-        case 0: return client.Garbage();
-        case 1: return client.Reset();
-        case 2: return client.HalfClose();
-        case 3: return client.Close();
-        case 4: return client.WrongFrame();
-        case 5: return client.HoldCredit();
-        default: return client.Stall(dice_.Time(milliseconds(2000)));
+        case 0:
+          return client.Garbage();
+        case 1:
+          return client.Reset();
+        case 2:
+          return client.HalfClose();
+        case 3:
+          return client.Close();
+        case 4:
+          return client.WrongFrame();
+        case 5:
+          return client.HoldCredit();
+        default:
+          return client.Stall(dice_.Time(milliseconds(2000)));
       }
     });
   }
@@ -100,14 +110,22 @@ void Run::PlanMischief(BackendConnection& connection) {
   for (uint64_t n = dice_.Below(3); n > 0; --n) {
     timeline_.After(Somewhere(), [this, &connection] {
       switch (dice_.Below(9)) {
-        case 0: return connection.Garbage();
-        case 1: return connection.Reset();
-        case 2: return connection.HalfClose();
-        case 3: return connection.Close();
-        case 4: return connection.WrongFrame();
-        case 5: return connection.HoldCredit();
-        case 6: return connection.LeaveBadly();
-        default: return connection.Stall(dice_.Time(milliseconds(2000)));
+        case 0:
+          return connection.Garbage();
+        case 1:
+          return connection.Reset();
+        case 2:
+          return connection.HalfClose();
+        case 3:
+          return connection.Close();
+        case 4:
+          return connection.WrongFrame();
+        case 5:
+          return connection.HoldCredit();
+        case 6:
+          return connection.LeaveBadly();
+        default:
+          return connection.Stall(dice_.Time(milliseconds(2000)));
       }
     });
   }
@@ -118,8 +136,12 @@ void Run::PlanCall(uint32_t number) {
   Client& client = *clients_[dice_.Below(clients_.size())];
   client_of_.push_back(&client);
   call.number = number;
-  call.method = dice_.Of({Method::kUnary, Method::kUnary, Method::kCached, Method::kCached, Method::kStream, Method::kServer, Method::kPlain});
-  call.fields = {{":method", "POST"}, {":scheme", "http"}, {":path", kPaths[static_cast<size_t>(call.method)]}, {":authority", "test"}};
+  call.method = dice_.Of({Method::kUnary, Method::kUnary, Method::kCached, Method::kCached, Method::kStream,
+                          Method::kServer, Method::kPlain});
+  call.fields = {{":method", "POST"},
+                 {":scheme", "http"},
+                 {":path", kPaths[static_cast<size_t>(call.method)]},
+                 {":authority", "test"}};
   if (call.grpc()) {
     call.fields.emplace_back("content-type", "application/grpc");
     call.fields.emplace_back("te", "trailers");
@@ -132,21 +154,28 @@ void Run::PlanCall(uint32_t number) {
   const std::string bytes = of.Bytes(of.Size(plan_.body_max));
   call.body = call.grpc() ? h2::Message(bytes) : bytes;
   if (call.method == Method::kPlain && dice_.OneIn(2)) call.trailers = {{"x-trailer", "1"}};
-  if (dice_.OneIn(10)) call.fields.emplace_back("cache-control", dice_.Of({"no-cache", "no-store", "max-age=0", "max-age=1"}));
+  if (dice_.OneIn(10))
+    call.fields.emplace_back("cache-control", dice_.Of({"no-cache", "no-store", "max-age=0", "max-age=1"}));
   if (dice_.OneIn(10)) call.fields.emplace_back("authorization", "x");
   if (plan_.tight && dice_.OneIn(3)) call.fields.emplace_back("grpc-timeout", std::to_string(dice_.In(0, 3000)) + "m");
   if (client.bad() && dice_.OneIn(8)) {
     call.broken = true;
-    call.fields.push_back(dice_.Of<std::pair<const char*, const char*>>({{"Upper", "x"}, {"connection", "close"}, {":late", "x"},
-                                                                          {"te", "gzip"}, {"grpc-timeout", "soon"}, {"content-length", "7"},
-                                                                          {":path", "/twice"}, {"transfer-encoding", "chunked"}}));
+    call.fields.push_back(dice_.Of<std::pair<const char*, const char*>>({{"Upper", "x"},
+                                                                         {"connection", "close"},
+                                                                         {":late", "x"},
+                                                                         {"te", "gzip"},
+                                                                         {"grpc-timeout", "soon"},
+                                                                         {"content-length", "7"},
+                                                                         {":path", "/twice"},
+                                                                         {"transfer-encoding", "chunked"}}));
   }
   if (client.bad()) call.never_ends = dice_.OneIn(8);
   const base::Nanos start = dice_.Time(plan_.span);
   timeline_.After(start, [&client, &call] { client.Begin(call); });
   if (!client.bad() || !dice_.OneIn(4)) return;
   const auto code = dice_.Of<uint32_t>({8, 8, 0, 2, 7, 1, 99});
-  timeline_.After(start + (dice_.OneIn(3) ? Micros(0) : dice_.Time(milliseconds(500))), [&client, &call, code] { client.Cancel(call, code); });
+  timeline_.After(start + (dice_.OneIn(3) ? Micros(0) : dice_.Time(milliseconds(500))),
+                  [&client, &call, code] { client.Cancel(call, code); });
 }
 
 void Run::PlanChanges() {
@@ -193,11 +222,13 @@ void Run::ChangeSomething() {
       if (!status.ok()) record_.Fault("reload: " + status.error().detail);
       return;
     }
-    case 1: return ChangeLimit();
+    case 1:
+      return ChangeLimit();
     case 2:
       if (proxy_->cache() != nullptr) proxy_->cache()->Purge({});
       return;
-    default: return ChangeEndpoints();
+    default:
+      return ChangeEndpoints();
   }
 }
 
@@ -208,20 +239,27 @@ void Run::ChangeEndpoints() {
   if (!listed.ok()) return record_.Fault("list: " + listed.error().detail);
   std::vector<std::string> active, others;
   for (const admin::EndpointView& endpoint : listed->front().endpoints) {
-    if (endpoint.state == "active") active.push_back(endpoint.name);
-    else if (endpoint.state == "draining") others.push_back(endpoint.name);
+    if (endpoint.state == "active")
+      active.push_back(endpoint.name);
+    else if (endpoint.state == "draining")
+      others.push_back(endpoint.name);
   }
   admin::EndpointChange change;
   change.cluster = cluster;
-  change.kind = dice_.Of({Kind::kReplace, Kind::kAdd, Kind::kAdd, Kind::kRemove, Kind::kRemove, Kind::kReweight, Kind::kDrain, Kind::kUndrain});
-  const auto add = [&](const std::string& address) { change.endpoints.push_back({"", address, dice_.Of({1.0, 0.1, 3.0})}); };
+  change.kind = dice_.Of({Kind::kReplace, Kind::kAdd, Kind::kAdd, Kind::kRemove, Kind::kRemove, Kind::kReweight,
+                          Kind::kDrain, Kind::kUndrain});
+  const auto add = [&](const std::string& address) {
+    change.endpoints.push_back({"", address, dice_.Of({1.0, 0.1, 3.0})});
+  };
   switch (change.kind) {
     case Kind::kReplace:
       for (uint32_t i = 0; i < kBackendsEver; ++i) {
         if (dice_.OneIn(3) || (i + 1 == kBackendsEver && change.endpoints.empty())) add(BackendAddress(i));
       }
       break;
-    case Kind::kAdd: add(BackendAddress(static_cast<uint32_t>(dice_.Below(kBackendsEver)))); break;
+    case Kind::kAdd:
+      add(BackendAddress(static_cast<uint32_t>(dice_.Below(kBackendsEver))));
+      break;
     case Kind::kUndrain:
       if (others.empty()) return;
       change.endpoints.push_back({others[dice_.Below(others.size())], "", 1.0});

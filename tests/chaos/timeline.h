@@ -41,7 +41,9 @@ class Timeline {
     uint64_t number;
     std::function<void()> what;
   };
-  static bool Later(const Event& a, const Event& b) { return std::pair(a.when, a.number) > std::pair(b.when, b.number); }
+  static bool Later(const Event& a, const Event& b) {
+    return std::pair(a.when, a.number) > std::pair(b.when, b.number);
+  }
 
   base::ManualClock& clock_;
   std::vector<Event> events_;  // a heap

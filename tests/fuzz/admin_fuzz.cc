@@ -1,5 +1,5 @@
-// Admin requests: any message of any method of the admin RPC is answered with a status and a response that can be sent, and
-// what gets past it to the Backend keeps what admin/convert.h promises. So do the address and the HTTP routes.
+// Admin requests: any message of any method of the admin RPC is answered with a status and a response that can be sent,
+// and what gets past it to the Backend keeps what admin/convert.h promises. So do the address and the HTTP routes.
 //
 // The input: which method (or 14: a listen address, 15: an HTTP request's method and target), then the message's bytes.
 #include <cmath>
@@ -62,7 +62,8 @@ void CheckAsked(FakeBackend& backend) {
 
 void AskHttp(FakeBackend& backend, std::string_view method, std::string_view target) {
   const HttpReply reply = HandleHttp(backend, method, target);
-  SLUICE_CHECK(reply.status == 200 || reply.status == 404 || reply.status == 405 || reply.status == 500 || reply.status == 503);
+  SLUICE_CHECK(reply.status == 200 || reply.status == 404 || reply.status == 405 || reply.status == 500 ||
+               reply.status == 503);
   // Nothing that was asked for comes back as a tag.
   if (target.find('<') != target.npos) SLUICE_CHECK(reply.body.find(target) == reply.body.npos || target.size() < 4);
   const std::string escaped = EscapeHtml(target);
@@ -102,20 +103,48 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const std::string bytes(program.Rest());
   switch (which) {
-    case 0: Ask(service, &Service::GetServer, bytes); break;
-    case 1: Ask(service, &Service::ListClusters, bytes); break;
-    case 2: Ask(service, &Service::ChangeEndpoints, bytes); break;
-    case 3: Ask(service, &Service::ListLimits, bytes); break;
-    case 4: Ask(service, &Service::ChangeLimit, bytes); break;
-    case 5: Ask(service, &Service::GetCache, bytes); break;
-    case 6: Ask(service, &Service::PurgeCache, bytes); break;
-    case 7: Ask(service, &Service::Reload, bytes); break;
-    case 8: Ask(service, &Service::GetMetrics, bytes); break;
-    case 9: Ask(service, &Service::SetLogLevel, bytes); break;
-    case 10: Ask(service, &Service::GetLogLevel, bytes); break;
-    case 11: Ask(service, &Service::Drain, bytes); break;
-    case 12: Ask(service, &Service::Stop, bytes); break;
-    case 13: Ask(service, &Service::ListCertificates, bytes); break;
+    case 0:
+      Ask(service, &Service::GetServer, bytes);
+      break;
+    case 1:
+      Ask(service, &Service::ListClusters, bytes);
+      break;
+    case 2:
+      Ask(service, &Service::ChangeEndpoints, bytes);
+      break;
+    case 3:
+      Ask(service, &Service::ListLimits, bytes);
+      break;
+    case 4:
+      Ask(service, &Service::ChangeLimit, bytes);
+      break;
+    case 5:
+      Ask(service, &Service::GetCache, bytes);
+      break;
+    case 6:
+      Ask(service, &Service::PurgeCache, bytes);
+      break;
+    case 7:
+      Ask(service, &Service::Reload, bytes);
+      break;
+    case 8:
+      Ask(service, &Service::GetMetrics, bytes);
+      break;
+    case 9:
+      Ask(service, &Service::SetLogLevel, bytes);
+      break;
+    case 10:
+      Ask(service, &Service::GetLogLevel, bytes);
+      break;
+    case 11:
+      Ask(service, &Service::Drain, bytes);
+      break;
+    case 12:
+      Ask(service, &Service::Stop, bytes);
+      break;
+    case 13:
+      Ask(service, &Service::ListCertificates, bytes);
+      break;
   }
   CheckAsked(backend);
   return 0;

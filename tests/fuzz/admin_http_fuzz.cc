@@ -1,4 +1,5 @@
-// The admin HTTP port over loopback: whatever bytes come, it answers in HTTP or closes, and it is still there for the next.
+// The admin HTTP port over loopback: whatever bytes come, it answers in HTTP or closes, and it is still there for the
+// next.
 //
 // The input: bytes of a connection; the first one tells in how many sends.
 #include <arpa/inet.h>

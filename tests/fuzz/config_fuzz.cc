@@ -1,13 +1,13 @@
-// The configuration: any text gives a whole Config or errors in the order of the file, each with a place that is in the file;
-// never an exception, never half a Config. The same text gives the same again, and no reload of it asks for a restart.
-#include "config/config.h"
-
+// The configuration: any text gives a whole Config or errors in the order of the file, each with a place that is in the
+// file; never an exception, never half a Config. The same text gives the same again, and no reload of it asks for a
+// restart.
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <utility>
 
 #include "base/check.h"
+#include "config/config.h"
 
 namespace sluice::config {
 

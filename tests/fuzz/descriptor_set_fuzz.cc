@@ -1,10 +1,9 @@
-// Descriptor sets: any bytes are refused with one error or become services, methods and fields that can be asked for. What
-// Resolve finds are numbers that a field may have, and it is asked for every field of every input, and for nonsense.
+// Descriptor sets: any bytes are refused with one error or become services, methods and fields that can be asked for.
+// What Resolve finds are numbers that a field may have, and it is asked for every field of every input, and for
+// nonsense.
 //
-// The input: the length of a field path, the path, then the set. With the length's high bit the rest is text format instead,
-// so that a mutation of a word makes another valid set.
-#include "config/descriptor_set.h"
-
+// The input: the length of a field path, the path, then the set. With the length's high bit the rest is text format
+// instead, so that a mutation of a word makes another valid set.
 #include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
@@ -13,6 +12,7 @@
 #include <string>
 
 #include "base/check.h"
+#include "config/descriptor_set.h"
 #include "fuzz/support/program.h"
 #include "proxy/options.h"
 

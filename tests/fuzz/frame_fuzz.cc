@@ -1,8 +1,9 @@
-// The frame parser: any bytes after the start of a connection, fed whole and fed in pieces, mean the same: the same events,
-// the same answer on the wire, the same end. Where nothing fails, every whole frame was counted (RFC 9113 4.1), by a parser
-// that shares no code with the session's.
+// The frame parser: any bytes after the start of a connection, fed whole and fed in pieces, mean the same: the same
+// events, the same answer on the wire, the same end. Where nothing fails, every whole frame was counted (RFC 9113 4.1),
+// by a parser that shares no code with the session's.
 //
-// The input: a byte that chooses the role and whether the settings are small, one that seeds the cuts, then bytes of the wire.
+// The input: a byte that chooses the role and whether the settings are small, one that seeds the cuts, then bytes of
+// the wire.
 #include <cstdint>
 #include <string>
 #include <string_view>

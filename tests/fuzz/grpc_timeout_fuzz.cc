@@ -1,12 +1,12 @@
-// grpc-timeout: any text is refused or read as the rule of gRPC over HTTP/2 says, and what is written is read back as no more.
-#include "proxy/grpc_timeout.h"
-
+// grpc-timeout: any text is refused or read as the rule of gRPC over HTTP/2 says, and what is written is read back as
+// no more.
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string_view>
 
 #include "base/check.h"
+#include "proxy/grpc_timeout.h"
 
 namespace sluice::proxy {
 namespace {
@@ -34,8 +34,8 @@ void CheckWritten(base::Nanos timeout) {
     return;
   }
   SLUICE_CHECK(*back <= timeout);
-  // A unit is at most 1,000 of the one before, which needed nine digits: five are left, so 1 in 100,000 is lost at most; and
-  // nothing by writing it again.
+  // A unit is at most 1,000 of the one before, which needed nine digits: five are left, so 1 in 100,000 is lost at
+  // most; and nothing by writing it again.
   SLUICE_CHECK(timeout - *back <= timeout / 99'999);
   SLUICE_CHECK(FormatGrpcTimeout(*back).view() == text.view());
 }

@@ -1,7 +1,8 @@
-// HPACK decoding (RFC 7541) of any bytes, against libnghttp2: both refuse the same blocks and read the same fields. A second
-// decoder of ours with small limits must stay in step: it drops fields and keeps the table.
+// HPACK decoding (RFC 7541) of any bytes, against libnghttp2: both refuse the same blocks and read the same fields. A
+// second decoder of ours with small limits must stay in step: it drops fields and keeps the table.
 //
-// The input: blocks one after the other. Each begins with its length; lengths from 250 on change the table's size instead.
+// The input: blocks one after the other. Each begins with its length; lengths from 250 on change the table's size
+// instead.
 #include <cstdint>
 #include <string_view>
 

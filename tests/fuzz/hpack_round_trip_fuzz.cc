@@ -1,7 +1,9 @@
-// HPACK encoding: any list of fields, however its fields are held, is read back equal by our decoder and by libnghttp2, over
-// changes of the table's size; what was decoded is encoded again to the next hop, runs and all, and read back equal once more.
+// HPACK encoding: any list of fields, however its fields are held, is read back equal by our decoder and by libnghttp2,
+// over changes of the table's size; what was decoded is encoded again to the next hop, runs and all, and read back
+// equal once more.
 //
-// The input: blocks of fields, each a count and then the choices of Field(); a count from 16 on changes the table's size.
+// The input: blocks of fields, each a count and then the choices of Field(); a count from 16 on changes the table's
+// size.
 #include <cstdint>
 #include <string>
 
@@ -60,9 +62,10 @@ class Hop {
 };
 
 void AddField(fuzz::Program& program, InternTable& interns, HeaderList& list) {
-  static constexpr const char* kNames[] = {":method",    ":path",    ":status",      "content-type", "grpc-timeout", "x-a",
-                                           "user-agent", "te",       "grpc-message", "cookie",       "authorization"};
-  static constexpr const char* kValues[] = {"GET", "POST", "200", "", "/pkg.Svc/Get", "gzip, deflate", "application/grpc", "trailers"};
+  static constexpr const char* kNames[] = {":method",    ":path", ":status",      "content-type", "grpc-timeout", "x-a",
+                                           "user-agent", "te",    "grpc-message", "cookie",       "authorization"};
+  static constexpr const char* kValues[] = {
+      "GET", "POST", "200", "", "/pkg.Svc/Get", "gzip, deflate", "application/grpc", "trailers"};
   const uint8_t how = program.U8();
   const std::string name(how & 0x80 ? program.ShortBytes() : kNames[program.U8() % std::size(kNames)]);
   std::string value(how & 0x40 ? program.ShortBytes() : kValues[program.U8() % std::size(kValues)]);

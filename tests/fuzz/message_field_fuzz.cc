@@ -1,9 +1,8 @@
-// The reader of one field of a request's first message, against protobuf's own parser, which knows no types here either:
-// both find the same value or refuse the same bytes, wherever the pieces are cut, and no byte limit makes it read more.
+// The reader of one field of a request's first message, against protobuf's own parser, which knows no types here
+// either: both find the same value or refuse the same bytes, wherever the pieces are cut, and no byte limit makes it
+// read more.
 //
 // The input: how many field numbers (1 to 3) and which (1 to 8), where to cut, a limit of bytes, then the message.
-#include "proxy/message_field.h"
-
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,6 +11,7 @@
 #include "base/check.h"
 #include "base/random.h"
 #include "fuzz/support/program.h"
+#include "proxy/message_field.h"
 #include "support/field_oracle.h"
 
 namespace sluice::proxy {

@@ -1,7 +1,7 @@
 // A whole proxy between clients and backends in memory, on a manual clock: frames right and wrong from both sides, cut
-// anywhere, connections that stall, close and break, hosts that refuse and hang, lists that change, limits, retries and the
-// cache. support/wire_model.h checks what each peer hears; at the end every call has ended, every connection has gone, and
-// nothing that a call held (permits, tokens, fetches, tasks, streams) is left.
+// anywhere, connections that stall, close and break, hosts that refuse and hang, lists that change, limits, retries and
+// the cache. support/wire_model.h checks what each peer hears; at the end every call has ended, every connection has
+// gone, and nothing that a call held (permits, tokens, fetches, tasks, streams) is left.
 //
 // The input: four bytes of options, then steps.
 #include <gtest/gtest.h>
@@ -39,7 +39,9 @@ class AbortOnFailure final : public ::testing::EmptyTestEventListener {
 // One peer: what it has said and not sent, and what the proxy may say to it.
 struct Peer {
   Peer(FramePeer& f, Program& program, bool client, const http2::SessionOptions& options)
-      : frames(f), maker(program, client ? FrameMaker::Peer::kClient : FrameMaker::Peer::kServer), model(client, options) {
+      : frames(f),
+        maker(program, client ? FrameMaker::Peer::kClient : FrameMaker::Peer::kServer),
+        model(client, options) {
     frames.acknowledge = frames.credit = false;
     if (!client) model.Hear(h2::Preface());  // taken off by FramePeer
   }
@@ -59,7 +61,8 @@ struct Peer {
     for (; heard < frames.frames.size(); ++heard) {
       const h2::Frame& frame = frames.frames[heard];
       joined += h2::RawFrame(frame.type, frame.flags, frame.stream, frame.payload);
-      const bool in_block = (frame.type == h2::kHeaders || frame.type == h2::kContinuation) && !frame.has(h2::kEndHeaders);
+      const bool in_block =
+          (frame.type == h2::kHeaders || frame.type == h2::kContinuation) && !frame.has(h2::kEndHeaders);
       if (in_block) continue;
       model.Hear(std::exchange(joined, {}));
       if (polite) Answer(frame);
@@ -104,7 +107,9 @@ class World final : public test::ProxyFixture {
  private:
   void Configure() {
     const uint8_t a = program_.U8(), b = program_.U8(), c = program_.U8();
-    cluster.policy = a & 1 ? upstream::Policy::kRingHash : a & 2 ? upstream::Policy::kLeastRequest : upstream::Policy::kRoundRobin;
+    cluster.policy = a & 1   ? upstream::Policy::kRingHash
+                     : a & 2 ? upstream::Policy::kLeastRequest
+                             : upstream::Policy::kRoundRobin;
     cluster.ring_points = 8;
     cluster.connect_timeout = milliseconds(50);
     cluster.drain_timeout = milliseconds(500);
@@ -119,7 +124,9 @@ class World final : public test::ProxyFixture {
     route.timeout = milliseconds(1000);
     route.retry.attempts_max = 1 + (b >> 2 & 3);
     if (b & 16) route.hash_by = {.kind = proxy::HashBy::Kind::kMetadata, .metadata = "x-key"};
-    if (b & 32) route.hash_by = {.kind = proxy::HashBy::Kind::kField, .metadata = {}, .fields = {{"", {1}}}, .field_bytes_max = 64};
+    if (b & 32)
+      route.hash_by = {
+          .kind = proxy::HashBy::Kind::kField, .metadata = {}, .fields = {{"", {1}}}, .field_bytes_max = 64};
     if (b & 64) {
       route.cache.methods = {{"/pkg.Service/Method", milliseconds(30)}};
       route.cache.stale_while_revalidate = milliseconds(40);
@@ -181,7 +188,8 @@ class World final : public test::ProxyFixture {
   Peer* Client1() { return clients_[program_.U8() % clients_.size()].get(); }
   Peer* Backend1() {
     const uint8_t which = program_.U8();
-    return backends_.empty() ? nullptr : backends_[backends_.size() - 1 - which % std::min<size_t>(backends_.size(), 6)].get();
+    return backends_.empty() ? nullptr
+                             : backends_[backends_.size() - 1 - which % std::min<size_t>(backends_.size(), 6)].get();
   }
   Peer* Either() { return program_.Flag() ? Client1() : Backend1(); }
 
@@ -201,25 +209,37 @@ class World final : public test::ProxyFixture {
   void Step() {
     const uint8_t op = program_.U8();
     switch (op & 0x1f) {
-      case 0: case 1: case 2: case 3: case 4: case 5:
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+      case 4:
+      case 5:
         Say(Client1(), op >> 5 | (op & 1) << 3);
         break;
       case 6:
         SayPart(Client1());
         break;
-      case 7: case 8: case 9: case 10: case 11: case 12:
+      case 7:
+      case 8:
+      case 9:
+      case 10:
+      case 11:
+      case 12:
         Say(Backend1(), op >> 5 | (op & 1) << 3);
         break;
       case 13:
         SayPart(Backend1());
         break;
-      case 14: case 15:
+      case 14:
+      case 15:
         Respond(op);
         break;
       case 16:
         if (Peer* peer = Either()) peer->Send(1 + program_.U8());
         break;
-      case 17: case 18:
+      case 17:
+      case 18:
         time.clock.Advance(milliseconds(1 + program_.U8()));
         break;
       case 19:
@@ -297,7 +317,8 @@ class World final : public test::ProxyFixture {
       time.clock.Advance(milliseconds(100));
       Turn();
     }
-    // Every route has a timeout: whatever the peers have left undone, each call has had its one status, or has lost its client.
+    // Every route has a timeout: whatever the peers have left undone, each call has had its one status, or has lost its
+    // client.
     SLUICE_CHECK(metrics.calls_in_flight->Value() == 0);
     SLUICE_CHECK(response_cache == nullptr || response_cache->stats().fetches == 0);
     SLUICE_CHECK(state().limits->concurrency->in_use() == 0 && state().limits->concurrency->waiting() == 0);

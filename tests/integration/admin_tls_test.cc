@@ -1,5 +1,5 @@
-// The daemon's own process with admin.tls, and real gRPC clients and sluicectl at the other end: who gets in, what each role
-// may do, and both under a reload of roles and of files.
+// The daemon's own process with admin.tls, and real gRPC clients and sluicectl at the other end: who gets in, what each
+// role may do, and both under a reload of roles and of files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -49,11 +49,13 @@ class AdminTls : public testing::Test {
          "admin:\n"
          "  grpc: 0.0.0.0:0\n"
          "  tls: {certificate: daemon.pem, key: daemon.key, client_ca: ca.pem}\n"
-         "  roles: " + roles + "\n");
+         "  roles: " +
+             roles + "\n");
   }
 
   void Start() {
-    daemon_ = std::make_unique<Process>("sluiced", std::vector<std::string>{"-c", dir_.File("sluice.yaml")}, dir_.File("daemon.out"));
+    daemon_ = std::make_unique<Process>("sluiced", std::vector<std::string>{"-c", dir_.File("sluice.yaml")},
+                                        dir_.File("daemon.out"));
     ASSERT_TRUE(WaitUntil([&] { return Said("is ready") || !daemon_->Running(); }));
     ASSERT_TRUE(daemon_->Running()) << daemon_->Output();
     std::smatch found;
@@ -90,7 +92,9 @@ class AdminTls : public testing::Test {
     admin::v1::ChangeEndpointsResponse response;
     return client.ChangeEndpoints(&context, request, &response);
   }
-  Finished Check() { return RunProgram("sluiced", {"--check", "-c", dir_.File("sluice.yaml")}, dir_.File("check.out")); }
+  Finished Check() {
+    return RunProgram("sluiced", {"--check", "-c", dir_.File("sluice.yaml")}, dir_.File("check.out"));
+  }
 
   TempDir dir_;
   TlsCert ca_ = MakeCert({"ca", "", true});
@@ -141,14 +145,16 @@ TEST_F(AdminTls, SluicectlShowsItsCertificate) {
   Keep("ops.pem", ops_.certificate_pem);
   Keep("ops.key", ops_.key_pem);
   const std::vector<std::string> plain = {"--address", target_, "status"};
-  std::vector<std::string> words = {"--tls-ca", dir_.File("ca.pem"), "--tls-cert", dir_.File("ops.pem"), "--tls-key", dir_.File("ops.key")};
+  std::vector<std::string> words = {"--tls-ca",           dir_.File("ca.pem"), "--tls-cert",
+                                    dir_.File("ops.pem"), "--tls-key",         dir_.File("ops.key")};
   words.insert(words.end(), plain.begin(), plain.end());
   const Finished served = RunProgram("sluicectl", words, dir_.File("ctl.out"));
   EXPECT_EQ(served.code, 0) << served.output;
   EXPECT_EQ(RunProgram("sluicectl", plain, dir_.File("ctl.out")).code, 3);
   // And the daemon's, where operators look for what ends soon.
   words.back() = "certs";
-  EXPECT_THAT(RunProgram("sluicectl", words, dir_.File("ctl.out")).output, testing::ContainsRegex("admin +own .*daemon\\.pem"));
+  EXPECT_THAT(RunProgram("sluicectl", words, dir_.File("ctl.out")).output,
+              testing::ContainsRegex("admin +own .*daemon\\.pem"));
   words.back() = "metrics";
   EXPECT_THAT(RunProgram("sluicectl", words, dir_.File("ctl.out")).output,
               testing::ContainsRegex("sluice_tls_certificate_not_after_seconds.*daemon\\.pem.*used_by=\"admin\""));

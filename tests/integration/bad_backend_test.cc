@@ -79,12 +79,8 @@ const Behaviour kBehaviours[] = {
        peer.Send(raw::Headers(stream, kOkHeaders) + Frame(raw::kData, 0, stream, raw::Message("")));
      },
      {StatusCode::UNAVAILABLE}},
-    {"SaysNothing",
-     [](RawPeer& peer) { peer.Rest(); },
-     {StatusCode::DEADLINE_EXCEEDED, StatusCode::UNAVAILABLE}},
-    {"StallsAfterTheSettings",
-     Answers([](uint32_t) { return std::string(); }),
-     {StatusCode::DEADLINE_EXCEEDED}},
+    {"SaysNothing", [](RawPeer& peer) { peer.Rest(); }, {StatusCode::DEADLINE_EXCEEDED, StatusCode::UNAVAILABLE}},
+    {"StallsAfterTheSettings", Answers([](uint32_t) { return std::string(); }), {StatusCode::DEADLINE_EXCEEDED}},
     {"StallsAfterTheHeaders",
      Answers([](uint32_t stream) { return raw::Headers(stream, kOkHeaders); }),
      {StatusCode::DEADLINE_EXCEEDED}},
@@ -98,9 +94,8 @@ const Behaviour kBehaviours[] = {
      Answers([](uint32_t) { return std::string(10'000, '\xee'); }),
      {StatusCode::INTERNAL, StatusCode::UNAVAILABLE}},
     {"SendsAHeaderBlockThatIsNone",
-     Answers([](uint32_t stream) {
-       return Frame(raw::kHeaders, raw::kEndHeaders, stream, "\xff\xff\xff\xff\xff\x7f");
-     }),
+     Answers(
+         [](uint32_t stream) { return Frame(raw::kHeaders, raw::kEndHeaders, stream, "\xff\xff\xff\xff\xff\x7f"); }),
      {StatusCode::INTERNAL, StatusCode::UNAVAILABLE}},
     {"SendsDataBeforeHeaders",
      Answers([](uint32_t stream) { return Frame(raw::kData, 0, stream, raw::Message("x")); }),
@@ -157,19 +152,16 @@ const Behaviour kBehaviours[] = {
      }),
      {StatusCode::UNIMPLEMENTED}},
     {"ResetsWithInternalError",
-     Answers(
-         [](uint32_t stream) { return Frame(raw::kRstStream, 0, stream, raw::U32(raw::kInternalError)); }),
+     Answers([](uint32_t stream) { return Frame(raw::kRstStream, 0, stream, raw::U32(raw::kInternalError)); }),
      {StatusCode::INTERNAL}},
     {"ResetsWithCancel",
      Answers([](uint32_t stream) { return Frame(raw::kRstStream, 0, stream, raw::U32(raw::kCancel)); }),
      {StatusCode::CANCELLED}},
     {"ResetsWithEnhanceYourCalm",
-     Answers(
-         [](uint32_t stream) { return Frame(raw::kRstStream, 0, stream, raw::U32(raw::kEnhanceYourCalm)); }),
+     Answers([](uint32_t stream) { return Frame(raw::kRstStream, 0, stream, raw::U32(raw::kEnhanceYourCalm)); }),
      {StatusCode::RESOURCE_EXHAUSTED}},
     {"RefusesEveryStream",
-     Answers(
-         [](uint32_t stream) { return Frame(raw::kRstStream, 0, stream, raw::U32(raw::kRefusedStream)); }),
+     Answers([](uint32_t stream) { return Frame(raw::kRstStream, 0, stream, raw::U32(raw::kRefusedStream)); }),
      {StatusCode::UNAVAILABLE}},
     {"GoesAwayFromEveryStream",
      Answers([](uint32_t) { return Frame(raw::kGoaway, 0, 0, raw::U32(0) + raw::U32(raw::kNoError)); }),

@@ -75,8 +75,8 @@ std::string LongHeaders(uint32_t stream, const std::string& block) {
 
 TEST_F(BadInput, GarbageInsteadOfThePrefaceEndsTheConnection) {
   for (const std::string& garbage : std::vector<std::string>{
-           std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), std::string(100, '\0'),
-           std::string(100'000, '\xff'), std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\rX"), raw::EchoCall(1)}) {
+           std::string("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), std::string(100, '\0'), std::string(100'000, '\xff'),
+           std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\rX"), raw::EchoCall(1)}) {
     RawPeer peer = RawPeer::Connect(proxy_->port());
     peer.Send(garbage);  // the proxy may have closed before all is sent
     const auto code = peer.GoawayThenEnd();
@@ -172,12 +172,9 @@ const Mistake kMistakes[] = {
      Frame(raw::kHeaders, 0, 1, raw::Block(raw::EchoHeaders())) + Frame(raw::kPing, 0, 0, "12345678"),
      {raw::kProtocolError}},
     {"ContinuationOfAnotherStream",
-     Frame(raw::kHeaders, 0, 1, raw::Block(raw::EchoHeaders())) +
-         Frame(raw::kContinuation, raw::kEndHeaders, 3, ""),
+     Frame(raw::kHeaders, 0, 1, raw::Block(raw::EchoHeaders())) + Frame(raw::kContinuation, raw::kEndHeaders, 3, ""),
      {raw::kProtocolError}},
-    {"PushPromiseFromAClient",
-     Frame(raw::kPushPromise, raw::kEndHeaders, 1, raw::U32(2)),
-     {raw::kProtocolError}},
+    {"PushPromiseFromAClient", Frame(raw::kPushPromise, raw::kEndHeaders, 1, raw::U32(2)), {raw::kProtocolError}},
     // Values: 6.1, 6.5.2, 6.9.
     {"PaddingLongerThanTheFrame",
      OpenStream(1) + Frame(raw::kData, raw::kPadded, 1,
@@ -187,30 +184,19 @@ const Mistake kMistakes[] = {
     {"EnablePushOfTwo", raw::Settings({{2, 2}}), {raw::kProtocolError}},
     {"InitialWindowAboveTheMaximum", raw::Settings({{4, 0x80000000}}), {raw::kFlowControlError}},
     {"MaxFrameSizeBelowTheMinimum", raw::Settings({{5, 16383}}), {raw::kProtocolError}},
-    {"WindowUpdateOfZeroOnTheConnection",
-     Frame(raw::kWindowUpdate, 0, 0, raw::U32(0)),
-     {raw::kProtocolError}},
-    {"ConnectionWindowOverflow",
-     Frame(raw::kWindowUpdate, 0, 0, raw::U32(0x7fffffff)),
-     {raw::kFlowControlError}},
+    {"WindowUpdateOfZeroOnTheConnection", Frame(raw::kWindowUpdate, 0, 0, raw::U32(0)), {raw::kProtocolError}},
+    {"ConnectionWindowOverflow", Frame(raw::kWindowUpdate, 0, 0, raw::U32(0x7fffffff)), {raw::kFlowControlError}},
     {"InitialWindowOverflowsAnOpenStream",
-     OpenStream(1) + Frame(raw::kWindowUpdate, 0, 1, raw::U32(0x7ffffff0 - 65535)) +
-         raw::Settings({{4, 0x7fffffff}}),
+     OpenStream(1) + Frame(raw::kWindowUpdate, 0, 1, raw::U32(0x7ffffff0 - 65535)) + raw::Settings({{4, 0x7fffffff}}),
      {raw::kFlowControlError}},
     // HPACK: RFC 7541 2.3.3, 4.2, 5.1, 5.2, 6.1.
     {"IndexZero", HeaderBlock("\x80"), {raw::kCompressionError}},
     {"IndexBeyondTheTable", HeaderBlock("\xff\x20"), {raw::kCompressionError}},
     {"IntegerThatNeverEnds", HeaderBlock("\xff" + std::string(20, '\xff')), {raw::kCompressionError}},
-    {"StringLongerThanTheBlock",
-     HeaderBlock(std::string("\x00\x7f\xff\xff\xff\x07", 6)),
-     {raw::kCompressionError}},
-    {"HuffmanEndOfStringInside",
-     HeaderBlock(std::string("\x00\x84\xff\xff\xff\xff\x00", 7)),
-     {raw::kCompressionError}},
+    {"StringLongerThanTheBlock", HeaderBlock(std::string("\x00\x7f\xff\xff\xff\x07", 6)), {raw::kCompressionError}},
+    {"HuffmanEndOfStringInside", HeaderBlock(std::string("\x00\x84\xff\xff\xff\xff\x00", 7)), {raw::kCompressionError}},
     {"TableSizeAboveTheSetting", HeaderBlock("\x3f\xff\xff\x7f"), {raw::kCompressionError}},
-    {"TableSizeUpdateAfterAField",
-     HeaderBlock(raw::Block(raw::EchoHeaders()) + "\x20"),
-     {raw::kCompressionError}},
+    {"TableSizeUpdateAfterAField", HeaderBlock(raw::Block(raw::EchoHeaders()) + "\x20"), {raw::kCompressionError}},
     // Our own bounds.
     {"HeaderBlockWithoutEnd",
      [] {
@@ -278,8 +264,7 @@ const BadRequest kBadRequests[] = {
     {"EmptyPath", With(Without(":path"), ":path", "")},
     {"PseudoFieldAfterAnother", With(raw::EchoHeaders(), ":path", "/a/b")},
     {"UnknownPseudoField", {{":method", "POST"}, {":path", "/a/b"}, {":scheme", "http"}, {":what", "1"}}},
-    {"ResponsePseudoField",
-     {{":method", "POST"}, {":path", "/a/b"}, {":scheme", "http"}, {":status", "200"}}},
+    {"ResponsePseudoField", {{":method", "POST"}, {":path", "/a/b"}, {":scheme", "http"}, {":status", "200"}}},
     {"ContentLengthThatDoesNotFit", With(raw::EchoHeaders(), "content-length", "5")},
 };
 INSTANTIATE_TEST_SUITE_P(BadInput, MalformedRequest, testing::ValuesIn(kBadRequests),
@@ -301,8 +286,8 @@ TEST_F(BadInput, AnHpackBombFailsItsStreamOnly) {
   block += "\x40" + raw::Block({{"x-bomb", std::string(3900, 'b')}}).substr(1);
   const size_t before = base::Block::LiveBytes();
   RawPeer peer = Connected();
-  ASSERT_TRUE(peer.Send(LongHeaders(1, block + std::string(16000, '\xbe')) +
-                        Frame(raw::kData, raw::kEndStream, 1, "")));
+  ASSERT_TRUE(
+      peer.Send(LongHeaders(1, block + std::string(16000, '\xbe')) + Frame(raw::kData, raw::kEndStream, 1, "")));
   const RawPeer::Answer answer = peer.AnswerOf(1);
   EXPECT_TRUE(answer.reset || answer.grpc_status() == "8") << answer.grpc_status();
   EXPECT_LT(base::Block::LiveBytes(), before + (2u << 20));
@@ -321,8 +306,7 @@ TEST_F(BadInput, DataAboveTheStreamWindowIsAFlowControlError) {
   const uint32_t code = end->Number(end->type == raw::kGoaway ? 4 : 0);
   // A unary call's second message may be refused by the backend first; what may not happen is that all of it
   // is taken.
-  EXPECT_THAT(code,
-              AnyOf(Eq(raw::kFlowControlError), Eq(raw::kStreamClosed), Eq(raw::kCancel), Eq(raw::kNoError)));
+  EXPECT_THAT(code, AnyOf(Eq(raw::kFlowControlError), Eq(raw::kStreamClosed), Eq(raw::kCancel), Eq(raw::kNoError)));
   EXPECT_LT(base::Block::LiveBytes(), 8u << 20);
 }
 
@@ -379,8 +363,7 @@ TEST_F(BadInput, RequestsThatAreNotGrpcAreRefusedWithAStatus) {
   uint32_t stream = 1;
   for (const raw::Fields& fields :
        {With(Without("content-type"), "content-type", "text/html"), Without("content-type"),
-        raw::Fields{
-            {":method", "GET"}, {":scheme", "http"}, {":path", "/index.html"}, {":authority", "a"}}}) {
+        raw::Fields{{":method", "GET"}, {":scheme", "http"}, {":path", "/index.html"}, {":authority", "a"}}}) {
     ASSERT_TRUE(peer.Send(raw::Headers(stream, fields, true)));
     const RawPeer::Answer answer = peer.AnswerOf(stream);
     EXPECT_TRUE(answer.ended);

@@ -1,4 +1,5 @@
-// Answers of all kinds through the response cache: the same bytes as from the upstream, kept for as long as the upstream says.
+// Answers of all kinds through the response cache: the same bytes as from the upstream, kept for as long as the
+// upstream says.
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>

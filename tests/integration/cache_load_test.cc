@@ -14,13 +14,15 @@ namespace {
 
 using grpc::StatusCode;
 
-// The backend's answers carry the number of the last change. After a purge returns, no answer is older than it, not of a
-// fetch either that was under way.
+// The backend's answers carry the number of the last change. After a purge returns, no answer is older than it, not of
+// a fetch either that was under way.
 class ChangingData : public Cache {
  protected:
   ChangingData()
       : Cache([](const GateBackend::Call&) { return grpc::Status::OK; },
-              [this](const GateBackend::Call& call) { call.reply->set_index(version_.load(std::memory_order_seq_cst)); }) {}
+              [this](const GateBackend::Call& call) {
+                call.reply->set_index(version_.load(std::memory_order_seq_cst));
+              }) {}
   std::atomic<uint64_t> version_{1};
 };
 
@@ -44,8 +46,8 @@ TEST_F(ChangingData, IsNeverOlderThanThePurgeThatReturned) {
         const uint64_t least = floor.load(std::memory_order_seq_cst);
         grpc::ClientContext context;
         context.set_deadline(std::chrono::system_clock::now() + kLongWait);
-        const Reply reply = integration::Call(stub.get(), Kind::kUnary, &context,
-                                              Spec(std::to_string((i + reader) % 3)).request);
+        const Reply reply =
+            integration::Call(stub.get(), Kind::kUnary, &context, Spec(std::to_string((i + reader) % 3)).request);
         if (!reply.status.ok()) {
           failed.fetch_add(1, std::memory_order_relaxed);
         } else if (reply.messages[0].index() < least) {
@@ -68,8 +70,8 @@ TEST_F(ChangingData, IsNeverOlderThanThePurgeThatReturned) {
   stop.store(true, std::memory_order_relaxed);
   for (std::thread& thread : threads) thread.join();
   const auto cache = person().Cache();
-  std::cout << "[  figures ] " << kPurges << " purges beside " << reads.load() << " calls: " << cache.hits() << " hits, "
-            << cache.coalesced() << " coalesced, " << cache.purged() << " responses dropped\n";
+  std::cout << "[  figures ] " << kPurges << " purges beside " << reads.load() << " calls: " << cache.hits()
+            << " hits, " << cache.coalesced() << " coalesced, " << cache.purged() << " responses dropped\n";
   EXPECT_EQ(too_old.load(), 0u);
   EXPECT_EQ(failed.load(), 0u);
   EXPECT_GT(cache.hits(), 0u);
@@ -78,8 +80,8 @@ TEST_F(ChangingData, IsNeverOlderThanThePurgeThatReturned) {
   EXPECT_GT(person().NotCached("purged"), 0u) << "some purge met a fetch under way";
 }
 
-// Clients that leave at any moment, purges, reloads with and without cache and limits, answers of all sizes: every call ends,
-// with the right answer or because its client left, and nothing is left behind.
+// Clients that leave at any moment, purges, reloads with and without cache and limits, answers of all sizes: every call
+// ends, with the right answer or because its client left, and nothing is left behind.
 TEST_F(Cache, EverythingAtOnce) {
   config_.top.push_back("cache: {capacity: 1MiB, entry_max: 16KiB}");
   Start("stale_while_revalidate: 1h", "1ms");
@@ -101,9 +103,11 @@ TEST_F(Cache, EverythingAtOnce) {
       if (random() % 5 == 0) spec.request.set_reply_bytes(static_cast<uint32_t>(1 + random() % 100000));
       made.emplace_back(spec, (random() % 2 ? one : two).Start(spec));
     }
-    // gRPC 1.51 sends RST_STREAM, and no HEADERS, for a call that is cancelled before it was written; RFC 9113 6.4 has the
-    // receiver end the connection for that. So the proxy must have seen them all, done or not.
-    const auto seen = [&] { return proxy_->Metric("sluice_calls_total") + static_cast<double>(person().CallsInFlight()); };
+    // gRPC 1.51 sends RST_STREAM, and no HEADERS, for a call that is cancelled before it was written; RFC 9113 6.4 has
+    // the receiver end the connection for that. So the proxy must have seen them all, done or not.
+    const auto seen = [&] {
+      return proxy_->Metric("sluice_calls_total") + static_cast<double>(person().CallsInFlight());
+    };
     begun += static_cast<double>(made.size());
     ASSERT_TRUE(WaitUntil([&] { return seen() >= begun && seen() >= begun; }));
     for (auto& [spec, call] : made) {
@@ -130,11 +134,13 @@ TEST_F(Cache, EverythingAtOnce) {
     }
   }
   pump.request_stop();
-  EXPECT_TRUE(WaitUntil([&] { return person().AllGivenBack() && person().Cache().fetches() == 0; })) << person().Limits();
+  EXPECT_TRUE(WaitUntil([&] { return person().AllGivenBack() && person().Cache().fetches() == 0; }))
+      << person().Limits();
   EXPECT_TRUE(WaitUntil([&] { return person().CallsInFlight() == 0; }));
   const auto cache = person().Cache();
-  std::cout << "[  figures ] " << answered << " answered, " << left << " left, " << backend_.arrived() << " upstream calls; "
-            << cache.hits() << " hits, " << cache.stale() << " stale, " << cache.coalesced() << " coalesced\n";
+  std::cout << "[  figures ] " << answered << " answered, " << left << " left, " << backend_.arrived()
+            << " upstream calls; " << cache.hits() << " hits, " << cache.stale() << " stale, " << cache.coalesced()
+            << " coalesced\n";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The response cache with real gRPC clients and servers: what a client sees of it, what the upstream is spared, and what an
-// operator can do.
+// The response cache with real gRPC clients and servers: what a client sees of it, what the upstream is spared, and
+// what an operator can do.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -66,7 +66,8 @@ TEST_F(Cache, MakesOneCallOfAThousandEqualOnes) {
   const auto cache = person().Cache();
   EXPECT_EQ(cache.coalesced(), coalesced);
   EXPECT_EQ(cache.coalesced() + cache.hits(), kClients * kEach - 1);
-  std::cout << "[  figures ] of 1000 equal calls " << coalesced << " joined the one under way, " << cache.hits() << " were hits\n";
+  std::cout << "[  figures ] of 1000 equal calls " << coalesced << " joined the one under way, " << cache.hits()
+            << " were hits\n";
 }
 
 TEST_F(Cache, SharedFetchOutlivesTheCallThatBeganIt) {
@@ -248,8 +249,8 @@ TEST_F(Cache, IsDroppedByTheOperatorAsAWholeOrInPart) {
   for (const std::string payload : {"a", "b", "c"}) Call(payload);
   const std::string a = Spec("a").request.SerializeAsString();
   proxy_->dir().Write("key", a);
-  Finished purge = person().Ctl({"cache", "purge", "--service", kService, "--method", "Unary", "--key-file",
-                                 proxy_->dir().File("key")});
+  Finished purge = person().Ctl(
+      {"cache", "purge", "--service", kService, "--method", "Unary", "--key-file", proxy_->dir().File("key")});
   EXPECT_EQ(purge.code, 0) << purge.output;
   EXPECT_EQ(How(Call("b")), "hit");
   EXPECT_EQ(How(Call("a")), "");
@@ -286,8 +287,9 @@ TEST_F(Cache, StandsInTheAccessLog) {
   Start();
   for (const char* how : {"miss", "hit"}) {
     Call("x");
-    EXPECT_TRUE(WaitUntil([&] { return dir.Read("access.log").find(" cache=" + std::string(how)) != std::string::npos; }))
-        << dir.Read("access.log");
+    EXPECT_TRUE(WaitUntil([&] {
+      return dir.Read("access.log").find(" cache=" + std::string(how)) != std::string::npos;
+    })) << dir.Read("access.log");
   }
 }
 

@@ -74,16 +74,12 @@ std::string NameOf(Way way) { return way == Way::kDirect ? "Direct" : "ThroughSl
 class EachKind : public CallsBase, public testing::WithParamInterface<std::tuple<Way, Kind>> {
  protected:
   EachKind() : EachKind(GetParam()) {}
-  explicit EachKind(const std::tuple<Way, Kind>& param)
-      : CallsBase(std::get<0>(param)), kind_(std::get<1>(param)) {}
+  explicit EachKind(const std::tuple<Way, Kind>& param) : CallsBase(std::get<0>(param)), kind_(std::get<1>(param)) {}
   const Kind kind_;
 };
-INSTANTIATE_TEST_SUITE_P(Calls, EachKind,
-                         testing::Combine(testing::Values(Way::kDirect, Way::kThroughSluice),
-                                          testing::ValuesIn(kKinds)),
-                         [](const auto& info) {
-                           return NameOf(std::get<0>(info.param)) + ToString(std::get<1>(info.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Calls, EachKind, testing::Combine(testing::Values(Way::kDirect, Way::kThroughSluice), testing::ValuesIn(kKinds)),
+    [](const auto& info) { return NameOf(std::get<0>(info.param)) + ToString(std::get<1>(info.param)); });
 
 TEST_P(EachKind, SucceedsAndBringsThePayloadBack) {
   EchoRequest request;
@@ -350,8 +346,7 @@ TEST_P(EachWay, AnUnknownMethodIsTheBackendsToRefuse) {
   grpc::GenericStub generic(channel_);
   grpc::ClientContext context;
   grpc::CompletionQueue queue;
-  auto call =
-      generic.PrepareUnaryCall(&context, "/sluice.echo.v1.Echo/NoSuchMethod", grpc::ByteBuffer(), &queue);
+  auto call = generic.PrepareUnaryCall(&context, "/sluice.echo.v1.Echo/NoSuchMethod", grpc::ByteBuffer(), &queue);
   call->StartCall();
   grpc::ByteBuffer reply;
   grpc::Status status;

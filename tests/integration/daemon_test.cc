@@ -78,9 +78,7 @@ class Daemon : public testing::Test {
 
   // A call that is open until Finish().
   struct OpenCall {
-    explicit OpenCall(echo::v1::Echo::Stub* stub) : stream(stub->BidiStream(&context)) {
-      EXPECT_TRUE(Exchange());
-    }
+    explicit OpenCall(echo::v1::Echo::Stub* stub) : stream(stub->BidiStream(&context)) { EXPECT_TRUE(Exchange()); }
     bool Exchange() { return stream->Write(echo::v1::EchoRequest()) && stream->Read(&reply); }
     grpc::ClientContext context;
     echo::v1::EchoReply reply;
@@ -216,8 +214,7 @@ TEST_F(Daemon, ReopensItsLogsOnSigusr1) {
   std::filesystem::rename(dir_.File("access.log"), dir_.File("access.log.1"));
   daemon_->Signal(SIGUSR1);
   ASSERT_TRUE(WaitUntil([&] {
-    return std::filesystem::exists(dir_.File("sluice.log")) &&
-           std::filesystem::exists(dir_.File("access.log"));
+    return std::filesystem::exists(dir_.File("sluice.log")) && std::filesystem::exists(dir_.File("access.log"));
   }));
   const std::string old = dir_.Read("access.log.1");
   ASSERT_TRUE(Unary().ok());
@@ -270,7 +267,8 @@ TEST_F(Daemon, CheckSaysOkForAGoodFile) {
 
 TEST_F(Daemon, CheckMakesNoFile) {
   config_.top = {"log: {path: " + dir_.File("process.log") + "}",
-                 "access_log: {format: text, path: " + dir_.File("access.log") + "}", "state_file: " + dir_.File("state")};
+                 "access_log: {format: text, path: " + dir_.File("access.log") + "}",
+                 "state_file: " + dir_.File("state")};
   EXPECT_EQ(Check(config_.ToYaml()).output, "OK\n");
   for (const char* file : {"process.log", "access.log", "state"}) {
     EXPECT_FALSE(std::filesystem::exists(dir_.File(file))) << file << ": of the one who checked, not of the daemon";
@@ -297,8 +295,7 @@ TEST_F(Daemon, CheckReportsEveryErrorWithItsPlace) {
 }
 
 TEST_F(Daemon, DoesNotStartWithABadFile) {
-  const Finished start =
-      RunProgram("sluiced", {"-c", dir_.Write("bad.yaml", "clusters: 1\n")}, dir_.File("bad.out"));
+  const Finished start = RunProgram("sluiced", {"-c", dir_.Write("bad.yaml", "clusters: 1\n")}, dir_.File("bad.out"));
   EXPECT_EQ(start.code, 1);
   EXPECT_THAT(start.output, HasSubstr("bad.yaml:1"));
 }

@@ -1,5 +1,5 @@
-// Two clients at a saturated limit, one of which sends a hundred times as much: turns go round the client connections, so
-// the modest one gets half of what there is when it asks for it.
+// Two clients at a saturated limit, one of which sends a hundred times as much: turns go round the client connections,
+// so the modest one gets half of what there is when it asks for it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -45,15 +45,13 @@ void MakeCalls(uint16_t port, uint64_t calls, std::atomic<uint64_t>* failed) {
     peer.Handshake();
     peer.Send(raw::Frame(raw::kWindowUpdate, 0, 0, raw::U32(0x3fffffff)));
     uint64_t sent = 0, ended = 0;
-    for (; sent < std::min(here, kAtOnce); ++sent)
-      peer.Send(raw::EchoCall(static_cast<uint32_t>(2 * sent + 1)));
+    for (; sent < std::min(here, kAtOnce); ++sent) peer.Send(raw::EchoCall(static_cast<uint32_t>(2 * sent + 1)));
     while (ended < here) {
       const auto frame = peer.Next();
       if (!frame) break;
       if (frame->type == raw::kRstStream) failed->fetch_add(1, std::memory_order_relaxed);
-      const bool end =
-          frame->type == raw::kRstStream ||
-          ((frame->type == raw::kHeaders || frame->type == raw::kData) && (frame->flags & raw::kEndStream));
+      const bool end = frame->type == raw::kRstStream || ((frame->type == raw::kHeaders || frame->type == raw::kData) &&
+                                                          (frame->flags & raw::kEndStream));
       if (!end) continue;
       ++ended;
       if (sent < here) peer.Send(raw::EchoCall(static_cast<uint32_t>(2 * sent++ + 1)));
@@ -104,8 +102,8 @@ TEST_F(FlatMemory, OverManyCalls) {
   Soak(calls);
   ExpectIdle();
   const size_t live_after = base::Block::LiveBytes(), resident_after = ResidentBytes();
-  std::printf("%llu calls: blocks %zu -> %zu bytes, resident %zu -> %zu KiB\n",
-              static_cast<unsigned long long>(calls), live, live_after, resident >> 10, resident_after >> 10);
+  std::printf("%llu calls: blocks %zu -> %zu bytes, resident %zu -> %zu KiB\n", static_cast<unsigned long long>(calls),
+              live, live_after, resident >> 10, resident_after >> 10);
   EXPECT_LE(live_after, live + (256u << 10));
   EXPECT_LE(resident_after, resident + kGrowthMax);
   EXPECT_EQ(proxy_->Metric("sluice_proxy_errors_total"), 0);
@@ -127,8 +125,8 @@ TEST_F(FlatMemory, AfterManyConnectionsHaveComeAndGone) {
   come_and_go(kConnections);
   ExpectIdle();
   const size_t live_after = base::Block::LiveBytes(), resident_after = ResidentBytes();
-  std::printf("%d connections: blocks %zu -> %zu bytes, resident %zu -> %zu KiB\n", kConnections, live,
-              live_after, resident >> 10, resident_after >> 10);
+  std::printf("%d connections: blocks %zu -> %zu bytes, resident %zu -> %zu KiB\n", kConnections, live, live_after,
+              resident >> 10, resident_after >> 10);
   EXPECT_LE(live_after, live + (256u << 10));
   EXPECT_LE(resident_after, resident + kGrowthMax);
   EXPECT_EQ(proxy_->Metric("sluice_downstream_connections_total"), kConnections + kConnections / 5);

@@ -1,5 +1,5 @@
-// hash_by a field of the request message, named by a descriptor set that protoc wrote at build time, or by its number: calls
-// with equal fields go to one endpoint whatever else they carry, and names and numbers mean the same.
+// hash_by a field of the request message, named by a descriptor set that protoc wrote at build time, or by its number:
+// calls with equal fields go to one endpoint whatever else they carry, and names and numbers mean the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

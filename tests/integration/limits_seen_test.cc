@@ -34,7 +34,8 @@ class WhatACallWaitedFor : public testing::Test {
       std::istringstream text(dir_.Read("access.log"));
       for (std::string line; std::getline(text, line) && !text.eof();) lines.push_back(line);
       return lines.size() >= number;
-    })) << lines.size() << " lines";
+    })) << lines.size()
+        << " lines";
     return lines.size() >= number ? lines[number - 1] : "";
   }
   // "cluster/echo/rate=3.200ms,..." taken apart.

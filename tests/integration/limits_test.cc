@@ -1,5 +1,5 @@
-// Limits of rate and concurrency with real gRPC clients and servers: what holds while a backend stalls, what those who wait
-// and those who are refused are told, and that nothing is lost whatever happens meanwhile.
+// Limits of rate and concurrency with real gRPC clients and servers: what holds while a backend stalls, what those who
+// wait and those who are refused are told, and that nothing is lost whatever happens meanwhile.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -104,9 +104,9 @@ TEST_P(ABound, StopsWithAStalledBackendAndRecoversWithIt) {
   const auto arrivals = backend_.arrivals();
   const double first = Millis(arrivals[arrived].at - opened);
   const double hundredth = Millis(arrivals[arrived + kRecovered - 1].at - opened);
-  std::cout << "[  figures ] " << GetParam().name << ": first call let in " << first << " ms after the stall, the 100th after "
-            << hundredth << " ms; deadline of 2000 ms ended after " << shortest.count() << ".." << longest.count()
-            << " ms\n";
+  std::cout << "[  figures ] " << GetParam().name << ": first call let in " << first
+            << " ms after the stall, the 100th after " << hundredth << " ms; deadline of 2000 ms ended after "
+            << shortest.count() << ".." << longest.count() << " ms\n";
   EXPECT_LT(first, 2000) << "100 ms are promised; the machine may be busy";
   loop.Stop();
   EXPECT_THAT(loop.failures(), IsEmpty());
@@ -367,7 +367,8 @@ TEST(AFullEndpoint, IsPassedOverForTheNextOnTheRing) {
     made.push_back(calls.Start(spec));
     ASSERT_TRUE(WaitUntil([&] { return first.held() + second.held() + third.held() == i + 1; })) << person.Limits();
     for (GateBackend* backend : backends) {
-      if (backend->held() == 1 && std::find(order.begin(), order.end(), backend) == order.end()) order.push_back(backend);
+      if (backend->held() == 1 && std::find(order.begin(), order.end(), backend) == order.end())
+        order.push_back(backend);
     }
     // One after the other is filled, none before the one before it is full.
     ASSERT_EQ(order.size(), i / 2 + 1);
@@ -443,7 +444,8 @@ TEST_P(ARemovedCluster, LetsTheCallsThatWaitForItGo) {
   const auto waiting = calls.Start(spec, 12);
   ASSERT_TRUE(WaitUntil([&] {
     return backend.held() == 2 && person.Waiting("cluster/echo/rate") + person.Waiting("cluster/echo/concurrency") +
-                                          person.Waiting("cluster/echo/endpoint_concurrency") == 10;
+                                          person.Waiting("cluster/echo/endpoint_concurrency") ==
+                                      10;
   })) << person.Limits();
 
   // The same file with the cluster under another name and without limits.
@@ -497,7 +499,7 @@ TEST(AReload, ThatChangesLimitsUnderLoadLosesNothing) {
     const uint64_t before = some.ok() + more.ok();
     person.ReloadWith(config);
     ASSERT_TRUE(WaitUntil([&] { return some.ok() + more.ok() >= before + 40; })) << "reload " << i << "\n"
-                                                                                  << person.Limits();
+                                                                                 << person.Limits();
   }
   some.Stop();
   more.Stop();

@@ -1,4 +1,5 @@
-// Peers that stop, stay too long, come too often or hold too much: each is bounded, and an honest client beside them is served.
+// Peers that stop, stay too long, come too often or hold too much: each is bounded, and an honest client beside them is
+// served.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -66,7 +67,8 @@ TEST_F(SlowPeers, AHeaderBlockWithoutEndEndsTheConnection) {
   Start();
   RawPeer peer = Inside();
   const std::string block = raw::Block(raw::EchoHeaders());
-  peer.Send(raw::Frame(raw::kHeaders, 0, 1, block.substr(0, 10)) + raw::Frame(raw::kContinuation, 0, 1, block.substr(10, 5)));
+  peer.Send(raw::Frame(raw::kHeaders, 0, 1, block.substr(0, 10)) +
+            raw::Frame(raw::kContinuation, 0, 1, block.substr(10, 5)));
   EXPECT_EQ(peer.GoawayThenEnd(), raw::kEnhanceYourCalm);
 }
 
@@ -95,7 +97,8 @@ TEST_F(SlowPeers, NoCallIsLostToTheAgeOfConnections) {
   config_.cluster = {"age_max: 50ms"};
   Start();
   int calls = 0;
-  while (proxy_->Metric("sluice_downstream_connections_total") < 10 || proxy_->Metric("sluice_upstream_connects_total") < 10) {
+  while (proxy_->Metric("sluice_downstream_connections_total") < 10 ||
+         proxy_->Metric("sluice_upstream_connects_total") < 10) {
     const Reply reply = Honest();
     ASSERT_TRUE(reply.status.ok()) << Describe(reply.status) << " after " << calls;
     ++calls;
@@ -192,8 +195,8 @@ TEST_F(SlowPeers, SlowReadersAreSentAwayBeforeAnHonestCallIsRefused) {
     return proxy_->Metric("sluice_memory_connections_closed_total") > 0;
   }));
   EXPECT_GT(proxy_->Metric("sluice_memory_read_pauses_total"), 0);
-  // Reading stops 2 MiB before it. In the second until slow clients go come a read of each worker that had begun (256 KiB) and
-  // 50 bites of 4 KiB from each worker's connection to the endpoint (400 KiB together).
+  // Reading stops 2 MiB before it. In the second until slow clients go come a read of each worker that had begun (256
+  // KiB) and 50 bites of 4 KiB from each worker's connection to the endpoint (400 KiB together).
   EXPECT_LT(most, 16 << 20);
   slow.clear();
   EXPECT_TRUE(WaitUntil([&] { return base::MemoryBudget::level() == base::MemoryLevel::kFree; }));

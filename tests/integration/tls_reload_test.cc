@@ -11,9 +11,9 @@
 namespace sluice::integration {
 namespace {
 
-using ::testing::HasSubstr;
 using test::MakeCert;
 using test::TlsCert;
+using ::testing::HasSubstr;
 
 class TlsReload : public Tls {
  protected:
@@ -23,7 +23,9 @@ class TlsReload : public Tls {
     config.cluster = {ClusterKeys()};
     StartProxy();
   }
-  double Loads(const std::string& result) { return Metric("sluice_tls_file_loads_total", {"result=\"" + result + "\""}); }
+  double Loads(const std::string& result) {
+    return Metric("sluice_tls_file_loads_total", {"result=\"" + result + "\""});
+  }
   double NotAfter() { return Metric("sluice_tls_certificate_not_after_seconds", {"purpose=\"own\""}); }
   admin::v1::ListCertificatesResponse Certificates() {
     grpc::ClientContext context;
@@ -58,7 +60,8 @@ TEST_F(TlsReload, UnderLoadNoCallFails) {
   for (bool anew : {true, true, false}) threads.emplace_back(load, anew);
   std::vector<TlsCert> kept;
   for (int round = 1; round <= 3; ++round) {
-    kept.push_back(MakeCert({.common_name = "proxy", .names = "DNS:localhost,IP:127.0.0.1", .until = 86400 + round * 1000}, &ca));
+    kept.push_back(
+        MakeCert({.common_name = "proxy", .names = "DNS:localhost,IP:127.0.0.1", .until = 86400 + round * 1000}, &ca));
     const double before = Loads("ok");
     if (round == 2) {  // in place, as `cp` does
       files.Write("proxy.crt", kept.back().certificate_pem);
@@ -122,7 +125,8 @@ TEST_F(TlsReload, ABadFileKeepsTheFormerOneAndIsToldUntilItIsMended) {
   EXPECT_TRUE(CallOnce(Credentials(ca)).status.ok());
   ASSERT_GE(Certificates().certificates_size(), 2);
   EXPECT_EQ(Certificates().certificates(0).subject(), "CN=proxy");
-  EXPECT_THAT(Certificates().certificates(0).error(), HasSubstr("proxy.key: is not the key of the first certificate in"));
+  EXPECT_THAT(Certificates().certificates(0).error(),
+              HasSubstr("proxy.key: is not the key of the first certificate in"));
   EXPECT_EQ(Certificates().certificates(1).used_by(), "cluster/echo");
   EXPECT_EQ(Certificates().certificates(1).error(), "");
   const Finished shown = Operator(*proxy).Ctl({"certs"});
@@ -144,7 +148,8 @@ TEST_F(TlsReload, ABadFileKeepsTheFormerOneAndIsToldUntilItIsMended) {
 TEST_F(TlsReload, AReloadPutsInOtherFilesAndOtherOptions) {
   const TlsCert next = MakeCert({.common_name = "next", .names = "IP:127.0.0.1"}, &other_ca);
   Write("next", next);
-  config.listener = {"tls: {certificate: " + files.File("next.crt") + ", key: " + files.File("next.key") + ClientCa() + "}"};
+  config.listener = {"tls: {certificate: " + files.File("next.crt") + ", key: " + files.File("next.key") + ClientCa() +
+                     "}"};
   Operator(*proxy).ReloadWith(config);
   EXPECT_TRUE(CallOnce(Credentials(other_ca, &client)).status.ok());
   EXPECT_FALSE(CallOnce(Credentials(other_ca)).status.ok());

@@ -7,8 +7,8 @@
 namespace sluice::integration {
 namespace {
 
-using ::testing::HasSubstr;
 using test::MakeCert;
+using ::testing::HasSubstr;
 
 TEST_F(Tls, AllKindsOfCallsGoThroughWithCertificatesOnAllSides) {
   StartBackend(backend_certificate, /*ask=*/true);
@@ -60,7 +60,8 @@ class Refused : public Tls {
   void Expect(std::shared_ptr<grpc::ChannelCredentials> credentials, const std::string& reason) {
     const Reply reply = CallOnce(std::move(credentials));
     EXPECT_EQ(reply.status.error_code(), grpc::StatusCode::UNAVAILABLE) << Describe(reply.status);
-    EXPECT_TRUE(WaitUntil([&] { return Handshakes("listener", reason) >= 1; })) << proxy->server().backend().RenderMetrics();
+    EXPECT_TRUE(WaitUntil([&] { return Handshakes("listener", reason) >= 1; }))
+        << proxy->server().backend().RenderMetrics();
     const Reply good = CallOnce(Credentials(ca, &client));
     EXPECT_TRUE(good.status.ok()) << Describe(good.status);
   }
@@ -120,8 +121,8 @@ TEST_F(Upstream, TheSystemsAuthoritiesDoNotVouchForOurs) {
   ExpectFailure("tls: {ca: system, server_name: backend.example.com}", "certificate", "the peer's certificate: ");
 }
 
-// In TLS 1.3 the client is done before the server has looked at its certificate: the alert comes behind the handshake, and
-// counts as a failed connection all the same.
+// In TLS 1.3 the client is done before the server has looked at its certificate: the alert comes behind the handshake,
+// and counts as a failed connection all the same.
 TEST_F(Upstream, ThatWantsACertificateOfUsGetsNoCalls) {
   StartBackend(backend_certificate, /*ask=*/true);
   config.cluster = {ClusterKeys()};

@@ -29,8 +29,7 @@ class FakeNet {
 
   FakeHost& host(const std::string& address) { return hosts_[address]; }
   net::DialFunction Dial() {
-    return [this](runtime::Worker&, const net::Address& address, base::TimePoint deadline,
-                  net::Dialer::OnDone done) {
+    return [this](runtime::Worker&, const net::Address& address, base::TimePoint deadline, net::Dialer::OnDone done) {
       return std::unique_ptr<net::Attempt>(new Attempt(*this, address.ToString(), deadline, std::move(done)));
     };
   }
@@ -74,9 +73,7 @@ class FakeNet {
       if (host.speaks) host.last().Send(h2::Settings(host.settings));
       Finish(std::unique_ptr<net::Stream>(std::move(pair.near)));
     }
-    void OnTimer(base::TimePoint) override {
-      Finish(base::MakeError(base::ErrorKind::kConnectTimeout, "no answer"));
-    }
+    void OnTimer(base::TimePoint) override { Finish(base::MakeError(base::ErrorKind::kConnectTimeout, "no answer")); }
     void Finish(base::Result<std::unique_ptr<net::Stream>> result) {
       net.worker_.timers().Disarm(*this);
       auto callback = std::move(done);  // it destroys this

@@ -28,7 +28,9 @@ class FieldOracle {
     const google::protobuf::UnknownFieldSet& fields = empty.GetReflection()->GetUnknownFields(empty);
     for (int i = 0; i < fields.field_count(); ++i) {
       const google::protobuf::UnknownField& field = fields.field(i);
-      if (field.number() != static_cast<int>(numbers[depth]) || field.type() == google::protobuf::UnknownField::TYPE_GROUP) continue;
+      if (field.number() != static_cast<int>(numbers[depth]) ||
+          field.type() == google::protobuf::UnknownField::TYPE_GROUP)
+        continue;
       const bool delimited = field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED;
       if (depth + 1 < numbers.size()) {
         if (delimited && !Visit(field.length_delimited(), numbers, depth + 1)) return false;
@@ -37,7 +39,7 @@ class FieldOracle {
       } else {
         found_ = std::to_string(field.type() == google::protobuf::UnknownField::TYPE_VARINT    ? field.varint()
                                 : field.type() == google::protobuf::UnknownField::TYPE_FIXED32 ? field.fixed32()
-                                                                                 : field.fixed64());
+                                                                                               : field.fixed64());
       }
     }
     return true;

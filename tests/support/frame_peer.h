@@ -124,8 +124,7 @@ class FramePeer {
         http2::HeaderList list(&interns_);
         SLUICE_CHECK(decoder_.Decode(std::exchange(block_, {}), {}, list) == http2::DecodeResult::kOk);
         stream.headers.emplace_back();
-        for (const http2::Field* field : list)
-          stream.headers.back().emplace_back(field->name(), field->value());
+        for (const http2::Field* field : list) stream.headers.back().emplace_back(field->name(), field->value());
         return;
       }
       case h2::kData:

@@ -14,8 +14,8 @@
 
 namespace sluice::h2 {
 
-inline constexpr uint8_t kData = 0, kHeaders = 1, kPriority = 2, kRstStream = 3, kSettings = 4,
-                         kPushPromise = 5, kPing = 6, kGoaway = 7, kWindowUpdate = 8, kContinuation = 9;
+inline constexpr uint8_t kData = 0, kHeaders = 1, kPriority = 2, kRstStream = 3, kSettings = 4, kPushPromise = 5,
+                         kPing = 6, kGoaway = 7, kWindowUpdate = 8, kContinuation = 9;
 inline constexpr uint8_t kEndStream = 1, kAck = 1, kEndHeaders = 4, kPadded = 8, kPriorityFlag = 0x20;
 
 using Fields = std::vector<std::pair<std::string, std::string>>;
@@ -40,8 +40,7 @@ inline std::string Data(uint32_t stream, std::string_view bytes, uint8_t flags =
   return RawFrame(kData, flags, stream, bytes);
 }
 inline std::string PaddedData(uint32_t stream, std::string_view bytes, uint8_t padding, uint8_t flags = 0) {
-  return RawFrame(kData, flags | kPadded, stream,
-                  Big(padding, 1) + std::string(bytes) + std::string(padding, '\0'));
+  return RawFrame(kData, flags | kPadded, stream, Big(padding, 1) + std::string(bytes) + std::string(padding, '\0'));
 }
 inline std::string Headers(uint32_t stream, std::string_view block, uint8_t flags = kEndHeaders) {
   return RawFrame(kHeaders, flags, stream, block);
@@ -49,12 +48,8 @@ inline std::string Headers(uint32_t stream, std::string_view block, uint8_t flag
 inline std::string Continuation(uint32_t stream, std::string_view block, uint8_t flags = kEndHeaders) {
   return RawFrame(kContinuation, flags, stream, block);
 }
-inline std::string RstStream(uint32_t stream, uint32_t code) {
-  return RawFrame(kRstStream, 0, stream, Big(code, 4));
-}
-inline std::string Ping(uint64_t payload, uint8_t flags = 0) {
-  return RawFrame(kPing, flags, 0, Big(payload, 8));
-}
+inline std::string RstStream(uint32_t stream, uint32_t code) { return RawFrame(kRstStream, 0, stream, Big(code, 4)); }
+inline std::string Ping(uint64_t payload, uint8_t flags = 0) { return RawFrame(kPing, flags, 0, Big(payload, 8)); }
 inline std::string Goaway(uint32_t last_stream, uint32_t code, std::string_view debug = "") {
   return RawFrame(kGoaway, 0, 0, Big(last_stream, 4) + Big(code, 4) + std::string(debug));
 }
@@ -96,7 +91,9 @@ inline Fields GrpcRequest(const std::string& path = "/pkg.Service/Method") {
 inline Fields GrpcResponse() { return {{":status", "200"}, {"content-type", "application/grpc"}}; }
 inline Fields GrpcTrailers(const std::string& status = "0") { return {{"grpc-status", status}}; }
 // One message as gRPC has it in DATA: the compressed flag (not set), the length, the bytes.
-inline std::string Message(std::string_view bytes) { return std::string(1, '\0') + Big(bytes.size(), 4) + std::string(bytes); }
+inline std::string Message(std::string_view bytes) {
+  return std::string(1, '\0') + Big(bytes.size(), 4) + std::string(bytes);
+}
 // `fields` with `more` at the end.
 inline Fields With(Fields fields, const Fields& more) {
   fields.insert(fields.end(), more.begin(), more.end());
@@ -112,8 +109,7 @@ struct Frame {
   bool has(uint8_t flag) const { return (flags & flag) != 0; }
   uint32_t Word(size_t at = 0) const {
     uint32_t value = 0;
-    for (size_t i = at; i < at + 4 && i < payload.size(); ++i)
-      value = value << 8 | static_cast<uint8_t>(payload[i]);
+    for (size_t i = at; i < at + 4 && i < payload.size(); ++i) value = value << 8 | static_cast<uint8_t>(payload[i]);
     return value;
   }
 };
@@ -138,9 +134,8 @@ inline std::vector<Frame> TakeFrames(std::string& wire) {
 // "HEADERS[1] flags=5 len=12", "RST_STREAM[1] 8", "GOAWAY last=3 code=1": for comparing and for reading
 // failures.
 inline std::string Describe(const Frame& frame) {
-  static const char* const kNames[] = {"DATA",          "HEADERS",      "PRIORITY", "RST_STREAM",
-                                       "SETTINGS",      "PUSH_PROMISE", "PING",     "GOAWAY",
-                                       "WINDOW_UPDATE", "CONTINUATION"};
+  static const char* const kNames[] = {"DATA",         "HEADERS", "PRIORITY", "RST_STREAM",    "SETTINGS",
+                                       "PUSH_PROMISE", "PING",    "GOAWAY",   "WINDOW_UPDATE", "CONTINUATION"};
   std::string name = frame.type < 10 ? kNames[frame.type] : "UNKNOWN";
   std::string on = name + "[" + std::to_string(frame.stream) + "]";
   switch (frame.type) {

@@ -83,8 +83,7 @@ class Run {
   friend Result Explore(const std::function<void(Run&)>&, Options);
   static constexpr size_t kNobody = SIZE_MAX;
 
-  Run(std::vector<internal::Choice>& trail, int preemptions_max)
-      : trail_(trail), preemptions_left_(preemptions_max) {}
+  Run(std::vector<internal::Choice>& trail, int preemptions_max) : trail_(trail), preemptions_left_(preemptions_max) {}
 
   void Execute() {
     alive_.assign(bodies_.size(), true);

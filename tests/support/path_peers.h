@@ -1,6 +1,6 @@
-// The two neighbours of a proxy under measurement, in memory: a client and a backend that write the frames of steady unary
-// gRPC calls as gRPC does (well-known headers from the HPACK table, metadata as plain literals, another x-request-id for
-// each call), from prepared bytes, so that next to nothing of what is measured is theirs.
+// The two neighbours of a proxy under measurement, in memory: a client and a backend that write the frames of steady
+// unary gRPC calls as gRPC does (well-known headers from the HPACK table, metadata as plain literals, another
+// x-request-id for each call), from prepared bytes, so that next to nothing of what is measured is theirs.
 //
 // They check every answer's frames, and with `verify` also decode every header block and compare every byte.
 #pragma once
@@ -188,17 +188,23 @@ class PathClient final : public PathPeer {
   PathClient(std::shared_ptr<PathWire> wire, std::string message, bool verify, bool literals = false)
       : PathPeer(std::move(wire), verify), message_(std::move(message)) {
     wire_->in += h2::Preface() + h2::Settings({{2, 0}, {4, 1 << 30}}) + h2::WindowUpdate(0, kWindow);
-    const std::string own = h2::Block({{"x-key", "tenant-0042"}, {"x-trace-bin", "AAECAwQFBgcICQoLDA0ODw"},
-                                       {"x-request-id", "0000000000000000"}});
-    first_ = Request(std::string("\x86\x83") + Remembered(1, "", "127.0.0.1:18080") + Remembered(4, "", "/pkg.Service/Method") +
-                     Remembered(31, "", "application/grpc") + Remembered(0, "te", "trailers") +
+    const std::string own = h2::Block(
+        {{"x-key", "tenant-0042"}, {"x-trace-bin", "AAECAwQFBgcICQoLDA0ODw"}, {"x-request-id", "0000000000000000"}});
+    first_ = Request(std::string("\x86\x83") + Remembered(1, "", "127.0.0.1:18080") +
+                     Remembered(4, "", "/pkg.Service/Method") + Remembered(31, "", "application/grpc") +
+                     Remembered(0, "te", "trailers") +
                      Remembered(58, "", "grpc-c++/1.51.1 grpc-c/29.0.0 (linux; chttp2)") + own);
     // From then on: user-agent is 62, te 63, content-type 64, :path 65, :authority 66.
     later_ = Request(std::string("\x86\x83\xc1\xc2\xbf\xc0\xbe") + own);
     if (!literals) return;
-    first_ = later_ = Request(h2::Block({{":method", "POST"}, {":scheme", "http"}, {":path", "/pkg.Service/Method"},
-                                         {":authority", "test"}, {"te", "trailers"}, {"content-type", "application/grpc"},
-                                         {"user-agent", "grpc-c++/1.51.1 grpc-c/29.0.0 (linux; chttp2)"}}) + own);
+    first_ = later_ = Request(h2::Block({{":method", "POST"},
+                                         {":scheme", "http"},
+                                         {":path", "/pkg.Service/Method"},
+                                         {":authority", "test"},
+                                         {"te", "trailers"},
+                                         {"content-type", "application/grpc"},
+                                         {"user-agent", "grpc-c++/1.51.1 grpc-c/29.0.0 (linux; chttp2)"}}) +
+                              own);
   }
 
   // Sends as many of `calls` as the connection's window has room for; returns how many.
@@ -232,7 +238,8 @@ class PathClient final : public PathPeer {
     std::string& request = next_id_ == 1 ? first_ : later_;
     const size_t data = request.size() - message_.size() - 9;
     char* id = request.data() + data - 16;  // the block's last bytes
-    for (uint64_t i = 0, n = ++sequence_ * 0x9e3779b97f4a7c15u; i < 16; ++i) id[i] = "0123456789abcdef"[n >> (60 - 4 * i) & 15];
+    for (uint64_t i = 0, n = ++sequence_ * 0x9e3779b97f4a7c15u; i < 16; ++i)
+      id[i] = "0123456789abcdef"[n >> (60 - 4 * i) & 15];
     PutId(request.data(), next_id_);
     PutId(request.data() + data, next_id_);
     next_id_ += 2;
@@ -289,9 +296,14 @@ class PathBackend final : public PathPeer {
     if (!verify_) return;
     const h2::Fields fields = Decode(block);
     for (auto [name, value] : std::initializer_list<std::pair<const char*, const char*>>{
-             {":method", "POST"}, {":scheme", "http"}, {":path", "/pkg.Service/Method"}, {"te", "trailers"},
-             {"content-type", "application/grpc"}, {"user-agent", "grpc-c++/1.51.1 grpc-c/29.0.0 (linux; chttp2)"},
-             {"x-key", "tenant-0042"}, {"x-trace-bin", "AAECAwQFBgcICQoLDA0ODw"}}) {
+             {":method", "POST"},
+             {":scheme", "http"},
+             {":path", "/pkg.Service/Method"},
+             {"te", "trailers"},
+             {"content-type", "application/grpc"},
+             {"user-agent", "grpc-c++/1.51.1 grpc-c/29.0.0 (linux; chttp2)"},
+             {"x-key", "tenant-0042"},
+             {"x-trace-bin", "AAECAwQFBgcICQoLDA0ODw"}}) {
       SLUICE_CHECK(Has(fields, name, value));
     }
   }

@@ -27,17 +27,17 @@ namespace sluice::test {
 
 struct PathOptions {
   size_t connections = 1;
-  size_t streams = 100;      // calls under way on each connection
+  size_t streams = 100;       // calls under way on each connection
   size_t message_bytes = 32;  // of request and response alike
-  bool full_limits = false;  // the cluster's capped rate and the permits of process, cluster and endpoint
-  bool cache = false;        // all calls but the first are hits
-  bool verify = false;       // decode and compare everything
-  bool literals = false;     // requests without a header that any table remembers
-  bool sockets = false;      // connections are TCP over loopback instead of memory
+  bool full_limits = false;   // the cluster's capped rate and the permits of process, cluster and endpoint
+  bool cache = false;         // all calls but the first are hits
+  bool verify = false;        // decode and compare everything
+  bool literals = false;      // requests without a header that any table remembers
+  bool sockets = false;       // connections are TCP over loopback instead of memory
 };
 
-// While it lives the process has a second thread, which sleeps. The C++ library counts its shared pointers without atomic
-// operations in a process that has none, and the daemon has some.
+// While it lives the process has a second thread, which sleeps. The C++ library counts its shared pointers without
+// atomic operations in a process that has none, and the daemon has some.
 class SecondThread {
  public:
   ~SecondThread() {
@@ -54,7 +54,11 @@ class SecondThread {
 class PathWorld {
  public:
   PathWorld(const PathOptions& options, uint32_t workers)
-      : workers_(workers), runtime_(Runtime(workers), clock_), registry_(workers), metrics_(registry_), snapshots_(workers) {
+      : workers_(workers),
+        runtime_(Runtime(workers), clock_),
+        registry_(workers),
+        metrics_(registry_),
+        snapshots_(workers) {
     cluster_->name = "c";
     proxy::RouteOptions route;
     route.name = "r";
@@ -91,16 +95,18 @@ class PathWorld {
     const base::TimePoint now = clock_.Now();
     auto limits = std::make_shared<proxy::RouteLimits>(
         std::make_shared<limits::RateLimiter>(route.rate_limit, now),
-        std::make_shared<limits::KeyedRateLimiter>(route.client_rate_limit.rate, route.client_rate_limit.clients_max), route.name,
-        registry_);
+        std::make_shared<limits::KeyedRateLimiter>(route.client_rate_limit.rate, route.client_rate_limit.clients_max),
+        route.name, registry_);
     proxy::RouteMetrics metrics;
     for (size_t code = 0; code < proxy::kGrpcCodes; ++code) {
-      metrics.calls[code] = registry_.AddCounter("calls_total", "Calls.", {{"route", "r"}, {"code", std::to_string(code)}});
+      metrics.calls[code] =
+          registry_.AddCounter("calls_total", "Calls.", {{"route", "r"}, {"code", std::to_string(code)}});
     }
     metrics.duration = registry_.AddHistogram("duration_seconds", "Duration.", 1e-9, {{"route", "r"}});
     std::vector<proxy::Route> table;
     table.push_back({route, 0, metrics, limits});
-    auto process_limits = std::make_shared<proxy::ProcessLimits>(std::make_shared<limits::ConcurrencyLimiter>(process), registry_);
+    auto process_limits =
+        std::make_shared<proxy::ProcessLimits>(std::make_shared<limits::ConcurrencyLimiter>(process), registry_);
     std::shared_ptr<proxy::ResponseCache> cache;
     if (caches) cache = std::make_shared<proxy::ResponseCache>(proxy::CacheOptions(), registry_);
     auto log = proxy::AccessLog::Open({});
@@ -128,7 +134,8 @@ class PathRig {
   PathRig(const PathOptions& options, std::shared_ptr<PathWorld> world, uint32_t worker)
       : options_(options), world_(std::move(world)), worker_(world_->runtime().worker(worker)) {
     message_ = h2::Message(std::string(options.message_bytes, 'm'));
-    context_.connection.dial = [this](runtime::Worker&, const net::Address& address, base::TimePoint, net::Dialer::OnDone done) {
+    context_.connection.dial = [this](runtime::Worker&, const net::Address& address, base::TimePoint,
+                                      net::Dialer::OnDone done) {
       return std::unique_ptr<net::Attempt>(new Attempt(*this, address.ToString(), std::move(done)));
     };
     for (size_t i = 0; i < options.connections; ++i) Connect();

@@ -1,5 +1,5 @@
-// PathSocket: the far end of a TCP connection over loopback whose near end is the proxy's, moved by hand: what a PathRig uses
-// in place of streams in memory when the kernel's part matters.
+// PathSocket: the far end of a TCP connection over loopback whose near end is the proxy's, moved by hand: what a
+// PathRig uses in place of streams in memory when the kernel's part matters.
 #pragma once
 
 #include <fcntl.h>
@@ -17,7 +17,8 @@ namespace sluice::test {
 
 // Two connected, non-blocking sockets.
 inline std::pair<int, int> TcpPair() {
-  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), far = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
+            far = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -52,7 +53,8 @@ class PathSocket {
   bool Receive() {
     char bytes[65536];
     bool moved = false;
-    for (ssize_t n; (n = recv(far_, bytes, sizeof(bytes), 0)) > 0; moved = true) wire_->out.append(bytes, static_cast<size_t>(n));
+    for (ssize_t n; (n = recv(far_, bytes, sizeof(bytes), 0)) > 0; moved = true)
+      wire_->out.append(bytes, static_cast<size_t>(n));
     return moved;
   }
   // There is something to send.

@@ -9,8 +9,8 @@
 //   Run();
 //   EXPECT_EQ(client.streams[1].data, "hello");
 //
-// With SLUICE_TEST_MOVED in the environment it has two workers: client connections are on the second, and every call moves to
-// the first, which has the upstreams. What a test sees must be the same.
+// With SLUICE_TEST_MOVED in the environment it has two workers: client connections are on the second, and every call
+// moves to the first, which has the upstreams. What a test sees must be the same.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,8 +32,7 @@
 
 namespace sluice::test {
 
-inline constexpr uint8_t kLast =
-    h2::kEndHeaders | h2::kEndStream;  // flags of a header block that ends the stream
+inline constexpr uint8_t kLast = h2::kEndHeaders | h2::kEndStream;  // flags of a header block that ends the stream
 
 class ProxyFixture : public ::testing::Test {
  public:
@@ -75,8 +74,7 @@ class ProxyFixture : public ::testing::Test {
   // Publishes a new list, as the server does: what has left is drained.
   void SetEndpoints(const std::vector<std::string>& addresses) {
     std::vector<upstream::WantedEndpoint> wanted;
-    for (const std::string& address : addresses)
-      wanted.push_back({address, *net::Address::Parse(address), 1, false});
+    for (const std::string& address : addresses) wanted.push_back({address, *net::Address::Parse(address), 1, false});
     if (!options_) options_ = std::make_shared<upstream::ClusterOptions>(cluster);
     auto built = upstream::BuildClusterState(options_, wanted, state_.get(), false, workers, registry,
                                              std::exchange(next_cluster_limits, nullptr));
@@ -183,14 +181,15 @@ class ProxyFixture : public ::testing::Test {
   // Made by the first SetEndpoints.
   std::map<std::string, std::shared_ptr<const proxy::RouteLimits>> route_limits;
   std::shared_ptr<const proxy::ProcessLimits> process_limits;
-  std::shared_ptr<proxy::ResponseCache> response_cache;  // if a route caches
+  std::shared_ptr<proxy::ResponseCache> response_cache;                // if a route caches
   std::shared_ptr<const upstream::ClusterLimits> next_cluster_limits;  // for the next SetEndpoints; null: as before
   const upstream::ClusterState& state() const { return *state_; }
 
  private:
   void MakeLimits() {
     if (process_limits != nullptr) return;
-    process_limits = std::make_shared<proxy::ProcessLimits>(std::make_shared<limits::ConcurrencyLimiter>(process), registry);
+    process_limits =
+        std::make_shared<proxy::ProcessLimits>(std::make_shared<limits::ConcurrencyLimiter>(process), registry);
     for (const proxy::RouteOptions& route : routes) {
       const base::TimePoint now = time.clock.Now();
       const proxy::ClientRateOptions& client = route.client_rate_limit;
@@ -205,8 +204,7 @@ class ProxyFixture : public ::testing::Test {
   proxy::RouteMetrics RouteMetrics(const std::string& name) {
     proxy::RouteMetrics out;
     for (size_t code = 0; code < proxy::kGrpcCodes; ++code) {
-      out.calls[code] =
-          registry.AddCounter("calls_total", "Calls.", {{"route", name}, {"code", std::to_string(code)}});
+      out.calls[code] = registry.AddCounter("calls_total", "Calls.", {{"route", name}, {"code", std::to_string(code)}});
     }
     out.duration = registry.AddHistogram("duration_seconds", "Duration.", 1e-9, {{"route", name}});
     return out;

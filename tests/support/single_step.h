@@ -1,6 +1,7 @@
-// SingleStep: counts what a stretch of this thread's code executes, exactly, by stepping through it with the processor's trap
-// flag: instructions, and atomic read-modify-writes with the place and the memory of each. No privileges and no other
-// program are needed. About a microsecond an instruction, so step through some ten calls, not through thousands.
+// SingleStep: counts what a stretch of this thread's code executes, exactly, by stepping through it with the
+// processor's trap flag: instructions, and atomic read-modify-writes with the place and the memory of each. No
+// privileges and no other program are needed. About a microsecond an instruction, so step through some ten calls, not
+// through thousands.
 //
 //   SingleStep step;
 //   step.Start(); Work(); step.Stop();
@@ -97,8 +98,8 @@ class SingleStep {
         lock = true;
       } else if ((*p & 0xF0) == 0x40) {
         rex = *p;
-      } else if (*p != 0x66 && *p != 0x67 && *p != 0xF2 && *p != 0xF3 && *p != 0x2E && *p != 0x36 && *p != 0x3E && *p != 0x26 &&
-                 *p != 0x64 && *p != 0x65) {
+      } else if (*p != 0x66 && *p != 0x67 && *p != 0xF2 && *p != 0xF3 && *p != 0x2E && *p != 0x36 && *p != 0x3E &&
+                 *p != 0x26 && *p != 0x64 && *p != 0x65) {
         break;
       }
     }

@@ -1,6 +1,6 @@
-// CountSystemCalls: which system calls a stretch of code makes, and how many, exactly: a forked copy of this process runs it
-// under ptrace, which stops at system calls only. Whatever library makes them is counted, unlike with counters in our own
-// wrappers, and the program's own time between them is not touched.
+// CountSystemCalls: which system calls a stretch of code makes, and how many, exactly: a forked copy of this process
+// runs it under ptrace, which stops at system calls only. Whatever library makes them is counted, unlike with counters
+// in our own wrappers, and the program's own time between them is not touched.
 #pragma once
 
 #include <sys/ptrace.h>
@@ -18,9 +18,9 @@
 
 namespace sluice::test {
 
-// System calls by number, of the thread that calls `work`, while counting is on: it is off at first, and each call of what
-// `work` is given switches. Nothing where this process may not trace a child. The child ends with status 0, or the test's
-// process ends here: a failed check of the child's is a failure of the test.
+// System calls by number, of the thread that calls `work`, while counting is on: it is off at first, and each call of
+// what `work` is given switches. Nothing where this process may not trace a child. The child ends with status 0, or the
+// test's process ends here: a failed check of the child's is a failure of the test.
 using SystemCalls = std::map<long, uint64_t>;
 inline std::optional<SystemCalls> CountSystemCalls(const std::function<void(std::function<void()>)>& work) {
   constexpr long kSwitch = SYS_getppid;  // nothing we measure asks for it
@@ -39,7 +39,8 @@ inline std::optional<SystemCalls> CountSystemCalls(const std::function<void(std:
   if (WIFSTOPPED(status)) {
     ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL);
     long signal = 0;
-    while (ptrace(PTRACE_SYSCALL, child, nullptr, signal) == 0 && waitpid(child, &status, 0) == child && WIFSTOPPED(status)) {
+    while (ptrace(PTRACE_SYSCALL, child, nullptr, signal) == 0 && waitpid(child, &status, 0) == child &&
+           WIFSTOPPED(status)) {
       signal = 0;
       if (WSTOPSIG(status) != (SIGTRAP | 0x80)) {
         signal = WSTOPSIG(status);

@@ -1,4 +1,5 @@
-// Certificates and keys made in the test: no files checked in, none that expires one day. P-256 keys, so they are quick.
+// Certificates and keys made in the test: no files checked in, none that expires one day. P-256 keys, so they are
+// quick.
 #pragma once
 
 #include <openssl/bio.h>
@@ -36,7 +37,7 @@ struct TlsCertSpec {
   std::string common_name;  // empty: none
   std::string names;        // OpenSSL's form: "DNS:a.example.com,URI:spiffe://a/b,IP:127.0.0.1"; empty: none
   bool authority = false;
-  unsigned rsa_bits = 0;  // 0: P-256
+  unsigned rsa_bits = 0;             // 0: P-256
   long from = -3600, until = 86400;  // seconds from now
   std::string common_name_too;       // one more; empty: none
 };

@@ -49,10 +49,11 @@ class TlsPair : public ::testing::Test {
     const base::TimePoint deadline = time.worker.now() + std::chrono::seconds(5);
     at_client = net::TlsOutcome();
     at_server = net::TlsOutcome();
-    one = std::make_unique<net::TlsHandshake>(time.worker, std::move(pair.near), client_context, *net::Address::Parse(endpoint),
-                                         deadline, [this](net::TlsOutcome o) { at_client = std::move(o); });
+    one = std::make_unique<net::TlsHandshake>(time.worker, std::move(pair.near), client_context,
+                                              *net::Address::Parse(endpoint), deadline,
+                                              [this](net::TlsOutcome o) { at_client = std::move(o); });
     two = std::make_unique<net::TlsHandshake>(time.worker, std::move(pair.far), server_context, deadline,
-                                         [this](net::TlsOutcome o) { at_server = std::move(o); });
+                                              [this](net::TlsOutcome o) { at_server = std::move(o); });
     time.Run();
   }
   void ExpectConnected() {

@@ -67,8 +67,8 @@ struct HpackDecoder::Literal {
 struct HpackDecoder::RunMemo {
   static constexpr size_t kBytesMax = 112;
 
-  uint32_t key = 0;        // the first four bytes, or all there are; 0: nothing is remembered here
-  uint64_t version = 0;    // of the table
+  uint32_t key = 0;         // the first four bytes, or all there are; 0: nothing is remembered here
+  uint64_t version = 0;     // of the table
   FieldRun* run = nullptr;  // of the first run_bytes bytes. Holds a reference
   uint8_t run_bytes = 0;
   uint8_t common = 0;  // bytes that the block at hand shares with the one before
@@ -135,7 +135,8 @@ inline HpackDecoder::RunMemo* HpackDecoder::TakeRun(const uint8_t*& p, const uin
   const bool same_table = memo.key == key && memo.version == table_.version();
   if (same_table && memo.run != nullptr && memo.run_bytes <= left &&
       std::memcmp(memo.bytes.data(), p, memo.run_bytes) == 0) {
-    if (memo.run->count > limits_.header_count_max || memo.run->hpack_size > limits_.header_list_bytes_max) return nullptr;
+    if (memo.run->count > limits_.header_count_max || memo.run->hpack_size > limits_.header_list_bytes_max)
+      return nullptr;
     out.AddRun(*memo.run);
     p += memo.run_bytes;
     return nullptr;
@@ -159,8 +160,8 @@ inline bool HpackDecoder::DecodeFields(const uint8_t*& p, const uint8_t* end, He
   return true;
 }
 
-// Field by field, to find where those end that lie within what is common. They make a run unless one of them changed the
-// table.
+// Field by field, to find where those end that lie within what is common. They make a run unless one of them changed
+// the table.
 bool HpackDecoder::DecodeAndLearn(RunMemo& memo, const uint8_t*& p, const uint8_t* end, HeaderList& out) {
   const uint8_t* const begin = p;
   uint8_t ends[FieldRun::kCountMax];

@@ -3,9 +3,9 @@
 // A field that is in a table costs a bounds check, a count and a pointer. A literal costs one copy: to the
 // list's arena, or, if it is to be indexed, to the intern table. Huffman code is decoded in place there.
 //
-// A gRPC peer's blocks begin with the same bytes again and again: indexes, then literals that are the same for all calls.
-// What two blocks had in common is remembered with the FieldRun that it stands for, as long as the table does not change:
-// equal bytes after an equal table mean equal fields. It then costs a comparison.
+// A gRPC peer's blocks begin with the same bytes again and again: indexes, then literals that are the same for all
+// calls. What two blocks had in common is remembered with the FieldRun that it stands for, as long as the table does
+// not change: equal bytes after an equal table mean equal fields. It then costs a comparison.
 //
 // Thread safety: none; lives on the worker of its InternTable.
 #pragma once
@@ -62,8 +62,8 @@ class HpackDecoder {
   struct RunMemo;
   static constexpr size_t kRunMemos = 8;
 
-  // If the front of the block is known: appends its run to `out`, which is empty, and moves p behind it. Else returns what
-  // could be learned of the block, or null.
+  // If the front of the block is known: appends its run to `out`, which is empty, and moves p behind it. Else returns
+  // what could be learned of the block, or null.
   RunMemo* TakeRun(const uint8_t*& p, const uint8_t* end, HeaderList& out);
   bool DecodeFields(const uint8_t*& p, const uint8_t* end, HeaderList& out);
   bool DecodeAndLearn(RunMemo& memo, const uint8_t*& p, const uint8_t* end, HeaderList& out);

@@ -2,8 +2,7 @@
 
 namespace sluice::http2 {
 
-DynamicTable::DynamicTable(InternTable& interns, size_t bytes_max)
-    : interns_(interns), bytes_max_(bytes_max) {}
+DynamicTable::DynamicTable(InternTable& interns, size_t bytes_max) : interns_(interns), bytes_max_(bytes_max) {}
 
 DynamicTable::~DynamicTable() { EvictTo(0); }
 

@@ -143,8 +143,6 @@ uint8_t* HpackEncoder::AddToTable(const Field* field, uint8_t* p) {
 }
 
 // A field that would push out nearly all others is not worth its place.
-bool HpackEncoder::Worthwhile(const Field* field) const {
-  return field->hpack_size() * 4 <= table_.bytes_max() * 3;
-}
+bool HpackEncoder::Worthwhile(const Field* field) const { return field->hpack_size() * 4 <= table_.bytes_max() * 3; }
 
 }  // namespace sluice::http2

@@ -78,7 +78,8 @@ class HpackEncoder {
   // By the low bits of Field::id: the low bits of DynamicTable::inserted() when the field went in. Only a
   // hint, proved by looking at the entry it leads to.
   std::array<uint32_t, kMemos> memos_{};
-  std::unique_ptr<std::array<RunMemo, kRunMemos>> run_memos_;  // by the low bits of the run's id; made when there is a run
+  std::unique_ptr<std::array<RunMemo, kRunMemos>>
+      run_memos_;                 // by the low bits of the run's id; made when there is a run
   size_t update_low_ = SIZE_MAX;  // smallest size since the last block, where an update is due (RFC 7541 4.2)
   bool update_due_ = false;
 };

@@ -28,9 +28,7 @@ struct SpareRun {
   SpareRun* next;
 };
 
-Node* NodeOf(Field* field) {
-  return reinterpret_cast<Node*>(reinterpret_cast<char*>(field) - offsetof(Node, field));
-}
+Node* NodeOf(Field* field) { return reinterpret_cast<Node*>(reinterpret_cast<char*>(field) - offsetof(Node, field)); }
 
 // Storage classes: multiples of a cache line; what is larger goes to the heap. The spare nodes kept of each
 // class are bounded, so that a burst of odd fields does not stay in memory: 8 classes x 64 nodes <= 144 KiB a
@@ -69,7 +67,7 @@ struct InternTable::Impl {
   std::array<size_t, kClasses> spare_counts{};
   SpareRun* spare_runs = nullptr;
   size_t spare_run_count = 0;
-  size_t run_count = 0;  // alive
+  size_t run_count = 0;            // alive
   base::MemoryBudget::Share held;  // nodes and runs taken from the heap, spare ones included
 
   ~Impl() { held.Flush(); }

@@ -26,8 +26,8 @@ class Inflater {
   void SetTableBytesMax(size_t bytes) { nghttp2_hd_inflate_change_table_size(inflater_, bytes); }
   size_t table_bytes() const { return nghttp2_hd_inflate_get_dynamic_table_size(inflater_); }
 
-  // The fields of a block, in `never` whether each must never be indexed; nothing if it is refused. After that it is of no
-  // more use.
+  // The fields of a block, in `never` whether each must never be indexed; nothing if it is refused. After that it is of
+  // no more use.
   std::optional<Pairs> Decode(std::string_view block, std::vector<bool>* never = nullptr) {
     Pairs pairs;
     // Of its own size, so that ASan sees a read behind the end.

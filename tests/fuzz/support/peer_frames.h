@@ -1,5 +1,6 @@
-// FrameMaker: what a peer may say, by a fuzzer's choices: frames that are right as a rule, so that connections get somewhere,
-// and wrong in each way that a byte of the input can make them. Ends of requests and responses look like gRPC.
+// FrameMaker: what a peer may say, by a fuzzer's choices: frames that are right as a rule, so that connections get
+// somewhere, and wrong in each way that a byte of the input can make them. Ends of requests and responses look like
+// gRPC.
 #pragma once
 
 #include <cstdint>
@@ -25,22 +26,38 @@ class FrameMaker {
   static constexpr unsigned kKinds = 16;
   std::string Make(unsigned kind) {
     switch (kind % kKinds) {
-      case 0: return Head(0);
-      case 1: return Head(h2::kEndStream);
-      case 2: return Data();
-      case 3: return Message();
-      case 4: return Trailers();
-      case 5: return Reset();
-      case 6: return Credit();
-      case 7: return Settings();
-      case 8: return Ping();
-      case 9: return Goaway();
-      case 10: return Priority();
-      case 11: return SplitHead();
-      case 12: return h2::SettingsAck();
-      case 13: return Any();
-      case 14: return std::string(program_.ShortBytes());
-      default: return Many();
+      case 0:
+        return Head(0);
+      case 1:
+        return Head(h2::kEndStream);
+      case 2:
+        return Data();
+      case 3:
+        return Message();
+      case 4:
+        return Trailers();
+      case 5:
+        return Reset();
+      case 6:
+        return Credit();
+      case 7:
+        return Settings();
+      case 8:
+        return Ping();
+      case 9:
+        return Goaway();
+      case 10:
+        return Priority();
+      case 11:
+        return SplitHead();
+      case 12:
+        return h2::SettingsAck();
+      case 13:
+        return Any();
+      case 14:
+        return std::string(program_.ShortBytes());
+      default:
+        return Many();
     }
   }
 
@@ -69,7 +86,8 @@ class FrameMaker {
     static constexpr uint32_t kIncrements[] = {0, 1, 100, 20000, 65535, 1 << 20, 0x7fff0000, 0x7fffffff, 0xffffffff};
     return kIncrements[program_.Below(std::size(kIncrements))];
   }
-  // Choices are made one statement after the other: an input must mean the same whichever compiler orders the arguments.
+  // Choices are made one statement after the other: an input must mean the same whichever compiler orders the
+  // arguments.
   std::string Reset() {
     const uint32_t id = Id();
     return h2::RstStream(id, Code());
@@ -81,7 +99,8 @@ class FrameMaker {
   std::string Ping() {
     const uint8_t how = program_.U8();
     // The second is the one behind our first GOAWAY (http2/session.h).
-    return h2::RawFrame(h2::kPing, how & 1 ? h2::kAck : 0, 0, how & 2 ? h2::Big(how, 8) : h2::Big(0x736c756963650001, 8));
+    return h2::RawFrame(h2::kPing, how & 1 ? h2::kAck : 0, 0,
+                        how & 2 ? h2::Big(how, 8) : h2::Big(0x736c756963650001, 8));
   }
   std::string Goaway() {
     const uint32_t last = program_.Flag() ? Id() : 0x7fffffff;
@@ -92,7 +111,8 @@ class FrameMaker {
     return h2::RawFrame(h2::kPriority, 0, id, std::string(program_.Below(7), 'p'));
   }
   std::string Settings() {
-    static constexpr uint32_t kValues[] = {0, 1, 2, 100, 4096, 16384, 65535, 65536, 1 << 20, 0x7fffffff, 0x80000000, 0xffffffff};
+    static constexpr uint32_t kValues[] = {0,     1,     2,       100,        4096,       16384,
+                                           65535, 65536, 1 << 20, 0x7fffffff, 0x80000000, 0xffffffff};
     std::vector<std::pair<uint16_t, uint32_t>> entries(program_.Below(4));
     for (auto& [id, value] : entries) {
       id = program_.Below(8);
@@ -118,16 +138,46 @@ class FrameMaker {
     };
     static const std::string kLong(900, 'l');
     using std::string_view_literals::operator""sv;
-    static const Extra kExtras[] = {
-        {"grpc-timeout", "5m"}, {"grpc-timeout", "99999999H"}, {"grpc-timeout", "x"}, {"content-length", "0"},
-        {"content-length", "5"}, {"content-length", "18446744073709551616"}, {"host", "test"}, {"host", "other"},
-        {"connection", "close"}, {"transfer-encoding", "chunked"}, {"Upper", "x"}, {"x-bad", "a\r\nb"}, {"x-nul", "a\0b"sv},
-        {":path", "/second"}, {":status", "204"}, {":unknown", "x"}, {"", "empty"}, {"te", "gzip"}, {"cookie", "a=b"},
-        {"cookie", "c=d"}, {"authorization", "secret"}, {"x-long", kLong}, {"x-key", "k1"}, {"x-key", "k2"},
-        {"cache-control", "no-cache"}, {"grpc-status", "0"}, {"grpc-status", "14"}, {"grpc-status", "99"},
-        {"grpc-message", "%41%zz"}, {"grpc-encoding", "gzip"}, {"x-request-id", "id"}, {"via", "1.1 x"},
-        {"x-forwarded-for", "1.2.3.4"}, {"grpc-retry-pushback-ms", "10"}, {"sluice-reason", "fake"}, {":method", "HEAD"},
-        {":authority", "other"}, {":scheme", "https"}, {":protocol", "websocket"}, {"keep-alive", "1"}};
+    static const Extra kExtras[] = {{"grpc-timeout", "5m"},
+                                    {"grpc-timeout", "99999999H"},
+                                    {"grpc-timeout", "x"},
+                                    {"content-length", "0"},
+                                    {"content-length", "5"},
+                                    {"content-length", "18446744073709551616"},
+                                    {"host", "test"},
+                                    {"host", "other"},
+                                    {"connection", "close"},
+                                    {"transfer-encoding", "chunked"},
+                                    {"Upper", "x"},
+                                    {"x-bad", "a\r\nb"},
+                                    {"x-nul", "a\0b"sv},
+                                    {":path", "/second"},
+                                    {":status", "204"},
+                                    {":unknown", "x"},
+                                    {"", "empty"},
+                                    {"te", "gzip"},
+                                    {"cookie", "a=b"},
+                                    {"cookie", "c=d"},
+                                    {"authorization", "secret"},
+                                    {"x-long", kLong},
+                                    {"x-key", "k1"},
+                                    {"x-key", "k2"},
+                                    {"cache-control", "no-cache"},
+                                    {"grpc-status", "0"},
+                                    {"grpc-status", "14"},
+                                    {"grpc-status", "99"},
+                                    {"grpc-message", "%41%zz"},
+                                    {"grpc-encoding", "gzip"},
+                                    {"x-request-id", "id"},
+                                    {"via", "1.1 x"},
+                                    {"x-forwarded-for", "1.2.3.4"},
+                                    {"grpc-retry-pushback-ms", "10"},
+                                    {"sluice-reason", "fake"},
+                                    {":method", "HEAD"},
+                                    {":authority", "other"},
+                                    {":scheme", "https"},
+                                    {":protocol", "websocket"},
+                                    {"keep-alive", "1"}};
     const uint8_t how = program_.U8();
     std::string block;
     const size_t left_out = how & 0x40 ? program_.Below(8) : SIZE_MAX;
@@ -143,12 +193,14 @@ class FrameMaker {
     return block;
   }
   std::string Path() {
-    static const char* const kPaths[] = {"/pkg.Service/Method", "/pkg.Service/Other", "/other.Service/Method", "/", "*", "no-slash", ""};
+    static const char* const kPaths[] = {
+        "/pkg.Service/Method", "/pkg.Service/Other", "/other.Service/Method", "/", "*", "no-slash", ""};
     return kPaths[program_.Below(std::size(kPaths))];
   }
   std::string HeadBlock() {
     if (peer_ == Peer::kClient) return Block(h2::GrpcRequest(Path()));
-    static const char* const kStatus[] = {"200", "200", "200", "100", "103", "204", "304", "404", "503", "101", "0", "20"};
+    static const char* const kStatus[] = {"200", "200", "200", "100", "103", "204",
+                                          "304", "404", "503", "101", "0",   "20"};
     h2::Fields fields = h2::GrpcResponse();
     fields[0].second = kStatus[program_.Below(std::size(kStatus))];
     return Block(fields);

@@ -1,5 +1,6 @@
-// The main of a fuzz target in a build without libFuzzer: gives each file named, or of each directory named, to the target
-// once, in the order of their names. What the target finds wrong ends the process; the last name printed is the file's.
+// The main of a fuzz target in a build without libFuzzer: gives each file named, or of each directory named, to the
+// target once, in the order of their names. What the target finds wrong ends the process; the last name printed is the
+// file's.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

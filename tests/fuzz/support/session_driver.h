@@ -1,9 +1,9 @@
-// SessionDriver: a whole Session of either role under a fuzzer's program: what its peer says, where reads are cut, what its
-// owner and the streams' consumers do, also from inside events, and how much of its output is written when.
+// SessionDriver: a whole Session of either role under a fuzzer's program: what its peer says, where reads are cut, what
+// its owner and the streams' consumers do, also from inside events, and how much of its output is written when.
 //
 // Checked after each step: the order of each stream's events (headers before data, one end, nothing after a reset or a
-// release), windows and buffers within the options, and by WireModel every frame that is said. At the end: every stream has
-// ended exactly once, and nothing is left of it.
+// release), windows and buffers within the options, and by WireModel every frame that is said. At the end: every stream
+// has ended exactly once, and nothing is left of it.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,8 @@ class SessionDriver final : public http2::SessionEvents {
       session_->Start();
       Hear();
       const uint8_t start = program_.U8();
-      if (start < 0xf0) pending_ = (server() ? h2::Preface() : "") + h2::Settings() + (start & 1 ? h2::SettingsAck() : "");
+      if (start < 0xf0)
+        pending_ = (server() ? h2::Preface() : "") + h2::Settings() + (start & 1 ? h2::SettingsAck() : "");
       for (int steps = 0; steps < 1500 && !program_.done() && told_bytes_ < 1 << 20; ++steps) {
         Step();
         Check();
@@ -107,7 +108,7 @@ class SessionDriver final : public http2::SessionEvents {
     SessionDriver& driver;
     http2::Stream* stream;  // null once released
     const uint32_t id;
-    bool gone = false;                        // reset or released by us: nothing more may come
+    bool gone = false;                              // reset or released by us: nothing more may come
     bool head = false, end = false, reset = false;  // received
     bool sent_head = false, sent_end = false;       // given to be sent
     size_t held = 0, given = 0, sent = 0;
@@ -138,27 +139,50 @@ class SessionDriver final : public http2::SessionEvents {
       return;
     }
     switch (op & 31) {
-      case 0: case 1: return Feed(1 + program_.U8());
-      case 2: return Feed(pending_.size());
-      case 3: case 4: return Write(program_.Size());
-      case 5: return Write(SIZE_MAX);
-      case 6: case 7: case 8: {
+      case 0:
+      case 1:
+        return Feed(1 + program_.U8());
+      case 2:
+        return Feed(pending_.size());
+      case 3:
+      case 4:
+        return Write(program_.Size());
+      case 5:
+        return Write(SIZE_MAX);
+      case 6:
+      case 7:
+      case 8: {
         const uint8_t what = program_.U8();
         return Act(what, Any());
       }
-      case 9: return Open(program_.Flag());
-      case 10: session_->GoawayGracefully(); break;
-      case 11: session_->GoawayNow(program_.Flag() ? http2::ErrorCode::kNoError : http2::ErrorCode::kEnhanceYourCalm, "why"); break;
-      case 12: session_->Ping(program_.U8()); break;
-      case 13: reactions_.push_back(program_.U8()); return;
+      case 9:
+        return Open(program_.Flag());
+      case 10:
+        session_->GoawayGracefully();
+        break;
+      case 11:
+        session_->GoawayNow(program_.Flag() ? http2::ErrorCode::kNoError : http2::ErrorCode::kEnhanceYourCalm, "why");
+        break;
+      case 12:
+        session_->Ping(program_.U8());
+        break;
+      case 13:
+        reactions_.push_back(program_.U8());
+        return;
       case 14: {
         const size_t times = 1 + program_.Below(16);
         reactions_.insert(reactions_.end(), times, program_.U8());
         return;
       }
-      case 15: keeps_ = !keeps_; return;
-      case 16: kept_.clear(); return;
-      case 17: own_blocks_ = !own_blocks_; return;
+      case 15:
+        keeps_ = !keeps_;
+        return;
+      case 16:
+        kept_.clear();
+        return;
+      case 17:
+        own_blocks_ = !own_blocks_;
+        return;
       case 18:
         if (program_.Below(16) != 0) return;  // not in each program
         session_->TransportClosed("closed", program_.Flag());
@@ -166,7 +190,8 @@ class SessionDriver final : public http2::SessionEvents {
         Hear();
         model_.Closed();
         return;
-      default: return Act(op, Any());
+      default:
+        return Act(op, Any());
     }
     Hear();
   }
@@ -191,7 +216,8 @@ class SessionDriver final : public http2::SessionEvents {
     Hear();
     if (!status.ok()) {
       failed_ = true;
-      SLUICE_CHECK(status.error().kind == (server() ? base::ErrorKind::kMalformedRequest : base::ErrorKind::kUpstreamProtocol));
+      SLUICE_CHECK(status.error().kind ==
+                   (server() ? base::ErrorKind::kMalformedRequest : base::ErrorKind::kUpstreamProtocol));
       SLUICE_CHECK(!status.error().detail.empty() && session_->closing() && session_->open_streams() == 0);
       model_.Failed();
     }
@@ -228,7 +254,9 @@ class SessionDriver final : public http2::SessionEvents {
 
   Consumer* Any() {
     const uint8_t which = program_.U8();
-    return consumers_.empty() ? nullptr : consumers_[consumers_.size() - 1 - which % std::min<size_t>(consumers_.size(), 16)].get();
+    return consumers_.empty()
+               ? nullptr
+               : consumers_[consumers_.size() - 1 - which % std::min<size_t>(consumers_.size(), 16)].get();
   }
 
   // A consumer does something. Also from inside an event.
@@ -236,7 +264,8 @@ class SessionDriver final : public http2::SessionEvents {
     if (consumer == nullptr || consumer->stream == nullptr) return;
     http2::Stream& stream = *consumer->stream;
     switch (what & 15) {
-      case 0: case 1: {  // the head
+      case 0:
+      case 1: {  // the head
         if (consumer->sent_head || consumer->sent_end) return;
         if (what & 0x40) {
           stream.SendHeaders(List({{":status", "103"}, {"link", "x"}}), false);
@@ -247,7 +276,9 @@ class SessionDriver final : public http2::SessionEvents {
         stream.SendHeaders(List(h2::GrpcResponse()), consumer->sent_end);
         break;
       }
-      case 2: case 3: case 4: {  // a body
+      case 2:
+      case 3:
+      case 4: {  // a body
         if (!consumer->sent_head || consumer->sent_end) return;
         static constexpr size_t kSizes[] = {0, 1, 100, 1023, 1024, 16384, 16385, 70000};
         const size_t size = kSizes[what >> 4 & 7];
@@ -256,12 +287,15 @@ class SessionDriver final : public http2::SessionEvents {
         stream.SendData(base::Slice::Copy(std::string(size, 's')), consumer->sent_end);
         break;
       }
-      case 5: case 6:  // trailers
+      case 5:
+      case 6:  // trailers
         if (!consumer->sent_head || consumer->sent_end) return;
         consumer->sent_end = true;
         stream.SendHeaders(List(h2::With(h2::GrpcTrailers(), {{"x-long", std::string(what, 't')}})), true);
         break;
-      case 7: case 8: case 9: {  // consumes
+      case 7:
+      case 8:
+      case 9: {  // consumes
         const size_t bytes = what & 0x80 ? consumer->held : consumer->held / 2;
         consumer->held -= bytes;
         stream.Consume(bytes);
@@ -346,7 +380,8 @@ class SessionDriver final : public http2::SessionEvents {
     Consumer& consumer = *consumers_.back();
     consumer.end = end_stream;
     React(consumer);
-    if (consumer.stream == nullptr || consumers_.size() % 16 != 15) return consumer.stream == nullptr ? nullptr : &consumer;
+    if (consumer.stream == nullptr || consumers_.size() % 16 != 15)
+      return consumer.stream == nullptr ? nullptr : &consumer;
     // Nobody listens: the session lets it go.
     consumer.gone = true;
     consumer.stream = nullptr;

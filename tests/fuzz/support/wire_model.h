@@ -1,5 +1,5 @@
-// WireModel: the far end of a Session, as RFC 9113 has it, with no code of src/http2: hears each frame that the session says,
-// knows what it was told, and checks that every frame is whole, in its place and within the windows.
+// WireModel: the far end of a Session, as RFC 9113 has it, with no code of src/http2: hears each frame that the session
+// says, knows what it was told, and checks that every frame is whole, in its place and within the windows.
 //
 //   model.Tell(bytes); session.Feed(bytes); model.Hear(what the output has grown by);
 //   session.SendData(...);                  model.Hear(what the output has grown by);
@@ -23,7 +23,10 @@ namespace sluice::fuzz {
 class WireModel {
  public:
   WireModel(bool session_is_server, const http2::SessionOptions& options)
-      : server_(session_is_server), options_(options), preface_told_(session_is_server ? 24 : 0), preface_heard_(server_ ? 0 : 24) {}
+      : server_(session_is_server),
+        options_(options),
+        preface_told_(session_is_server ? 24 : 0),
+        preface_heard_(server_ ? 0 : 24) {}
 
   // Bytes that the session is about to be fed.
   void Tell(std::string_view bytes) {
@@ -113,7 +116,10 @@ class WireModel {
     return byte(0) << 16 | byte(1) << 8 | byte(2);
   }
   static h2::Frame HeadAt(std::string_view bytes, size_t at) {
-    return {static_cast<uint8_t>(bytes[at + 3]), static_cast<uint8_t>(bytes[at + 4]), Word(bytes.substr(at + 5)) & 0x7fffffff, {}};
+    return {static_cast<uint8_t>(bytes[at + 3]),
+            static_cast<uint8_t>(bytes[at + 4]),
+            Word(bytes.substr(at + 5)) & 0x7fffffff,
+            {}};
   }
   static uint32_t Word(std::string_view bytes) {
     uint32_t value = 0;
@@ -177,7 +183,8 @@ class WireModel {
     // RFC 9113 6.9.1: within both windows. One of no length needs none.
     if (length > 0) {
       SLUICE_CHECK(sent_ <= 65535 + told_connection_.credit);
-      SLUICE_CHECK(static_cast<int64_t>(said.data) <= said.initial + static_cast<int64_t>(told_streams_[frame.stream].credit));
+      SLUICE_CHECK(static_cast<int64_t>(said.data) <=
+                   said.initial + static_cast<int64_t>(told_streams_[frame.stream].credit));
     }
     said.end = frame.has(h2::kEndStream);
   }
@@ -198,7 +205,8 @@ class WireModel {
       SLUICE_CHECK(frame.stream % 2 == 1 && (requests_.empty() || frame.stream > requests_.back()));  // RFC 9113 5.1.1
       requests_.push_back(frame.stream);
     }
-    const bool interim = server_ && !fields->empty() && fields->front().first == ":status" && fields->front().second[0] == '1';
+    const bool interim =
+        server_ && !fields->empty() && fields->front().first == ":status" && fields->front().second[0] == '1';
     // What follows the head is trailers, and they end the stream (RFC 9113 8.1).
     SLUICE_CHECK(!said.head || (block_end_ && !interim));
     said.head |= !interim;
@@ -211,7 +219,8 @@ class WireModel {
     SLUICE_CHECK(increment > 0 && increment <= 0x7fffffff);
     if (frame.stream == 0) {
       credited_ += increment;
-      SLUICE_CHECK(65535 + credited_ - std::min(credited_ + 65535, told_connection_.data) <= options_.connection_window_bytes);
+      SLUICE_CHECK(65535 + credited_ - std::min(credited_ + 65535, told_connection_.data) <=
+                   options_.connection_window_bytes);
       return;
     }
     SLUICE_CHECK(!said_[frame.stream].reset);

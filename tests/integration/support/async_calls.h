@@ -1,5 +1,5 @@
-// AsyncCalls: unary echo calls through one connection, as many at once as a test likes, none of them on a thread of its own.
-// ClosedLoop: a client that always has the same number of calls under way.
+// AsyncCalls: unary echo calls through one connection, as many at once as a test likes, none of them on a thread of its
+// own. ClosedLoop: a client that always has the same number of calls under way.
 //
 // Thread safety: every function from any thread but where it says otherwise.
 #pragma once

@@ -17,8 +17,7 @@ Backends::Backends(int count) {
 
 std::vector<std::pair<std::string, std::string>> Backends::endpoints() const {
   std::vector<std::pair<std::string, std::string>> endpoints;
-  for (size_t i = 0; i < servers_.size(); ++i)
-    endpoints.emplace_back(servers_[i]->service().name(), address(i));
+  for (size_t i = 0; i < servers_.size(); ++i) endpoints.emplace_back(servers_[i]->service().name(), address(i));
   return endpoints;
 }
 

@@ -7,8 +7,7 @@ using echo::v1::EchoRequest;
 
 namespace {
 
-std::multimap<std::string, std::string> Copy(
-    const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
+std::multimap<std::string, std::string> Copy(const std::multimap<grpc::string_ref, grpc::string_ref>& metadata) {
   std::multimap<std::string, std::string> copy;
   for (const auto& [name, value] : metadata) {
     copy.emplace(std::string(name.data(), name.size()), std::string(value.data(), value.size()));
@@ -36,7 +35,8 @@ std::string ToString(Kind kind) {
   return "";
 }
 
-std::shared_ptr<grpc::Channel> Connect(const std::string& target, std::shared_ptr<grpc::ChannelCredentials> credentials) {
+std::shared_ptr<grpc::Channel> Connect(const std::string& target,
+                                       std::shared_ptr<grpc::ChannelCredentials> credentials) {
   if (credentials == nullptr) credentials = grpc::InsecureChannelCredentials();
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

@@ -18,8 +18,9 @@ inline constexpr Kind kKinds[] = {Kind::kUnary, Kind::kServerStream, Kind::kClie
 std::string ToString(Kind kind);
 
 // A channel with a connection of its own and no limits or retries of gRPC's.
-std::shared_ptr<grpc::Channel> Connect(const std::string& target,
-                                       std::shared_ptr<grpc::ChannelCredentials> credentials = nullptr);  // null: plain text
+std::shared_ptr<grpc::Channel> Connect(
+    const std::string& target,
+    std::shared_ptr<grpc::ChannelCredentials> credentials = nullptr);  // null: plain text
 
 struct Reply {
   grpc::Status status;
@@ -34,8 +35,8 @@ struct Reply {
 // Sends `messages` copies of the request (one for the kinds that take one) and reads to the end. BidiStream
 // reads a reply after each message. The context may carry metadata and a deadline and be cancelled from
 // another thread.
-Reply Call(echo::v1::Echo::Stub* stub, Kind kind, grpc::ClientContext* context,
-           const echo::v1::EchoRequest& request, int messages = 1);
+Reply Call(echo::v1::Echo::Stub* stub, Kind kind, grpc::ClientContext* context, const echo::v1::EchoRequest& request,
+           int messages = 1);
 
 // "code 5 (text)" for messages of assertions.
 std::string Describe(const grpc::Status& status);

@@ -73,7 +73,9 @@ class GateBackend::Service final : public echo::v1::Echo::CallbackService {
 };
 
 GateBackend::GateBackend(std::string name, Answer answer, std::function<void(const Call&)> on_arrival)
-    : name_(std::move(name)), answer_(std::move(answer)), on_arrival_(std::move(on_arrival)),
+    : name_(std::move(name)),
+      answer_(std::move(answer)),
+      on_arrival_(std::move(on_arrival)),
       service_(std::make_unique<Service>(this)) {
   grpc::ServerBuilder builder;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);

@@ -1,7 +1,8 @@
-// GateBackend: an echo server whose unary calls stand at a gate until the test lets them go: a backend that stalls when a
-// test wants it to. What a call is answered, when it goes, is a function of the test.
+// GateBackend: an echo server whose unary calls stand at a gate until the test lets them go: a backend that stalls when
+// a test wants it to. What a call is answered, when it goes, is a function of the test.
 //
-// Thread safety: every function from any thread. The answer function runs on gRPC's threads and the test's, several at once.
+// Thread safety: every function from any thread. The answer function runs on gRPC's threads and the test's, several at
+// once.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

@@ -25,7 +25,9 @@ inline ProxyConfig To(const std::vector<const GateBackend*>& backends) {
   return config;
 }
 
-inline double Millis(SteadyClock::duration duration) { return std::chrono::duration<double, std::milli>(duration).count(); }
+inline double Millis(SteadyClock::duration duration) {
+  return std::chrono::duration<double, std::milli>(duration).count();
+}
 
 // What a refused call must carry.
 inline void ExpectRefused(const AsyncCall& call, const std::string& reason, const std::string& limit) {

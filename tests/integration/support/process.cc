@@ -67,8 +67,7 @@ size_t Process::ResidentBytes() const {
   return resident * static_cast<size_t>(sysconf(_SC_PAGESIZE));
 }
 
-Finished RunProgram(const std::string& program, const std::vector<std::string>& arguments,
-                    const std::string& log) {
+Finished RunProgram(const std::string& program, const std::vector<std::string>& arguments, const std::string& log) {
   Process process(program, arguments, log);
   const auto code = process.Wait(kLongWait);
   EXPECT_TRUE(code.has_value()) << program << " does not end";

@@ -40,7 +40,6 @@ struct Finished {
   int code;
   std::string output;
 };
-Finished RunProgram(const std::string& program, const std::vector<std::string>& arguments,
-                    const std::string& log);
+Finished RunProgram(const std::string& program, const std::vector<std::string>& arguments, const std::string& log);
 
 }  // namespace sluice::integration

@@ -22,7 +22,8 @@ namespace {
 Proxy::Proxy(ProxyConfig config) {
   // In a run with SLUICE_TEST_MOVED every call runs on another worker than its connection's.
   const bool moved = std::getenv("SLUICE_TEST_MOVED") != nullptr;
-  const bool has_workers = std::any_of(config.top.begin(), config.top.end(), [](const std::string& line) { return line.starts_with("workers:"); });
+  const bool has_workers = std::any_of(config.top.begin(), config.top.end(),
+                                       [](const std::string& line) { return line.starts_with("workers:"); });
   if (moved && !has_workers) config.top.push_back("workers: 4");
   Rewrite(std::move(config));
   config::ParseResult parsed = config::Load(dir_.File("sluice.yaml"));

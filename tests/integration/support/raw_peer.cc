@@ -66,9 +66,7 @@ Fields EchoHeaders(const std::string& method) {
           {"te", "trailers"}};
 }
 
-std::string Message(const std::string& payload) {
-  return '\0' + U32(static_cast<uint32_t>(payload.size())) + payload;
-}
+std::string Message(const std::string& payload) { return '\0' + U32(static_cast<uint32_t>(payload.size())) + payload; }
 
 std::string EchoCall(uint32_t stream) {
   return Headers(stream, EchoHeaders()) + Frame(kData, kEndStream, stream, Message(""));

@@ -106,9 +106,7 @@ class RawPeer {
     std::string data;
     std::optional<uint32_t> reset;
     bool ended = false;
-    std::string grpc_status() const {
-      return fields.count("grpc-status") ? fields.at("grpc-status") : "none";
-    }
+    std::string grpc_status() const { return fields.count("grpc-status") ? fields.at("grpc-status") : "none"; }
   };
   Answer AnswerOf(uint32_t stream);
   // Everything until the connection ends.

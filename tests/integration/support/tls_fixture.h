@@ -1,5 +1,5 @@
-// Tls: the fixture of tests of TLS: an authority with certificates for a client, the proxy and a backend, as files; a proxy
-// with TLS on one side or both in front of a TLS backend.
+// Tls: the fixture of tests of TLS: an authority with certificates for a client, the proxy and a backend, as files; a
+// proxy with TLS on one side or both in front of a TLS backend.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,8 @@ class Tls : public testing::Test {
   }
   void Write(const std::string& name, const test::TlsCert& certificate) {
     // As a careful operator does: whole files, renamed into their place.
-    for (const auto& [end, text] : {std::pair(".crt", &certificate.certificate_pem), std::pair(".key", &certificate.key_pem)}) {
+    for (const auto& [end, text] :
+         {std::pair(".crt", &certificate.certificate_pem), std::pair(".key", &certificate.key_pem)}) {
       files.Write("new", *text);
       std::filesystem::rename(files.File("new"), files.File(name + end));
     }
@@ -40,7 +41,9 @@ class Tls : public testing::Test {
   std::string ClusterKeys(const std::string& more = "") const {
     return "tls: {ca: " + files.File("ca.crt") + ", server_name: backend.example.com" + more + "}";
   }
-  std::string OwnCertificate() const { return ", certificate: " + files.File("proxy.crt") + ", key: " + files.File("proxy.key"); }
+  std::string OwnCertificate() const {
+    return ", certificate: " + files.File("proxy.crt") + ", key: " + files.File("proxy.key");
+  }
 
   // A backend with a certificate of `signer`, which asks for the client's if it is to.
   void StartBackend(const test::TlsCert& certificate, bool ask = false) {
@@ -58,7 +61,8 @@ class Tls : public testing::Test {
   void StartProxy() { proxy = std::make_unique<Proxy>(config); }
 
   // What a client trusts, and who it is.
-  static std::shared_ptr<grpc::ChannelCredentials> Credentials(const test::TlsCert& trusted, const test::TlsCert* own = nullptr) {
+  static std::shared_ptr<grpc::ChannelCredentials> Credentials(const test::TlsCert& trusted,
+                                                               const test::TlsCert* own = nullptr) {
     grpc::SslCredentialsOptions options;
     options.pem_root_certs = trusted.certificate_pem;
     if (own != nullptr) {
@@ -94,8 +98,10 @@ class Tls : public testing::Test {
   TempDir files;
   test::TlsCert ca = test::MakeCert({.common_name = "ca", .authority = true});
   test::TlsCert other_ca = test::MakeCert({.common_name = "other", .authority = true});
-  test::TlsCert proxy_certificate = test::MakeCert({.common_name = "proxy", .names = "DNS:localhost,IP:127.0.0.1"}, &ca);
-  test::TlsCert backend_certificate = test::MakeCert({.common_name = "backend", .names = "DNS:backend.example.com"}, &ca);
+  test::TlsCert proxy_certificate =
+      test::MakeCert({.common_name = "proxy", .names = "DNS:localhost,IP:127.0.0.1"}, &ca);
+  test::TlsCert backend_certificate =
+      test::MakeCert({.common_name = "backend", .names = "DNS:backend.example.com"}, &ca);
   test::TlsCert client = test::MakeCert({.common_name = "client", .names = "URI:spiffe://example.com/app/one"}, &ca);
   ProxyConfig config;
   std::unique_ptr<echo::EchoServer> backend;

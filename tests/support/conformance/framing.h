@@ -32,8 +32,7 @@ inline Scripts FrameFormat() {
       EndsConnection("PingAboveTheSize", kFrameSizeError, RawFrame(kPing, 0, 0, std::string(16385, '\0'))),
       EndsConnection("GoawayAboveTheSize", kFrameSizeError, Goaway(0, 0, std::string(16377, 'x'))),
       EndsConnection("UnknownTypeAboveTheSize", kFrameSizeError, RawFrame(0xfa, 0, 0, std::string(16385, '\0'))),
-      EndsConnection("LargestLengthThereIs", kFrameSizeError,
-                     Big(0xffffff, 3) + Big(0xfa, 1) + Big(0, 1) + Big(1, 4)),
+      EndsConnection("LargestLengthThereIs", kFrameSizeError, Big(0xffffff, 3) + Big(0xfa, 1) + Big(0, 1) + Big(1, 4)),
   };
 }
 
@@ -88,8 +87,7 @@ inline Scripts StreamStates() {
   return {
       EndsConnection("DataOnAnIdleStream", kProtocolError, Data(101, "x")),
       EndsConnection("WindowUpdateOnAnIdleStream", kProtocolError, WindowUpdate(101, 1)),
-      EndsConnection("PushPromiseOnAnIdleStream", kProtocolError,
-                     RawFrame(kPushPromise, kEndHeaders, 101, Big(2, 4))),
+      EndsConnection("PushPromiseOnAnIdleStream", kProtocolError, RawFrame(kPushPromise, kEndHeaders, 101, Big(2, 4))),
       EndsConnection("DataOnAnEvenStream", kProtocolError, Data(2, "x")),
       EndsConnection("HeadersOnAnEvenStream", kProtocolError, Request(2)),
       EndsConnection("WindowUpdateOnAnEvenStream", kProtocolError, WindowUpdate(2, 1)),

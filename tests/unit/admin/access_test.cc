@@ -52,8 +52,8 @@ TEST(Access, ARoleGoesByTheNamesInTheCertificate) {
     EXPECT_EQ(access.Refusal(With({"", {"OPS.example.com"}, {}, {}}), method, kNow), std::nullopt) << method;
     EXPECT_EQ(access.Refusal(Uri("spiffe://corp/look/a"), method, kNow).has_value(), !read) << method;
     EXPECT_EQ(access.Refusal(With({"watcher", {}, {}, {}}), method, kNow).has_value(), !read) << method;
-    for (const Caller& nobody : {Uri("spiffe://corp/opsy"), Uri("spiffe://other/ops"), With({"ops.example.com", {}, {}, {}}),
-                                 With({"", {"watcher"}, {}, {}}), With({})}) {
+    for (const Caller& nobody : {Uri("spiffe://corp/opsy"), Uri("spiffe://other/ops"),
+                                 With({"ops.example.com", {}, {}, {}}), With({"", {"watcher"}, {}, {}}), With({})}) {
       EXPECT_TRUE(access.Refusal(nobody, method, kNow).has_value()) << method << " " << nobody.ToString();
     }
   }
@@ -63,7 +63,8 @@ TEST(Access, ARefusalSaysWhoAndWhatIsNeeded) {
   const Access access = Guarded();
   EXPECT_EQ(access.Refusal(Uri("spiffe://corp/look/a"), "Drain", kNow),
             "spiffe://corp/look/a has the role read and Drain needs write (admin.roles.write)");
-  EXPECT_EQ(access.Refusal(With({"me", {}, {}, {}}), "GetServer", kNow), "CN=me has no role here and GetServer needs one (admin.roles)");
+  EXPECT_EQ(access.Refusal(With({"me", {}, {}, {}}), "GetServer", kNow),
+            "CN=me has no role here and GetServer needs one (admin.roles)");
   EXPECT_THAT(access.Refusal(With({}), "Stop", kNow).value(), HasSubstr("a certificate without a name"));
 }
 

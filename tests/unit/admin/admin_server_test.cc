@@ -58,8 +58,7 @@ class AdminServerTest : public testing::Test {
     const grpc::ByteBuffer request(&slice, 1);
     grpc::ByteBuffer response;
     grpc::ClientContext context;
-    const grpc::internal::RpcMethod method("/grpc.health.v1.Health/Check",
-                                           grpc::internal::RpcMethod::NORMAL_RPC);
+    const grpc::internal::RpcMethod method("/grpc.health.v1.Health/Check", grpc::internal::RpcMethod::NORMAL_RPC);
     const grpc::Status status = grpc::internal::BlockingUnaryCall<grpc::ByteBuffer, grpc::ByteBuffer>(
         channel_.get(), method, &context, request, &response);
     if (!status.ok()) return -static_cast<int>(status.error_code());
@@ -354,8 +353,7 @@ TEST_F(AdminServerTest, HealthFollowsReadiness) {
   EXPECT_EQ(Health("sluice.admin.v1.Admin"), 1);
   EXPECT_EQ(Health("nobody"), -static_cast<int>(grpc::StatusCode::NOT_FOUND));
   backend_.ready_ = false;
-  while (Health("") == 1 || Health("sluice.admin.v1.Admin") == 1)
-    std::this_thread::yield();  // within kHealthPeriod
+  while (Health("") == 1 || Health("sluice.admin.v1.Admin") == 1) std::this_thread::yield();  // within kHealthPeriod
   backend_.ready_ = true;
   while (Health("") != 1) std::this_thread::yield();
 }
@@ -372,8 +370,8 @@ TEST_F(AdminServerTest, ReflectionListsTheServices) {
   const grpc::internal::RpcMethod method("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
                                          grpc::internal::RpcMethod::BIDI_STREAMING);
   std::unique_ptr<grpc::ClientReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer>> stream(
-      grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(
-          channel_.get(), method, &context));
+      grpc::internal::ClientReaderWriterFactory<grpc::ByteBuffer, grpc::ByteBuffer>::Create(channel_.get(), method,
+                                                                                            &context));
   const grpc::Slice list_services("\x3a\x01*");  // field 7, a string
   ASSERT_TRUE(stream->Write(grpc::ByteBuffer(&list_services, 1)));
   stream->WritesDone();
@@ -415,8 +413,7 @@ TEST_F(AdminServerTest, RefusesAnAddressItDoesNotUnderstand) {
 
 TEST_F(AdminServerTest, ShutdownDoesNotWaitForAWatcher) {
   grpc::ClientContext context;
-  const grpc::internal::RpcMethod method("/grpc.health.v1.Health/Watch",
-                                         grpc::internal::RpcMethod::SERVER_STREAMING);
+  const grpc::internal::RpcMethod method("/grpc.health.v1.Health/Watch", grpc::internal::RpcMethod::SERVER_STREAMING);
   const grpc::Slice slice("\x0a", 0);
   std::unique_ptr<grpc::ClientReader<grpc::ByteBuffer>> watch(
       grpc::internal::ClientReaderFactory<grpc::ByteBuffer>::Create(channel_.get(), method, &context,

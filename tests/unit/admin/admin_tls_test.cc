@@ -32,8 +32,8 @@ class AdminTls : public TlsFixture {
     grpc::Slice nothing("");
     grpc::ByteBuffer request(&nothing, 1), response;
     const grpc::internal::RpcMethod rpc(method.c_str(), grpc::internal::RpcMethod::NORMAL_RPC);
-    grpc::Status status = grpc::internal::BlockingUnaryCall<grpc::ByteBuffer, grpc::ByteBuffer>(&channel, rpc, &context, request,
-                                                                                               &response);
+    grpc::Status status = grpc::internal::BlockingUnaryCall<grpc::ByteBuffer, grpc::ByteBuffer>(&channel, rpc, &context,
+                                                                                                request, &response);
     const auto names = context.auth_context() ? context.auth_context()->FindPropertyValues("x509_common_name")
                                               : std::vector<grpc::string_ref>();
     if (daemon != nullptr) *daemon = names.empty() ? "" : std::string(names[0].data(), names[0].size());
@@ -50,10 +50,9 @@ class AdminTls : public TlsFixture {
   }
 
   ProgramResult Ctl(std::vector<std::string> words, const test::TlsCert& identity) {
-    const std::vector<std::string> tls = {SLUICECTL_PATH,
-                                          "--tls-ca=" + Write("daemon_ca.pem", daemon_ca_.certificate_pem),
-                                          "--tls-cert=" + Write("me.pem", identity.certificate_pem),
-                                          "--tls-key=" + Write("me.key", identity.key_pem)};
+    const std::vector<std::string> tls = {
+        SLUICECTL_PATH, "--tls-ca=" + Write("daemon_ca.pem", daemon_ca_.certificate_pem),
+        "--tls-cert=" + Write("me.pem", identity.certificate_pem), "--tls-key=" + Write("me.key", identity.key_pem)};
     words.insert(words.begin(), tls.begin(), tls.end());
     return RunProgram(words, {"SLUICE_ADMIN=" + server_->address()});
   }
@@ -87,9 +86,10 @@ TEST_F(AdminTls, TheRoleReadMayLookAndNotChange) {
       EXPECT_EQ(line, "") << method;
       continue;
     }
-    EXPECT_EQ(status.error_message(), "CN=watcher has the role read and " + method + " needs write (admin.roles.write)");
-    EXPECT_THAT(line, AllOf(HasSubstr("warning audit: who=\"CN=watcher\" peer=\"ipv4:127.0.0.1:"), HasSubstr("method=" + method),
-                            HasSubstr("result=\"refused: ")));
+    EXPECT_EQ(status.error_message(),
+              "CN=watcher has the role read and " + method + " needs write (admin.roles.write)");
+    EXPECT_THAT(line, AllOf(HasSubstr("warning audit: who=\"CN=watcher\" peer=\"ipv4:127.0.0.1:"),
+                            HasSubstr("method=" + method), HasSubstr("result=\"refused: ")));
   }
   EXPECT_EQ(backend_.stops_ + backend_.drains_, 0);
   EXPECT_EQ(backend_.change_count(), 0u);
@@ -120,12 +120,14 @@ TEST_F(AdminTls, TheAuditSaysWhatCameOfIt) {
   EXPECT_EQ(Ctl({"reload"}, ops_).code, 1);
   EXPECT_THAT(log_.Take(), HasSubstr("method=Reload what=\"\" result=\"1 errors, nothing changed\""));
   EXPECT_EQ(Ctl({"log-level", "debug"}, ops_).code, 0);
-  EXPECT_THAT(log_.Take(), AllOf(HasSubstr("what=\"debug\" result=\"asked\""), HasSubstr("what=\"debug\" result=\"ok\"")));
+  EXPECT_THAT(log_.Take(),
+              AllOf(HasSubstr("what=\"debug\" result=\"asked\""), HasSubstr("what=\"debug\" result=\"ok\"")));
 }
 
 TEST_F(AdminTls, HealthIsForEveryCertificateAndNobodyWithout) {
   EXPECT_TRUE(Call(*Connect(server_->address(), &stranger_), "/grpc.health.v1.Health/Check").ok());
-  EXPECT_EQ(Call(*Connect(server_->address(), nullptr), "/grpc.health.v1.Health/Check").error_code(), StatusCode::UNAVAILABLE);
+  EXPECT_EQ(Call(*Connect(server_->address(), nullptr), "/grpc.health.v1.Health/Check").error_code(),
+            StatusCode::UNAVAILABLE);
 }
 
 TEST_F(AdminTls, RolesChangeUnderAConnection) {
@@ -182,10 +184,12 @@ TEST_F(AdminTls, SluicectlShowsItsCertificate) {
 
 TEST_F(AdminTls, SluicectlNamesTheFileThatIsWrong) {
   const std::string none = dir_ / "none", text = Write("text", "no PEM");
-  ProgramResult result = RunProgram({SLUICECTL_PATH, "--address=127.0.0.1:1", "--tls-ca", none, "--tls-cert=a", "--tls-key=b", "status"});
+  ProgramResult result =
+      RunProgram({SLUICECTL_PATH, "--address=127.0.0.1:1", "--tls-ca", none, "--tls-cert=a", "--tls-key=b", "status"});
   EXPECT_EQ(result.code, 2);
   EXPECT_EQ(result.err, "sluicectl: --tls-ca: cannot read " + none + "\n");
-  result = RunProgram({SLUICECTL_PATH, "--address=127.0.0.1:1", "--tls-ca", text, "--tls-cert=a", "--tls-key=b", "status"});
+  result =
+      RunProgram({SLUICECTL_PATH, "--address=127.0.0.1:1", "--tls-ca", text, "--tls-cert=a", "--tls-key=b", "status"});
   EXPECT_EQ(result.code, 2);
   EXPECT_EQ(result.err, "sluicectl: --tls-ca: " + text + " is no PEM file\n");
 }

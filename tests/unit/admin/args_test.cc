@@ -32,8 +32,7 @@ TEST(Args, TakesTheAddressFromTheFlagThenTheEnvironmentThenTheDefault) {
 }
 
 TEST(Args, FlagsMayStandAnywhere) {
-  const Args args =
-      Good({"--json", "add", "users", "--if-version=7", "c=h:1", "--preview", "--timeout", "2m"});
+  const Args args = Good({"--json", "add", "users", "--if-version=7", "c=h:1", "--preview", "--timeout", "2m"});
   EXPECT_EQ(args.command, Command::kAdd);
   EXPECT_TRUE(args.json && args.preview);
   EXPECT_EQ(args.if_version, 7u);
@@ -51,8 +50,8 @@ TEST(Args, TimeoutAfterDrainIsTheDrains) {
 TEST(Args, ReadsEndpoints) {
   const Args args = Good({"add", "users", "c=10.0.0.7:1@2.5", "[::1]:2", "d=unix:/x", "--weight", "4"});
   EXPECT_EQ(args.cluster, "users");
-  EXPECT_EQ(args.endpoints, (std::vector<EndpointArg>{
-                                {"c", "10.0.0.7:1", 2.5}, {"", "[::1]:2", 4.0}, {"d", "unix:/x", 4.0}}));
+  EXPECT_EQ(args.endpoints,
+            (std::vector<EndpointArg>{{"c", "10.0.0.7:1", 2.5}, {"", "[::1]:2", 4.0}, {"d", "unix:/x", 4.0}}));
   EXPECT_EQ(*ParseEndpoint("unix:/a=b@c"), (EndpointArg{"", "unix:/a=b@c", std::nullopt}));
   EXPECT_EQ(*ParseEndpoint("n=unix:/a=b@3"), (EndpointArg{"n", "unix:/a=b", 3.0}));
 }
@@ -93,8 +92,10 @@ TEST(Args, SaysWhatIsWrong) {
   EXPECT_EQ(Error({"status", "--if-version", "3"}), "status takes no --if-version");
   EXPECT_THAT(Error({"remove", "u", "c", "--if-version", "-1"}), HasSubstr("must be a version"));
   EXPECT_EQ(Error({"--timeout", "0s", "status"}), "--timeout must be more than 0");
-  EXPECT_EQ(Error({"--tls-ca=f", "status"}), "TLS needs --tls-ca, --tls-cert and --tls-key: the daemon asks for a certificate");
-  EXPECT_EQ(Error({"--tls-server-name=n", "status"}), "TLS needs --tls-ca, --tls-cert and --tls-key: the daemon asks for a certificate");
+  EXPECT_EQ(Error({"--tls-ca=f", "status"}),
+            "TLS needs --tls-ca, --tls-cert and --tls-key: the daemon asks for a certificate");
+  EXPECT_EQ(Error({"--tls-server-name=n", "status"}),
+            "TLS needs --tls-ca, --tls-cert and --tls-key: the daemon asks for a certificate");
   EXPECT_EQ(Error({"--tls-key", "", "status"}), "--tls-key needs a value");
   EXPECT_EQ(Error({"completion", "fish"}), "completion takes bash or zsh");
 }

@@ -56,13 +56,10 @@ class FakeBackend final : public Backend {
   base::Result<ChangeResult> ChangeEndpoints(const EndpointChange& change) override {
     std::lock_guard lock(mutex_);
     changes_.push_back(change);
-    if (change.cluster == "broken")
-      return base::MakeError(base::ErrorKind::kIo, "cannot write the state file");
-    if (change.cluster != "users")
-      return base::MakeError(base::ErrorKind::kNotFound, "no cluster " + change.cluster);
+    if (change.cluster == "broken") return base::MakeError(base::ErrorKind::kIo, "cannot write the state file");
+    if (change.cluster != "users") return base::MakeError(base::ErrorKind::kNotFound, "no cluster " + change.cluster);
     if (change.expected_version && *change.expected_version != version_) {
-      return base::MakeError(base::ErrorKind::kConflict,
-                             "the list is at version " + std::to_string(version_));
+      return base::MakeError(base::ErrorKind::kConflict, "the list is at version " + std::to_string(version_));
     }
     if (!change.preview) ++version_;
     return ChangeResult{change.preview ? version_ + 1 : version_, 0x1234, 0.125};
@@ -188,7 +185,16 @@ class FakeBackend final : public Backend {
   CacheView cache_{true, 64 << 20, 3 << 20, 12, 1, 60, 20, 15, 5, 9, 8, 7, {{"no_store", 4}, {"full", 1}}};
   std::vector<CachePurgeRequest> purges_;
   std::vector<CertificateView> certificates_ = {
-      {"listener/in", "own", "/tls/a.crt", "CN=a", "CN=ca", {"a.example.com", "spiffe://d/a"}, 0, 1'800'000'000, 55, "no key"},
+      {"listener/in",
+       "own",
+       "/tls/a.crt",
+       "CN=a",
+       "CN=ca",
+       {"a.example.com", "spiffe://d/a"},
+       0,
+       1'800'000'000,
+       55,
+       "no key"},
       {"listener/in", "trusted", "/tls/ca.crt", "CN=ca", "CN=ca", {}, 0, 1'900'000'000, -1, "no key"},
       {"cluster/users", "trusted", "system", "", "", {}, 0, 0, 0, ""}};
   base::ErrorKind busy_ = base::ErrorKind::kBusy;

@@ -88,8 +88,7 @@ TEST_F(HttpServerTest, HeadHasTheHeaderOfGetAndNoBody) {
   HttpClient client(server_->port());
   ASSERT_TRUE(client.Send("HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n"));
   const std::string length = std::to_string(backend_.RenderMetrics().size());
-  EXPECT_THAT(client.ReadResponse(true),
-              AllOf(HasSubstr("Content-Length: " + length + "\r\n"), EndsWith("\r\n\r\n")));
+  EXPECT_THAT(client.ReadResponse(true), AllOf(HasSubstr("Content-Length: " + length + "\r\n"), EndsWith("\r\n\r\n")));
   ASSERT_TRUE(client.Send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"));  // nothing of a body lies between
   EXPECT_THAT(client.ReadResponse(), StartsWith("HTTP/1.1 200 "));
 }
@@ -110,9 +109,8 @@ TEST_F(HttpServerTest, Http10ClosesAfterTheAnswer) {
 
 TEST_F(HttpServerTest, NonsenseIsABadRequest) {
   for (const char* nonsense :
-       {"\r\n\r\n\r\nx\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n",
-        "GET / HTTP/1.1\r\nno colon\r\n\r\n", "GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
-        "\x16\x03\x01\x02\x00\x01 TLS\r\n\r\n"}) {
+       {"\r\n\r\n\r\nx\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET / HTTP/1.1\r\nno colon\r\n\r\n",
+        "GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n", "\x16\x03\x01\x02\x00\x01 TLS\r\n\r\n"}) {
     EXPECT_THAT(Ask(nonsense), StartsWith("HTTP/1.1 400 ")) << nonsense;
   }
   EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200 "));

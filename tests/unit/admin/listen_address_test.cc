@@ -17,11 +17,12 @@ TEST(ListenAddress, ReadsAndWritesItsForms) {
 
 // Whether it may do without TLS goes by this.
 TEST(ListenAddress, LocalIsWhatOnlyThisHostReaches) {
-  for (const char* text : {"unix:/run/sluice.sock", "127.0.0.1:1", "127.1.2.3:1", "[::1]:1", "[::ffff:127.0.0.1]:1", "localhost:1"}) {
+  for (const char* text :
+       {"unix:/run/sluice.sock", "127.0.0.1:1", "127.1.2.3:1", "[::1]:1", "[::ffff:127.0.0.1]:1", "localhost:1"}) {
     EXPECT_TRUE(ParseListenAddress(text)->is_local()) << text;
   }
-  for (const char* text : {"0.0.0.0:1", "[::]:1", "[::ffff:0.0.0.0]:1", "[::ffff:10.0.0.1]:1", "[::12]:1", "localhost.example.com:1",
-                           "localhost.:1", "127.0.0.1.example.com:1"}) {
+  for (const char* text : {"0.0.0.0:1", "[::]:1", "[::ffff:0.0.0.0]:1", "[::ffff:10.0.0.1]:1", "[::12]:1",
+                           "localhost.example.com:1", "localhost.:1", "127.0.0.1.example.com:1"}) {
     EXPECT_FALSE(ParseListenAddress(text)->is_local()) << text;
   }
 }

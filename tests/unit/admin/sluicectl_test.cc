@@ -48,12 +48,11 @@ TEST_F(Sluicectl, ClustersAndEndpointsAreTables) {
   EXPECT_EQ(Ctl({"clusters", "users"}).out,
             "CLUSTER  POLICY     VERSION  DIGEST            ENDPOINTS  ACTIVE  SOURCE\n"
             "users    ring_hash        7  0000000000abcdef          2       2  file\n");
-  EXPECT_EQ(
-      Ctl({"endpoints", "users"}).out,
-      "NAME  ADDRESS         STATE    CONNECTION  WEIGHT  SHARE  IN-FLIGHT  CALLS  FAILURES  CONNECTIONS\n"
-      "a     10.0.0.1:50051  active   connected        1  25.0%          3    100         2            4\n"
-      "b     10.0.0.2:50051  active   idle             3  75.0%          0     50         0            0\n"
-      "old   10.0.0.3:50051  removed  connected        1   0.0%          1      9         0            1\n");
+  EXPECT_EQ(Ctl({"endpoints", "users"}).out,
+            "NAME  ADDRESS         STATE    CONNECTION  WEIGHT  SHARE  IN-FLIGHT  CALLS  FAILURES  CONNECTIONS\n"
+            "a     10.0.0.1:50051  active   connected        1  25.0%          3    100         2            4\n"
+            "b     10.0.0.2:50051  active   idle             3  75.0%          0     50         0            0\n"
+            "old   10.0.0.3:50051  removed  connected        1   0.0%          1      9         0            1\n");
   // A name cannot move the reader's cursor.
   EXPECT_THAT(Ctl({"endpoints", "<b>&\"odd'"}).out, HasSubstr("x?[31m"));
 }

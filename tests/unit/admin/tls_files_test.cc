@@ -39,8 +39,8 @@ class TlsFilesTest : public TlsFixture {
     grpc::Slice nothing("");
     request = grpc::ByteBuffer(&nothing, 1);
     const grpc::internal::RpcMethod method("/a.B/C", grpc::internal::RpcMethod::NORMAL_RPC);
-    const grpc::Status status = grpc::internal::BlockingUnaryCall<grpc::ByteBuffer, grpc::ByteBuffer>(&channel, method, &context,
-                                                                                                     request, &response);
+    const grpc::Status status = grpc::internal::BlockingUnaryCall<grpc::ByteBuffer, grpc::ByteBuffer>(
+        &channel, method, &context, request, &response);
     if (status.error_code() != grpc::StatusCode::UNIMPLEMENTED) return "";
     const auto names = context.auth_context()->FindPropertyValues("x509_common_name");
     return names.size() == 1 ? std::string(names[0].data(), names[0].size()) : "";

@@ -52,8 +52,7 @@ TEST(Hash, ASecretHashIsAFunctionOfItsBytesAndOfItsOwnSecret) {
 TEST(Hash, OneBitChangesAboutHalfOfTheBits) {
   for (int bit = 0; bit < 64; ++bit) {
     int changed = 0;
-    for (uint64_t i = 0; i < 100; ++i)
-      changed += std::popcount(Hash64(i, 7) ^ Hash64(i ^ uint64_t{1} << bit, 7));
+    for (uint64_t i = 0; i < 100; ++i) changed += std::popcount(Hash64(i, 7) ^ Hash64(i ^ uint64_t{1} << bit, 7));
     EXPECT_GT(changed, 2900) << bit;
     EXPECT_LT(changed, 3500) << bit;
   }

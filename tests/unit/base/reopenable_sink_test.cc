@@ -102,7 +102,8 @@ TEST_F(ReopenableSinkTest, ALossIsSaidOnceWhenItBeginsAndOnceWhenItEnds) {
     auto pool = std::make_shared<spdlog::details::thread_pool>(64, 1);
     auto heard = std::make_shared<ReopenableSink>("", ends[1], /*raw=*/true);
     ASSERT_TRUE(heard->Open().ok());
-    logger = std::make_shared<spdlog::async_logger>("heard", heard, pool, spdlog::async_overflow_policy::overrun_oldest);
+    logger =
+        std::make_shared<spdlog::async_logger>("heard", heard, pool, spdlog::async_overflow_policy::overrun_oldest);
     spdlog::set_default_logger(logger);
     ReopenableSink full("/dev/full", STDERR_FILENO, /*raw=*/true);
     ASSERT_TRUE(full.Open().ok());
@@ -121,8 +122,10 @@ TEST_F(ReopenableSinkTest, ALossIsSaidOnceWhenItBeginsAndOnceWhenItEnds) {
   ASSERT_GT(bytes, 0);
   said.resize(static_cast<size_t>(bytes));
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 3) << said;
-  EXPECT_NE(said.find("log /dev/full: cannot be written, lines are lost: No space left on device"), std::string::npos) << said;
-  EXPECT_NE(said.find("log " + path_ + ": can be written again; 2 lines were lost: File too large"), std::string::npos) << said;
+  EXPECT_NE(said.find("log /dev/full: cannot be written, lines are lost: No space left on device"), std::string::npos)
+      << said;
+  EXPECT_NE(said.find("log " + path_ + ": can be written again; 2 lines were lost: File too large"), std::string::npos)
+      << said;
 }
 
 // As at the end of the process, when there is no logger any more.

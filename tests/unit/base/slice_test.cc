@@ -94,9 +94,9 @@ TEST(Slice, AssignmentToItselfAndOverOthersCountsRight) {
 }
 
 TEST(Block, HasAtLeastTheCapacityAskedForAndWastesLessThanHalf) {
-  for (size_t capacity : {size_t{1}, size_t{100}, size_t{2048}, size_t{2049}, size_t{4096}, size_t{4097},
-                          size_t{16384}, size_t{16385}, size_t{40000}, size_t{65536}, size_t{65537},
-                          size_t{262144}, size_t{262145}, size_t{1} << 20}) {
+  for (size_t capacity :
+       {size_t{1}, size_t{100}, size_t{2048}, size_t{2049}, size_t{4096}, size_t{4097}, size_t{16384}, size_t{16385},
+        size_t{40000}, size_t{65536}, size_t{65537}, size_t{262144}, size_t{262145}, size_t{1} << 20}) {
     size_t before = Block::LiveBytes();
     Block* block = Block::New(capacity);
     EXPECT_GE(block->capacity(), capacity);
@@ -122,8 +122,7 @@ TEST(Block, FreeListsAreBounded) {
   size_t before = Block::LiveBytes();
   std::vector<Block*> blocks;
   for (int i = 0; i < 100; ++i) blocks.push_back(Block::New(4096));
-  for (Block* block : blocks)
-    block->Unref();  // those beyond the list go back to malloc; LSan sees what does not
+  for (Block* block : blocks) block->Unref();  // those beyond the list go back to malloc; LSan sees what does not
   EXPECT_EQ(Block::LiveBytes(), before);
 }
 

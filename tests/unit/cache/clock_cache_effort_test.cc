@@ -54,7 +54,9 @@ struct CountingTraits {
 using CountingCache = BasicClockCache<CountingTraits>;
 
 struct Fixture {
-  explicit Fixture(const ClockCacheOptions& options) : cache(options, [](void*, Cause, void*) {}, nullptr) {
+  explicit Fixture(const ClockCacheOptions& options)
+      : cache(
+            options, [](void*, Cause, void*) {}, nullptr) {
     g_counts = {};
   }
   Inserted Put(const Key128& key, Priority priority = Priority::kLow, CountingCache::Handle* want = nullptr) {

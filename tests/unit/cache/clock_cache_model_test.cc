@@ -35,13 +35,36 @@ class Model {
     // Now and then a time without releases, in which everything comes to be pinned.
     if (++steps_ % 500 == 0) hoarding_ = random_.Below(3) == 0;
     switch (random_.Below(16)) {
-      case 0: case 1: case 2: case 3: Lookup(); break;
-      case 4: case 5: case 6: case 7: Insert(); break;
-      case 8: case 9: case 10: case 11: if (!hoarding_) Release(); break;
-      case 12: Erase(); break;
-      case 13: now_ += base::Nanos(random_.Below(20)); break;
-      case 14: if (random_.Below(20) == 0) EraseIf(); break;
-      default: if (random_.Below(50) == 0) SetCapacity(); break;
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+        Lookup();
+        break;
+      case 4:
+      case 5:
+      case 6:
+      case 7:
+        Insert();
+        break;
+      case 8:
+      case 9:
+      case 10:
+      case 11:
+        if (!hoarding_) Release();
+        break;
+      case 12:
+        Erase();
+        break;
+      case 13:
+        now_ += base::Nanos(random_.Below(20));
+        break;
+      case 14:
+        if (random_.Below(20) == 0) EraseIf();
+        break;
+      default:
+        if (random_.Below(50) == 0) SetCapacity();
+        break;
     }
     ASSERT_EQ(cache_->usage(), usage_);
     ASSERT_EQ(cache_->entries(), live_.size() - standalone_);
@@ -185,10 +208,18 @@ class Model {
         live_.emplace(number, entry);
         if (wanted) held_.push_back({want, number});
         break;
-      case Inserted::kPresent: ASSERT_GT(Count(key, true), 0u); break;
-      case Inserted::kNotAdmitted: ASSERT_LE(expires, now_); break;
-      case Inserted::kFull: ++fulls; ASSERT_TRUE(setting_.strict || !wanted); break;
-      case Inserted::kTooLarge: break;
+      case Inserted::kPresent:
+        ASSERT_GT(Count(key, true), 0u);
+        break;
+      case Inserted::kNotAdmitted:
+        ASSERT_LE(expires, now_);
+        break;
+      case Inserted::kFull:
+        ++fulls;
+        ASSERT_TRUE(setting_.strict || !wanted);
+        break;
+      case Inserted::kTooLarge:
+        break;
     }
   }
 

@@ -67,7 +67,7 @@ TEST(ClockCachePath, AnInsertThatFindsNoPlaceLeavesThePathAsItWas) {
     }
     EXPECT_EQ(cache.usage(), 50u);
     EXPECT_EQ(put(late), Inserted::kInserted);  // next time there is a place
-  }  // the audit: no displacement is left
+  }                                             // the audit: no displacement is left
 }
 
 }  // namespace

@@ -70,7 +70,9 @@ TEST_P(ClockCacheStress, SixteenThreadsOnEightSlots) {
         const Key128 key{id, (id << 32) | id % setting.places};  // the last keys share a place, never a tag
         const TimePoint now = kStart + base::Nanos(time.load(std::memory_order_relaxed));
         switch (random.Below(8)) {
-          case 0: case 1: case 2: {
+          case 0:
+          case 1:
+          case 2: {
             YieldCache::Handle handle = cache.Lookup(key, now);
             if (!handle) break;
             totals.hits.fetch_add(1, std::memory_order_relaxed);
@@ -81,7 +83,9 @@ TEST_P(ClockCacheStress, SixteenThreadsOnEightSlots) {
             cache.Release(handle, random.Below(2) == 0, random.Below(4) == 0);
             break;
           }
-          case 3: case 4: case 5: {
+          case 3:
+          case 4:
+          case 5: {
             auto value = std::make_unique<Value>(Value{key, kCheck});
             YieldCache::Handle want;
             const bool wanted = random.Below(2) == 0;
@@ -99,7 +103,9 @@ TEST_P(ClockCacheStress, SixteenThreadsOnEightSlots) {
             }
             break;
           }
-          case 6: cache.Erase(key); break;
+          case 6:
+            cache.Erase(key);
+            break;
           default:
             time.fetch_add(1, std::memory_order_relaxed);
             if (random.Below(20) == 0) {

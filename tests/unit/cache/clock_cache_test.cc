@@ -310,11 +310,11 @@ TEST(ClockCache, EraseIfVisitsEachVisibleEntryOnce) {
   f.cache.Erase(KeyOf(30));
   std::vector<uint64_t> seen;
   EXPECT_EQ(f.cache.EraseIf([&](const Key128& key, void* value) {
-              EXPECT_EQ(key, KeyOf(NumberOf(value)));
-              EXPECT_TRUE(f.Read(NumberOf(value)));  // it may call the cache
-              seen.push_back(NumberOf(value));
-              return NumberOf(value) % 2 == 0;
-            }),
+    EXPECT_EQ(key, KeyOf(NumberOf(value)));
+    EXPECT_TRUE(f.Read(NumberOf(value)));  // it may call the cache
+    seen.push_back(NumberOf(value));
+    return NumberOf(value) % 2 == 0;
+  }),
             14u);
   std::sort(seen.begin(), seen.end());
   ASSERT_EQ(seen.size(), 29u);

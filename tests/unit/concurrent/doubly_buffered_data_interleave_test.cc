@@ -81,13 +81,11 @@ uint64_t ExploreAll(size_t slots, int preemptions, int writes, const Setup& setu
 
 // Two writes: a reader that loaded the parity before the first may raise its counter during the second.
 TEST(DoublyBufferedDataInterleave, OneReaderAndTwoWrites) {
-  EXPECT_GT(ExploreAll(1, 3, 2, [](auto& run, auto state) { run.Thread([=] { state->Read(0, 1); }); }),
-            1000u);
+  EXPECT_GT(ExploreAll(1, 3, 2, [](auto& run, auto state) { run.Thread([=] { state->Read(0, 1); }); }), 1000u);
 }
 
 TEST(DoublyBufferedDataInterleave, TwoReadsAndOneWrite) {
-  EXPECT_GT(ExploreAll(1, 3, 1, [](auto& run, auto state) { run.Thread([=] { state->Read(0, 2); }); }),
-            1000u);
+  EXPECT_GT(ExploreAll(1, 3, 1, [](auto& run, auto state) { run.Thread([=] { state->Read(0, 2); }); }), 1000u);
 }
 
 TEST(DoublyBufferedDataInterleave, TwoReadersInTheirSlots) {

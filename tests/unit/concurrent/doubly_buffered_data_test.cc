@@ -91,9 +91,8 @@ TEST(DoublyBufferedData, PublishLetsGoOfTheOldValueBeforeItReturns) {
 TEST(DoublyBufferedData, ReadsNestInOneSlot) {
   DoublyBufferedData<int> data(1, 5);
   for (size_t slot : {size_t{0}, data.shared_slot()}) {
-    int sum = data.Read(slot, [&](const int& outer) {
-      return outer + data.Read(slot, [](const int& inner) { return inner; });
-    });
+    int sum = data.Read(
+        slot, [&](const int& outer) { return outer + data.Read(slot, [](const int& inner) { return inner; }); });
     EXPECT_EQ(sum, 10);
   }
   data.Publish(6);  // all counters are back at zero, or this would wait for ever
@@ -127,8 +126,7 @@ TEST(DoublyBufferedDataDeathTest, WriteInsideOfAReadIsRefused) {
     EXPECT_DEATH(data.Read(slot, [&](const int&) { data.Publish(6); }), "CHECK failed");
     // An outer read is found below an inner one of other data.
     DoublyBufferedData<int> other(2, 1);
-    EXPECT_DEATH(data.Read(slot, [&](const int&) { other.Read(slot, [&](const int&) { data.Publish(6); }); }),
-                 "CHECK");
+    EXPECT_DEATH(data.Read(slot, [&](const int&) { other.Read(slot, [&](const int&) { data.Publish(6); }); }), "CHECK");
   }
   data.Read(1, [](const int&) {});
   data.Publish(7);  // outside it is allowed
@@ -335,9 +333,7 @@ constexpr uint64_t kWrites = 5000;
 constexpr uint64_t kWrites = 30000;
 #endif
 
-TEST(DoublyBufferedData, ReadersSeeWholeValuesBesideAWriterAtFullSpeed) {
-  ReadBesideAWriter<SystemSync>(kWrites);
-}
+TEST(DoublyBufferedData, ReadersSeeWholeValuesBesideAWriterAtFullSpeed) { ReadBesideAWriter<SystemSync>(kWrites); }
 TEST(DoublyBufferedData, ReadersSeeWholeValuesWithoutMembarrier) { ReadBesideAWriter<FallbackSync>(kWrites); }
 
 TEST(DoublyBufferedData, WriterWaitsForAParkedReaderAndOtherReadersDoNot) {
@@ -408,9 +404,7 @@ TEST(DoublyBufferedData, ThreadsComeAndGoDuringWrites) {
   std::atomic<bool> stop{false};
   std::thread churn([&] {
     while (!stop.load(std::memory_order_relaxed)) {
-      std::thread([&] {
-        data.Read(data.shared_slot(), [](const Pair& pair) { EXPECT_EQ(pair.a, pair.b); });
-      }).join();
+      std::thread([&] { data.Read(data.shared_slot(), [](const Pair& pair) { EXPECT_EQ(pair.a, pair.b); }); }).join();
     }
   });
   for (uint64_t i = 0; i < 500; ++i) {
@@ -460,8 +454,7 @@ TEST(DoublyBufferedData, CoroutinesSuspendBetweenReads) {
   DoublyBufferedData<int> data(1, 1);
   std::vector<std::coroutine_handle<>> parked;
   int sum = 0;
-  auto body = [](DoublyBufferedData<int>& data, std::vector<std::coroutine_handle<>>& parked,
-                 int& sum) -> Detached {
+  auto body = [](DoublyBufferedData<int>& data, std::vector<std::coroutine_handle<>>& parked, int& sum) -> Detached {
     sum += data.Read(0, [](const int& value) { return value; });
     co_await Park{parked};
     sum += data.Read(0, [](const int& value) { return value; });

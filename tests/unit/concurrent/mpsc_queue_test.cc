@@ -131,8 +131,8 @@ TEST(MpscQueue, EveryInterleavingOfParkingAndSendingLeavesNoItemBehindASleeper) 
         });
         run.AtEnd([=] {
           if (s->slept && !s->queue.Empty()) {
-        ASSERT_EQ(s->wakes, 1);
-      }
+            ASSERT_EQ(s->wakes, 1);
+          }
           ASSERT_LE(s->wakes, 1);
         });
       },

@@ -53,8 +53,7 @@ TEST(RunQueue, AgreesWithADequeOverManyRandomSteps) {
         const size_t n = (model.size() + 1) / 2;
         ASSERT_EQ(first != nullptr, n > 0);
         ASSERT_EQ(thief.SizeApprox(), n > 0 ? n - 1 : 0);
-        for (size_t i = 0; i < n; ++i, model.pop_front())
-          ASSERT_EQ(i == 0 ? first : thief.Pop(), model.front());
+        for (size_t i = 0; i < n; ++i, model.pop_front()) ASSERT_EQ(i == 0 ? first : thief.Pop(), model.front());
       }
     }
     ASSERT_EQ(queue.SizeApprox(), model.size());

@@ -1,4 +1,5 @@
-// TokenBucket against a sequential reference in wide numbers that never wrap, and the property run of the capped bucket.
+// TokenBucket against a sequential reference in wide numbers that never wrap, and the property run of the capped
+// bucket.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -56,7 +57,8 @@ void AgreesWithTheReference(uint64_t seed) {
     const uint64_t initial = random.Below(2) == 0 ? kStartFull : random.Below(options.limit + 1);
     BasicTokenBucket<kCapped> bucket(options, initial, kStart);
     Reference model{kCapped, Wide{TokenRate::Encode(options.rate)}, Wide{options.limit},
-                    Wide{std::min(options.threshold, options.limit)}, Wide{options.cap == 0 ? options.limit : options.cap}};
+                    Wide{std::min(options.threshold, options.limit)},
+                    Wide{options.cap == 0 ? options.limit : options.cap}};
     model.due = std::min(initial, options.limit);
     model.stamp = kStart.time_since_epoch().count();
     model.Phase();
@@ -141,7 +143,10 @@ TEST(TokenBucketModel, CappedAMillionRandomStepsAgreeWithTheReference) { AgreesW
 // The original's capped arithmetic: what time brings while head stands at ceil is lost.
 struct Forfeiting {
   Forfeiting(const TokenBucketOptions& options, uint64_t, base::TimePoint now)
-      : rate(TokenRate::Encode(options.rate)), ceil(options.cap), head(std::min(options.limit, options.cap)), stamp(now) {}
+      : rate(TokenRate::Encode(options.rate)),
+        ceil(options.cap),
+        head(std::min(options.limit, options.cap)),
+        stamp(now) {}
   bool TryTake(uint64_t n, base::TimePoint now) {
     const uint64_t worth = TokenRate::Worth(rate, TokenRate::Instant(stamp), TokenRate::Instant(now));
     stamp = now;
@@ -158,8 +163,8 @@ struct Forfeiting {
   base::TimePoint stamp;
 };
 
-// One loop whose turns take 10 us, but one in ten stalls for 300 us first. Each turn sees the calls that have ended and starts
-// as many as it may; there is always more to start. Returns the share of the rate that was reached.
+// One loop whose turns take 10 us, but one in ten stalls for 300 us first. Each turn sees the calls that have ended and
+// starts as many as it may; there is always more to start. Returns the share of the rate that was reached.
 template <typename Bucket>
 double Share(double cap_us, int latency_us) {
   using std::chrono::microseconds;
@@ -187,9 +192,9 @@ double Share(double cap_us, int latency_us) {
 
 TEST(TokenBucketProperty, CappedReachesItsRateDespiteStalls) {
   for (int latency : {250, 400, 480}) {
-    std::printf("latency %d us: cap 500 us forfeited %.2f, carried %.2f; cap 1 ms forfeited %.2f, carried %.2f\n", latency,
-                Share<Forfeiting>(500, latency), Share<CappedTokenBucket>(500, latency), Share<Forfeiting>(1000, latency),
-                Share<CappedTokenBucket>(1000, latency));
+    std::printf("latency %d us: cap 500 us forfeited %.2f, carried %.2f; cap 1 ms forfeited %.2f, carried %.2f\n",
+                latency, Share<Forfeiting>(500, latency), Share<CappedTokenBucket>(500, latency),
+                Share<Forfeiting>(1000, latency), Share<CappedTokenBucket>(1000, latency));
   }
   EXPECT_GE(Share<CappedTokenBucket>(500, 400), 0.90);
   EXPECT_GE(Share<CappedTokenBucket>(500, 250), 0.99);

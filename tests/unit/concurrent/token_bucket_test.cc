@@ -84,8 +84,8 @@ TEST(TokenBucket, TheRemainderOfASpanIsNeitherLostNorGivenTwice) {
 
 TEST(TokenBucket, TenSecondsGiveTheRateWithinHalfAPercent) {
   for (double rate : {1.0, 10.0, 100.0, 1000.0, 1e4, 1e5, 1e6}) {
-    for (microseconds period : {microseconds(10), microseconds(100), microseconds(1000), microseconds(1400),
-                                microseconds(10'000)}) {
+    for (microseconds period :
+         {microseconds(10), microseconds(100), microseconds(1000), microseconds(1400), microseconds(10'000)}) {
       // A burst as large as what comes in one period, or one request: the smallest that can keep up.
       const auto burst = static_cast<uint64_t>(rate * 1e-6 * static_cast<double>(period.count())) + 2;
       TokenBucket bucket(Calls(rate, burst), kStartEmpty, kStart);
@@ -101,8 +101,7 @@ TEST(TokenBucket, TenSecondsGiveTheRateWithinHalfAPercent) {
       }
       // Whole requests, and a part of the next.
       const double got = static_cast<double>(granted) + 1 - static_cast<double>(bucket.Deficiency(ticket)) / kCall;
-      ASSERT_NEAR(got, rate * 10, rate * 10 * 0.005)
-          << rate << " a second, every " << period.count() << " us";
+      ASSERT_NEAR(got, rate * 10, rate * 10 * 0.005) << rate << " a second, every " << period.count() << " us";
     }
   }
 }
@@ -131,7 +130,8 @@ TEST(TokenBucket, TheTimeToWaitIsNeverEarlyAndNeverZero) {
 
 // Traps 4 and 6: a pause of any length brings one limit, with a queue and without.
 TEST(TokenBucket, ALongPauseBringsOneLimit) {
-  for (nanoseconds pause : {nanoseconds(hours(1)), nanoseconds(hours(24 * 365 * 100)), nanoseconds(base::kNever - kStart)}) {
+  for (nanoseconds pause :
+       {nanoseconds(hours(1)), nanoseconds(hours(24 * 365 * 100)), nanoseconds(base::kNever - kStart)}) {
     for (double rate : {1e4, 1e7, TokenRate::kMax / static_cast<double>(kCall)}) {
       TokenBucket idle(Calls(rate, 100), kStartEmpty, kStart);
       idle.Replenish(kStart + pause);

@@ -1,5 +1,5 @@
-// TokenBucket from several threads: every interleaving of a few operations (sequential consistency only), then stress, which
-// is what TSan looks at.
+// TokenBucket from several threads: every interleaving of a few operations (sequential consistency only), then stress,
+// which is what TSan looks at.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -38,17 +38,19 @@ struct State {
 
 // The original read the room and added in two steps: winners of successive spans used the same room twice.
 TEST(TokenBucketInterleave, TwoReplenishersUseTheRoomOnce) {
-  const auto result = interleave::Explore([](interleave::Run& run) {
-    auto s = std::make_shared<State<false>>(kStartEmpty, 2);
-    run.Thread([=] { s->bucket.Replenish(At(2)); });
-    run.Thread([=] { s->bucket.Replenish(At(4)); });
-    run.Thread([=] { s->got[0] = s->bucket.TryGrab(kCall); });
-    run.AtEnd([=] {
-      const uint64_t tail = s->bucket.tail(), head = s->bucket.head();
-      EXPECT_LE(head - tail, 2 * kCall);
-      EXPECT_GE(head - tail + s->got[0] * kCall, 2 * kCall);
-    });
-  }, {.preemptions_max = 2});
+  const auto result = interleave::Explore(
+      [](interleave::Run& run) {
+        auto s = std::make_shared<State<false>>(kStartEmpty, 2);
+        run.Thread([=] { s->bucket.Replenish(At(2)); });
+        run.Thread([=] { s->bucket.Replenish(At(4)); });
+        run.Thread([=] { s->got[0] = s->bucket.TryGrab(kCall); });
+        run.AtEnd([=] {
+          const uint64_t tail = s->bucket.tail(), head = s->bucket.head();
+          EXPECT_LE(head - tail, 2 * kCall);
+          EXPECT_GE(head - tail + s->got[0] * kCall, 2 * kCall);
+        });
+      },
+      {.preemptions_max = 2});
   EXPECT_GT(result.schedules, 100u);
 }
 
@@ -158,7 +160,8 @@ TEST(TokenBucketStress, TheShareHoldsFromManyThreads) {
         if (now > end) break;
         own += bucket.TryTake(kCall, kStart + base::Nanos(now - static_cast<int64_t>(random.Below(5000)))) ? 1 : 0;
         if (random.Below(100) == 0) {
-          EXPECT_TRUE(t != 0 || bucket.SetRate(random.Below(2) == 0 ? 1e6 * kCall : 0.5e6 * kCall, kStart + base::Nanos(now)));
+          EXPECT_TRUE(t != 0 ||
+                      bucket.SetRate(random.Below(2) == 0 ? 1e6 * kCall : 0.5e6 * kCall, kStart + base::Nanos(now)));
         }
       }
       granted.fetch_add(own, std::memory_order_relaxed);
@@ -172,7 +175,8 @@ TEST(TokenBucketStress, TheShareHoldsFromManyThreads) {
 
 TEST(TokenBucketStress, NoTokenLeaksAndTheCapHolds) {
   constexpr uint64_t kCap = 3;
-  CappedTokenBucket bucket({.rate = 1e7 * kCall, .limit = kCap * kCall, .origin = 0 - 5000 * kCall}, kStartFull, kStart);
+  CappedTokenBucket bucket({.rate = 1e7 * kCall, .limit = kCap * kCall, .origin = 0 - 5000 * kCall}, kStartFull,
+                           kStart);
   std::atomic<int64_t> clock{0};
   std::atomic<int> under_way{0};
   std::vector<std::thread> threads;

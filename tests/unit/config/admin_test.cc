@@ -11,8 +11,9 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 ParseResult With(const std::string& admin) {
-  return Parse("listeners: [{address: 127.0.0.1:1}]\nclusters: [{name: users, endpoints: [a:1]}]\nadmin: " + admin + "\n",
-               "conf/f");
+  return Parse(
+      "listeners: [{address: 127.0.0.1:1}]\nclusters: [{name: users, endpoints: [a:1]}]\nadmin: " + admin + "\n",
+      "conf/f");
 }
 std::vector<std::string> ErrorsOf(const std::string& admin) {
   std::vector<std::string> out;
@@ -22,8 +23,8 @@ std::vector<std::string> ErrorsOf(const std::string& admin) {
 const std::string kTls = "tls: {certificate: c.pem, key: /k.pem, client_ca: sub/ca.pem}";
 
 TEST(AdminSection, TlsAndRoles) {
-  const ParseResult result =
-      With("{grpc: \"0.0.0.0:9901\", " + kTls + ", roles: {read: [watch.example.com, CN=w], write: [\"spiffe://corp/ops/*\"]}}");
+  const ParseResult result = With("{grpc: \"0.0.0.0:9901\", " + kTls +
+                                  ", roles: {read: [watch.example.com, CN=w], write: [\"spiffe://corp/ops/*\"]}}");
   ASSERT_TRUE(result.ok()) << result.errors[0].ToString();
   const AdminOptions& admin = result.config.admin;
   EXPECT_EQ(admin.tls.certificate, "conf/c.pem");
@@ -34,14 +35,17 @@ TEST(AdminSection, TlsAndRoles) {
 }
 
 TEST(AdminSection, AnAddressThatOthersReachNeedsTls) {
-  for (const std::string address : {"0.0.0.0:9901", "10.0.0.1:9901", "[::]:9901", "[::ffff:10.0.0.1]:9901", "[fe80::1]:9901"}) {
-    EXPECT_THAT(ErrorsOf("{grpc: \"" + address + "\"}"),
-                ElementsAre("conf/f:3:15: admin.grpc: address " + address +
-                            " lets everybody who reaches it change everything; allowed: unix:/path, a loopback address, or "
-                            "admin.tls with client certificates"))
+  for (const std::string address :
+       {"0.0.0.0:9901", "10.0.0.1:9901", "[::]:9901", "[::ffff:10.0.0.1]:9901", "[fe80::1]:9901"}) {
+    EXPECT_THAT(
+        ErrorsOf("{grpc: \"" + address + "\"}"),
+        ElementsAre("conf/f:3:15: admin.grpc: address " + address +
+                    " lets everybody who reaches it change everything; allowed: unix:/path, a loopback address, or "
+                    "admin.tls with client certificates"))
         << address;
   }
-  for (const std::string address : {"127.0.0.1:9901", "127.8.0.1:9901", "[::1]:9901", "[::ffff:127.0.0.1]:9901", "unix:/a", ""}) {
+  for (const std::string address :
+       {"127.0.0.1:9901", "127.8.0.1:9901", "[::1]:9901", "[::ffff:127.0.0.1]:9901", "unix:/a", ""}) {
     EXPECT_THAT(ErrorsOf("{grpc: \"" + address + "\"}"), ElementsAre()) << address;
   }
   // It only shows what there is.
@@ -51,11 +55,13 @@ TEST(AdminSection, AnAddressThatOthersReachNeedsTls) {
 TEST(AdminSection, TlsNeedsAllFilesAndAPlace) {
   const std::string roles = ", roles: {write: [CN=a]}}";
   EXPECT_THAT(ErrorsOf("{grpc: \"127.0.0.1:1234\", tls: {certificate: c, key: k}" + roles),
-              ElementsAre(HasSubstr("admin.tls.client_ca: no file; certificate, key and client_ca are needed, or none of them")));
+              ElementsAre(HasSubstr(
+                  "admin.tls.client_ca: no file; certificate, key and client_ca are needed, or none of them")));
   EXPECT_THAT(ErrorsOf("{grpc: \"127.0.0.1:1234\", tls: {key: k, client_ca: a}" + roles),
               ElementsAre(HasSubstr("admin.tls.certificate: no file")));
   EXPECT_THAT(ErrorsOf("{" + kTls + roles), ElementsAre(HasSubstr("admin.tls: is for an IP address")));
-  EXPECT_THAT(ErrorsOf("{grpc: \"\", " + kTls + roles), ElementsAre(HasSubstr("admin.tls: has no use without admin.grpc")));
+  EXPECT_THAT(ErrorsOf("{grpc: \"\", " + kTls + roles),
+              ElementsAre(HasSubstr("admin.tls: has no use without admin.grpc")));
   EXPECT_THAT(ErrorsOf("{tls: {ca: x}}"), ElementsAre(HasSubstr("admin.tls.ca")));
 }
 
@@ -65,9 +71,10 @@ TEST(AdminSection, SomebodyMustHaveARoleAndOnlyWithTls) {
   EXPECT_THAT(ErrorsOf(tls + ", roles: {read: [], write: []}}"), ElementsAre(HasSubstr("admin.roles: names nobody")));
   EXPECT_THAT(ErrorsOf(tls + ", roles: {read: [CN=a]}}"), ElementsAre());
   EXPECT_THAT(ErrorsOf("{roles: {read: [CN=a]}}"), ElementsAre(HasSubstr("admin.roles: go by client certificates")));
-  EXPECT_THAT(ErrorsOf(tls + ", roles: {write: [a*b, CN=a, CN=a, {x: y}], admin: [CN=a]}}"),
-              testing::UnorderedElementsAre(HasSubstr("admin.roles.write[0]: a*b"), HasSubstr("\"CN=a\" is there twice"),
-                                            HasSubstr("admin.roles.write[3]"), HasSubstr("admin.roles.admin")));
+  EXPECT_THAT(
+      ErrorsOf(tls + ", roles: {write: [a*b, CN=a, CN=a, {x: y}], admin: [CN=a]}}"),
+      testing::UnorderedElementsAre(HasSubstr("admin.roles.write[0]: a*b"), HasSubstr("\"CN=a\" is there twice"),
+                                    HasSubstr("admin.roles.write[3]"), HasSubstr("admin.roles.admin")));
 }
 
 TEST(AdminSection, FilesNeedARestartAndRolesDoNot) {

@@ -8,9 +8,9 @@
 namespace sluice::config {
 namespace {
 
+using proxy::CachedMethod;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using proxy::CachedMethod;
 using namespace std::chrono_literals;
 
 const std::string& DescriptorFile() {
@@ -20,7 +20,8 @@ const std::string& DescriptorFile() {
 }
 
 std::string Yaml(std::string_view route, bool descriptors = false) {
-  return "listeners: [{address: 127.0.0.1:1}]\nclusters: [{name: users, endpoints: [a:1]}]\nroutes:\n  - {cluster: users, " +
+  return "listeners: [{address: 127.0.0.1:1}]\nclusters: [{name: users, endpoints: [a:1]}]\nroutes:\n  - {cluster: "
+         "users, " +
          std::string(route) + "}\n" + (descriptors ? "descriptor_set: " + DescriptorFile() + "\n" : "");
 }
 std::vector<std::string> ErrorsOf(const std::string& yaml) {
@@ -35,11 +36,12 @@ std::vector<CachedMethod> MethodsOf(const std::string& yaml) {
 }
 
 TEST(Cache, EveryKeyReachesItsField) {
-  const ParseResult result = Parse(Yaml(R"(service: p.S, cache: {ttl: 10s, methods: [Get], vary: [x-b, authorization], shared: true,
+  const ParseResult result =
+      Parse(Yaml(R"(service: p.S, cache: {ttl: 10s, methods: [Get], vary: [x-b, authorization], shared: true,
     errors: [NOT_FOUND, CANCELLED], error_ttl: 2s, stale_while_revalidate: 3s, stale_if_unavailable: 4s, fetch_timeout: 5s})") +
-                                       R"(cache: {capacity: 1024GiB, entry_max: 64MiB, request_max: 0, entry_expected: 256, strict: true,
+                R"(cache: {capacity: 1024GiB, entry_max: 64MiB, request_max: 0, entry_expected: 256, strict: true,
   doorkeeper: true, fetches_max: 1})",
-                                   "f");
+            "f");
   ASSERT_TRUE(result.ok()) << result.errors[0].ToString();
   const proxy::CacheRule& rule = result.config.routes.at(0).cache;
   EXPECT_THAT(rule.methods, ElementsAre(CachedMethod{"/p.S/Get", 10s}));
@@ -68,7 +70,8 @@ TEST(Cache, MethodsAreOfTheRoutesServiceOrFull) {
 }
 
 TEST(Cache, WithoutMethodsItIsTheRoutesOwn) {
-  EXPECT_THAT(MethodsOf(Yaml("service: p.S, method: Get, cache: {ttl: 1s}")), ElementsAre(CachedMethod{"/p.S/Get", 1s}));
+  EXPECT_THAT(MethodsOf(Yaml("service: p.S, method: Get, cache: {ttl: 1s}")),
+              ElementsAre(CachedMethod{"/p.S/Get", 1s}));
 }
 
 TEST(Cache, NoSideEffectsIsWhatTheDescriptorSetDeclares) {
@@ -82,7 +85,8 @@ TEST(Cache, NoSideEffectsIsWhatTheDescriptorSetDeclares) {
 }
 
 TEST(Cache, AServiceThatTheDescriptorSetLacksIsTakenAsWritten) {
-  EXPECT_THAT(MethodsOf(Yaml("service: q.S, cache: {ttl: 1s, methods: [Get]}", true)), ElementsAre(CachedMethod{"/q.S/Get", 1s}));
+  EXPECT_THAT(MethodsOf(Yaml("service: q.S, cache: {ttl: 1s, methods: [Get]}", true)),
+              ElementsAre(CachedMethod{"/q.S/Get", 1s}));
 }
 
 TEST(Cache, WhatCannotBeMeantIsOneErrorWithItsPlace) {
@@ -101,8 +105,10 @@ TEST(Cache, WhatCannotBeMeantIsOneErrorWithItsPlace) {
       {"service: p.S, cache: {ttl: 1s, methods: {a: 1}}", "a map; a list is allowed"},
       {"service: p.S, cache: {ttl: 1s, methods: [Get, p.S/Get]}",
        "routes[0].cache.methods[1]: \"/p.S/Get\" is also routes[0].cache.methods[0]"},
-      {"service: p.S, cache: {ttl: 1s, methods: [p.T/Get]}", "methods[0]: \"/p.T/Get\" is not a method that the route takes"},
-      {"service: p.S, method: Get, cache: {ttl: 1s, methods: [List]}", "\"/p.S/List\" is not a method that the route takes"},
+      {"service: p.S, cache: {ttl: 1s, methods: [p.T/Get]}",
+       "methods[0]: \"/p.T/Get\" is not a method that the route takes"},
+      {"service: p.S, method: Get, cache: {ttl: 1s, methods: [List]}",
+       "\"/p.S/List\" is not a method that the route takes"},
       {"prefix: /p.S/, cache: {ttl: 1s, methods: [p.T/Get]}", "\"/p.T/Get\" is not a method that the route takes"},
       {"prefix: /p.S/, cache: {ttl: 1s, methods: [Get]}", "\"Get\": of which service?"},
       {"service: p.S, cache: {ttl: 1s, methods: [/p.S/Get]}", "is not a method; allowed: Get, or pkg.Service/Get"},
@@ -113,10 +119,14 @@ TEST(Cache, WhatCannotBeMeantIsOneErrorWithItsPlace) {
       {"service: p.S, cache: {ttl: 1s, methods: [{name: a b}]}", "cache.methods[0].name: \"a b\" is not a method"},
       {"service: p.S, cache: {ttl: 1s, methods: [{name: A, ttl: 0}]}", "methods[0].ttl: \"0\" is not a time in [1ms"},
       {"service: p.S, cache: {ttl: 1s, methods: no_side_effects}", "no_side_effects needs descriptor_set"},
-      {"service: p.Orders, cache: {ttl: 1s, methods: no_side_effects}", "no unary method that the route takes has", true},
-      {"service: p.Users, cache: {ttl: 1s, methods: [Watch]}", "\"/p.Users/Watch\" is a streaming method; only unary", true},
-      {"service: p.Users, method: Upload, cache: {ttl: 1s}", "routes[0].cache: \"/p.Users/Upload\" is a streaming method", true},
-      {"service: p.Users, cache: {ttl: 1s, methods: [Gett]}", "no method \"Gett\" of p.Users; did you mean \"Get\"?", true},
+      {"service: p.Orders, cache: {ttl: 1s, methods: no_side_effects}", "no unary method that the route takes has",
+       true},
+      {"service: p.Users, cache: {ttl: 1s, methods: [Watch]}", "\"/p.Users/Watch\" is a streaming method; only unary",
+       true},
+      {"service: p.Users, method: Upload, cache: {ttl: 1s}",
+       "routes[0].cache: \"/p.Users/Upload\" is a streaming method", true},
+      {"service: p.Users, cache: {ttl: 1s, methods: [Gett]}", "no method \"Gett\" of p.Users; did you mean \"Get\"?",
+       true},
       {"service: p.S, method: G, cache: {ttl: 1s, vary: [A]}", "cache.vary[0]: \"A\" is not a metadata name"},
       {"service: p.S, method: G, cache: {ttl: 1s, vary: [a, a]}", "cache.vary[1]: \"a\" is there twice"},
       {"service: p.S, method: G, cache: {ttl: 1s, errors: [OK]}", "cache.errors[0]: OK is no error"},
@@ -132,9 +142,12 @@ TEST(Cache, WhatCannotBeMeantIsOneErrorWithItsPlace) {
 }
 
 TEST(Cache, ItsSizesFitEachOther) {
-  const auto with = [](std::string_view cache) { return ErrorsOf(Yaml("service: p.S") + "cache: " + std::string(cache) + "\n"); };
+  const auto with = [](std::string_view cache) {
+    return ErrorsOf(Yaml("service: p.S") + "cache: " + std::string(cache) + "\n");
+  };
   EXPECT_THAT(with("{capacity: 1048575}"), ElementsAre(HasSubstr("is not a size in [1MiB, 1024GiB]")));
-  EXPECT_THAT(with("{capacity: 1MiB, entry_max: 2MiB}"), ElementsAre(HasSubstr("cache.entry_max: 2MiB is above capacity 1MiB")));
+  EXPECT_THAT(with("{capacity: 1MiB, entry_max: 2MiB}"),
+              ElementsAre(HasSubstr("cache.entry_max: 2MiB is above capacity 1MiB")));
   EXPECT_THAT(with("{entry_max: 2KiB}"), ElementsAre(HasSubstr("cache.entry_expected: 4KiB is above entry_max 2KiB")));
   EXPECT_THAT(with("{fetches_max: 0}"), ElementsAre(HasSubstr("in [1, 1000000]")));
 }

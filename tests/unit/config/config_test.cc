@@ -23,8 +23,7 @@ std::vector<std::string> ErrorsOf(std::string_view yaml) {
 
 // A legal file but for what a test adds.
 std::string With(std::string_view more) {
-  return "listeners: [{address: 127.0.0.1:1}]\nclusters: [{name: users, endpoints: [a:1]}]\n" +
-         std::string(more);
+  return "listeners: [{address: 127.0.0.1:1}]\nclusters: [{name: users, endpoints: [a:1]}]\n" + std::string(more);
 }
 std::string WithListener(std::string_view keys) {
   return "clusters: [{name: users, endpoints: [a:1]}]\nlisteners:\n  - " + std::string(keys) + "\n";
@@ -131,9 +130,8 @@ hash_seed: 12345
   EXPECT_EQ(route.hash_by.kind, proxy::HashBy::Kind::kPeer);
   EXPECT_EQ(route.retry, (proxy::RetryOptions{1, 0}));
   using Match = proxy::MetadataMatch;
-  EXPECT_THAT(route.metadata,
-              ElementsAre(Match{"x", Match::Kind::kExact, "v"}, Match{"y", Match::Kind::kPrefix, "w"},
-                          Match{"z", Match::Kind::kPresent, ""}));
+  EXPECT_THAT(route.metadata, ElementsAre(Match{"x", Match::Kind::kExact, "v"}, Match{"y", Match::Kind::kPrefix, "w"},
+                                          Match{"z", Match::Kind::kPresent, ""}));
   EXPECT_EQ(c.routes.at(1).prefix, "/p");
   EXPECT_EQ(c.routes.at(1).hash_by.kind, proxy::HashBy::Kind::kMethod);
   EXPECT_EQ(c.admin, (AdminOptions{.grpc = "", .http = "[::1]:9901"}));
@@ -173,44 +171,43 @@ forwarding: {via: yes}
 admin: {http: localhost:9901, grpc: "[::1]:50051"}
 drain_timeout: 2h
 )"),
-      ElementsAre(
-          "f:1:1: wrokers: unknown key; did you mean \"workers\"?",
-          "f:3:14: listeners[0].address: \"127.0.0.1\": no port; allowed: host:port, [IPv6]:port, unix:/path",
-          "f:4:39: listeners[1].backlog: \"0\" is not a whole number in [1, 65535]",
-          "f:5:5: listeners[2]: address [::1]:50051 is also that of listeners[1]",
-          "f:8:18: clusters[0].ring_points: \"many\" is not a whole number in [1, 10000]",
-          "f:9:5: clusters[0].ring_points: the key is there twice",
-          "f:10:33: clusters[0].endpoints[1]: name \"10.0.0.1:50051\" is also that of "
-          "clusters[0].endpoints[0]",
-          "f:10:49: clusters[0].endpoints[2]: \"10.0.0.300:1\": no IPv4 address: four numbers in [0, 255] "
-          "without leading "
-          "zeros",
-          "f:10:63: clusters[0].endpoints[3]: is not an endpoint; allowed: host:port, or {address: "
-          "host:port, name: ..., "
-          "weight: ...}",
-          "f:11:22: clusters[0].connect_timeout: \"500\" is not a time in [1ms, 10m] (with a unit: ms, s, m, "
-          "h)",
-          "f:12:5: clusters[1].name: is missing",
-          "f:12:27: clusters[1].endpoints[0].address: \"b:0\": port 0 cannot be connected to; allowed: [1, "
-          "65535]",
-          "f:12:42: clusters[1].endpoints[0].weight: \"1000\" is not a number in [0.01, 100]",
-          "f:13:13: clusters[1].policy: \"random\" is not one of: ring_hash, round_robin, least_request",
-          "f:14:27: clusters[1].keepalive.interval: \"-5s\" is not a time in [0, 24h] (with a unit: ms, s, "
-          "m, h)",
-          "f:15:5: clusters[2]: name \"users\" is also that of clusters[0]",
-          "f:17:15: routes[0].cluster: no cluster is named \"user\"; did you mean \"users\"?",
-          "f:18:42: routes[1].hash_by.metadata: \"X-User\" is not a metadata name: lower case letters, "
-          "digits, - _ . and "
-          "such",
-          "f:19:30: routes[2].method: is only allowed together with service",
-          "f:21:5: routes[4]: never takes a call: routes[3] before it takes them all",
-          "f:22:14: log.level: \"verbose\" is not one of: trace, debug, info, warn, error, off",
-          "f:23:19: forwarding.via: \"yes\" is not one of: true, false",
-          "f:24:15: admin.http: \"localhost:9901\": a name may mean several addresses; to listen, write an "
-          "IP address "
-          "(127.0.0.1:port, [::1]:port) or unix:/path",
-          "f:24:37: admin.grpc: address [::1]:50051 is also that of a listener",
-          "f:25:16: drain_timeout: \"2h\" is not a time in [0, 1h] (with a unit: ms, s, m, h)"));
+      ElementsAre("f:1:1: wrokers: unknown key; did you mean \"workers\"?",
+                  "f:3:14: listeners[0].address: \"127.0.0.1\": no port; allowed: host:port, [IPv6]:port, unix:/path",
+                  "f:4:39: listeners[1].backlog: \"0\" is not a whole number in [1, 65535]",
+                  "f:5:5: listeners[2]: address [::1]:50051 is also that of listeners[1]",
+                  "f:8:18: clusters[0].ring_points: \"many\" is not a whole number in [1, 10000]",
+                  "f:9:5: clusters[0].ring_points: the key is there twice",
+                  "f:10:33: clusters[0].endpoints[1]: name \"10.0.0.1:50051\" is also that of "
+                  "clusters[0].endpoints[0]",
+                  "f:10:49: clusters[0].endpoints[2]: \"10.0.0.300:1\": no IPv4 address: four numbers in [0, 255] "
+                  "without leading "
+                  "zeros",
+                  "f:10:63: clusters[0].endpoints[3]: is not an endpoint; allowed: host:port, or {address: "
+                  "host:port, name: ..., "
+                  "weight: ...}",
+                  "f:11:22: clusters[0].connect_timeout: \"500\" is not a time in [1ms, 10m] (with a unit: ms, s, m, "
+                  "h)",
+                  "f:12:5: clusters[1].name: is missing",
+                  "f:12:27: clusters[1].endpoints[0].address: \"b:0\": port 0 cannot be connected to; allowed: [1, "
+                  "65535]",
+                  "f:12:42: clusters[1].endpoints[0].weight: \"1000\" is not a number in [0.01, 100]",
+                  "f:13:13: clusters[1].policy: \"random\" is not one of: ring_hash, round_robin, least_request",
+                  "f:14:27: clusters[1].keepalive.interval: \"-5s\" is not a time in [0, 24h] (with a unit: ms, s, "
+                  "m, h)",
+                  "f:15:5: clusters[2]: name \"users\" is also that of clusters[0]",
+                  "f:17:15: routes[0].cluster: no cluster is named \"user\"; did you mean \"users\"?",
+                  "f:18:42: routes[1].hash_by.metadata: \"X-User\" is not a metadata name: lower case letters, "
+                  "digits, - _ . and "
+                  "such",
+                  "f:19:30: routes[2].method: is only allowed together with service",
+                  "f:21:5: routes[4]: never takes a call: routes[3] before it takes them all",
+                  "f:22:14: log.level: \"verbose\" is not one of: trace, debug, info, warn, error, off",
+                  "f:23:19: forwarding.via: \"yes\" is not one of: true, false",
+                  "f:24:15: admin.http: \"localhost:9901\": a name may mean several addresses; to listen, write an "
+                  "IP address "
+                  "(127.0.0.1:port, [::1]:port) or unix:/path",
+                  "f:24:37: admin.grpc: address [::1]:50051 is also that of a listener",
+                  "f:25:16: drain_timeout: \"2h\" is not a time in [0, 1h] (with a unit: ms, s, m, h)"));
 }
 
 TEST(Config, ABadFileYieldsNoHalfConfig) {
@@ -245,8 +242,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{With("workers: 4294967297"), "is not a whole number in [0, 256]"},
         Mistake{With("workers: 99999999999999999999999"), "is not a whole number in [0, 256]"},
         Mistake{With("workers: 0x2"), "is not a whole number"},
-        Mistake{With("hash_seed: " + std::string(4097, 'x')),
-                "hash_seed: 4097 bytes; at most 4096 are allowed"},
+        Mistake{With("hash_seed: " + std::string(4097, 'x')), "hash_seed: 4097 bytes; at most 4096 are allowed"},
         Mistake{With("admin: {grpc: nonsense}"), "f:3:15: admin.grpc: \"nonsense\": no port"},
         Mistake{With("admin: {http: unix:/a}"), "admin.http: a Unix socket"},
         Mistake{With("admin: {http: 127.0.0.1:1}"), "address 127.0.0.1:1 is also that of a listener"},
@@ -260,8 +256,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"clusters: [{name: a, endpoints: [a:1]}]", "f:1:1: listeners: is missing"},
         Mistake{"listeners: []\nclusters: [{name: a, endpoints: [a:1]}]", "listeners: is empty"},
         Mistake{"listeners:\nclusters: [{name: a, endpoints: [a:1]}]", "listeners: is empty"},
-        Mistake{"listeners: a:1\nclusters: [{name: a, endpoints: [a:1]}]",
-                "a single value; a list is allowed"},
+        Mistake{"listeners: a:1\nclusters: [{name: a, endpoints: [a:1]}]", "a single value; a list is allowed"},
         Mistake{WithListener("name: x"), "f:3:5: listeners[0].address: is missing"},
         Mistake{WithListener("address: localhost:1"), "a name may mean several addresses"},
         Mistake{WithListener("{address: 127.0.0.1:1, unix_mode: 438}"), "an octal file mode like \"0660\""},
@@ -293,8 +288,7 @@ INSTANTIATE_TEST_SUITE_P(
                             "100}, {address: 'c:1', weight: 100}, {address: 'd:1', weight: 100}, {address: "
                             "'e:1', weight: 100}]}"),
                 "the ring would have 5000000 points"},
-        Mistake{WithCluster("{name: a, endpoints: []}\n  - {name: b, endpoints: []}"),
-                "f:1:1: routes: is missing"}));
+        Mistake{WithCluster("{name: a, endpoints: []}\n  - {name: b, endpoints: []}"), "f:1:1: routes: is missing"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Routes, OneMistake,
@@ -305,34 +299,35 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{WithRoute("{cluster: users, service: /a.B/}"), "is not a service name like pkg.Service"},
         Mistake{WithRoute("{cluster: users, service: a, method: b/c}"), "is not a method name"},
         Mistake{WithRoute("{cluster: users, prefix: a}"), "does not begin with /"},
-        Mistake{WithRoute("{cluster: users, prefix: /a, service: a}"),
-                "prefix: is not allowed together with service"},
+        Mistake{WithRoute("{cluster: users, prefix: /a, service: a}"), "prefix: is not allowed together with service"},
         Mistake{WithRoute("{cluster: users, authority: 'a*.b'}"), "* is only allowed as in *.example.com"},
         Mistake{WithRoute("{cluster: users, hash_by: header}"),
                 "is not one of: random, method, peer, {metadata: name}, {field: name}"},
         Mistake{WithRoute("{cluster: users, hash_by: {metadata: ':path'}}"), "is not a metadata name"},
         Mistake{WithRoute("{cluster: users, hash_by: {}}"), "hash_by.metadata: is missing"},
         Mistake{WithRoute("{cluster: users, metadata: [{exact: a}]}"), "metadata[0].name: is missing"},
-        Mistake{WithRoute("{cluster: users, metadata: [{name: a, exact: a, prefix: b}]}"),
-                "more than one of exact"},
+        Mistake{WithRoute("{cluster: users, metadata: [{name: a, exact: a, prefix: b}]}"), "more than one of exact"},
         Mistake{WithRoute("{cluster: users, metadata: [{name: a, present: false}]}"), "only true is allowed"},
         Mistake{WithRoute("{cluster: users, metadata: [{name: a, exact: é}]}"), "is not printable ASCII"},
         Mistake{WithRoute("{cluster: users, retry: {attempts: 11}}"),
                 "retry.attempts: \"11\" is not a whole number in [1, 10]"},
         Mistake{WithRoute("{cluster: users, retry: {buffer: 17MiB}}"), "is not a size in [0, 16MiB]"},
         Mistake{WithRoute("{cluster: users, timeout: 25h}"), "is not a time in [0, 24h]"},
-        Mistake{WithListener("{address: 127.0.0.1:1, headers_timeout: 2h}"), "headers_timeout: \"2h\" is not a time in [0, 1h]"},
+        Mistake{WithListener("{address: 127.0.0.1:1, headers_timeout: 2h}"),
+                "headers_timeout: \"2h\" is not a time in [0, 1h]"},
         Mistake{WithListener("{address: 127.0.0.1:1, age_grace: 0}"), "age_grace: \"0\" is not a time in [1ms, 24h]"},
-        Mistake{WithListener("{address: 127.0.0.1:1, connections_per_peer_max: 1000001}"), "is not a whole number in [0, 1000000]"},
+        Mistake{WithListener("{address: 127.0.0.1:1, connections_per_peer_max: 1000001}"),
+                "is not a whole number in [0, 1000000]"},
         Mistake{WithCluster("{name: a, endpoints: [], stall_timeout: 25h}"), "is not a time in [0, 24h]"},
         Mistake{With("connections_max: 0"), "is not a whole number in [1, 10000000]"},
-        Mistake{With("memory: {buffered_bytes_max: 1MiB}"), "memory.buffered_bytes_max: \"1MiB\" is not a size in [16MiB, 1024GiB]"},
+        Mistake{With("memory: {buffered_bytes_max: 1MiB}"),
+                "memory.buffered_bytes_max: \"1MiB\" is not a size in [16MiB, 1024GiB]"},
         Mistake{With("memory: {max: 1GiB}"), "unknown key"},
-        Mistake{WithListener("{address: 127.0.0.1:1, http2: {queued_bytes_max: 1KiB}}"), "is not a size in [1MiB, 1024GiB]"},
+        Mistake{WithListener("{address: 127.0.0.1:1, http2: {queued_bytes_max: 1KiB}}"),
+                "is not a size in [1MiB, 1024GiB]"},
         Mistake{WithRoute("{cluster: users, name: x, service: a}\n  - {cluster: users, name: x}"),
                 "routes[1]: name \"x\" is also that of routes[0]"},
-        Mistake{WithRoute("{cluster: users}\n  - {cluster: users, service: a}"),
-                "never takes a call: routes[0]"}));
+        Mistake{WithRoute("{cluster: users}\n  - {cluster: users, service: a}"), "never takes a call: routes[0]"}));
 
 TEST(Config, AnEmptyFileLacksItsListsAsAWhole) {
   for (std::string_view yaml : {"", "# nothing\n\n", "~"}) {
@@ -369,15 +364,13 @@ TEST(Config, ErrorsAreBoundedInNumberAndInSize) {
 
 TEST(Config, TheHashSeedIsNeverPrinted) {
   const std::string secret(5000, 's');
-  for (const std::string& error : ErrorsOf(With("hash_seed: " + secret)))
-    EXPECT_EQ(error.find("sss"), error.npos);
+  for (const std::string& error : ErrorsOf(With("hash_seed: " + secret))) EXPECT_EQ(error.find("sss"), error.npos);
 }
 
 TEST(Config, AFileThatCannotBeReadIsOneError) {
   const ParseResult missing = Load("/nonexistent/sluice.yaml");
   ASSERT_EQ(missing.errors.size(), 1u);
-  EXPECT_EQ(missing.errors[0].ToString(),
-            "/nonexistent/sluice.yaml: cannot be read: No such file or directory");
+  EXPECT_EQ(missing.errors[0].ToString(), "/nonexistent/sluice.yaml: cannot be read: No such file or directory");
   const ParseResult directory = Load("/");
   ASSERT_EQ(directory.errors.size(), 1u);
   EXPECT_THAT(directory.errors[0].ToString(), HasSubstr("cannot be read"));

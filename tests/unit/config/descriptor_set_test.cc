@@ -67,23 +67,36 @@ TEST_F(Loaded, SaysWhatIsThereInstead) {
   EXPECT_EQ(Resolve("tags"), "\"tags\" is repeated; a key is one value");
   EXPECT_EQ(Resolve("friends.id"), "\"friends\" is repeated; a key is one value");
   EXPECT_EQ(Resolve("labels"), "\"labels\" is a map; a key is one value");
-  EXPECT_EQ(Resolve("choice"), "p.GetRequest has no field \"choice\"; there are: user, tags, friends, labels, token, other");
-  for (const char* odd : {"", ".", "user.", ".user", "user..id"}) EXPECT_THAT(Resolve(odd), HasSubstr("has no field \"\"")) << odd;
+  EXPECT_EQ(Resolve("choice"),
+            "p.GetRequest has no field \"choice\"; there are: user, tags, friends, labels, token, other");
+  for (const char* odd : {"", ".", "user.", ".user", "user..id"})
+    EXPECT_THAT(Resolve(odd), HasSubstr("has no field \"\"")) << odd;
   EXPECT_THAT(Resolve("id", "p.Nothing"), HasSubstr("there is no message"));
 }
 
 TEST(DescriptorSet, FilesMayComeInAnyOrderAndTwice) {
-  EXPECT_EQ(BuildError(R"pb(file { name: "a" dependency: "b" } file { name: "b" } file { name: "b" })pb"), "");
-  EXPECT_EQ(BuildError(R"pb(file { name: "a" } file { name: "a" package: "x" })pb"), "has two different files \"a\"");
+  EXPECT_EQ(BuildError(R"pb(file { name: "a" dependency: "b" }
+                            file { name: "b" }
+                            file { name: "b" })pb"), "");
+  EXPECT_EQ(BuildError(R"pb(file { name: "a" }
+                            file { name: "a" package: "x" })pb"), "has two different files \"a\"");
 }
 
 TEST(DescriptorSet, WhatIsNotWholeIsOneError) {
   EXPECT_EQ(BuildError(R"pb(file { name: "a" dependency: "b" })pb"),
             "lacks \"b\", which \"a\" imports; it must be made by protoc --include_imports --descriptor_set_out");
   EXPECT_EQ(BuildError(R"pb(file { name: "a" dependency: "a" })pb"), "\"a\" imports itself");
-  EXPECT_THAT(BuildError(R"pb(file { name: "a" dependency: "b" } file { name: "b" dependency: "a" })pb"), HasSubstr("imports itself"));
-  EXPECT_THAT(BuildError(R"pb(file { name: "a" message_type { name: "M" field { name: "f" number: 1 type: TYPE_MESSAGE
-                                type_name: ".N" label: LABEL_OPTIONAL } } })pb"), HasSubstr("is not valid: a: "));
+  EXPECT_THAT(BuildError(R"pb(file { name: "a" dependency: "b" }
+                              file { name: "b" dependency: "a" })pb"),
+              HasSubstr("imports itself"));
+  EXPECT_THAT(BuildError(R"pb(file {
+                                name: "a"
+                                message_type {
+                                  name: "M"
+                                  field { name: "f" number: 1 type: TYPE_MESSAGE type_name: ".N" label: LABEL_OPTIONAL }
+                                }
+                              })pb"),
+              HasSubstr("is not valid: a: "));
   EXPECT_THAT(BuildError(""), HasSubstr("is no descriptor set"));
   DescriptorSet set;
   EXPECT_FALSE(set.Build("listeners: []").ok());

@@ -8,16 +8,16 @@
 namespace sluice::config {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using proxy::HashBy;
 using proxy::MethodField;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class HashField : public ::testing::Test {
  protected:
   std::string Yaml(std::string_view routes, bool descriptors = true) {
-    return "listeners: [{address: 127.0.0.1:1}]\nclusters: [{name: users, endpoints: [a:1]}]\nroutes:\n" + std::string(routes) + "\n" +
-           (descriptors ? "descriptor_set: " + file_.name() + "\n" : "");
+    return "listeners: [{address: 127.0.0.1:1}]\nclusters: [{name: users, endpoints: [a:1]}]\nroutes:\n" +
+           std::string(routes) + "\n" + (descriptors ? "descriptor_set: " + file_.name() + "\n" : "");
   }
   // The configuration lies beside the descriptor set.
   ParseResult ParseIt(const std::string& yaml) { return Parse(yaml, ::testing::TempDir() + "f"); }
@@ -44,8 +44,9 @@ TEST_F(HashField, ANameIsResolvedForEveryMethodOfTheService) {
 }
 
 TEST_F(HashField, ARouteWithAMethodNeedsItInThatOneAlone) {
-  EXPECT_THAT(Of(Yaml("  - {cluster: users, service: p.Orders, method: Get, hash_by: {field: token, bytes_max: 1MiB}}")).fields,
-              ElementsAre(MethodField{"/p.Orders/Get", {7}}));
+  EXPECT_THAT(
+      Of(Yaml("  - {cluster: users, service: p.Orders, method: Get, hash_by: {field: token, bytes_max: 1MiB}}")).fields,
+      ElementsAre(MethodField{"/p.Orders/Get", {7}}));
 }
 
 TEST_F(HashField, MethodsThatARouteBeforeTakesDoNotCount) {
@@ -56,7 +57,8 @@ TEST_F(HashField, MethodsThatARouteBeforeTakesDoNotCount) {
               ElementsAre(MethodField{"/p.Orders/Get", {3, 1}}));
   // This one takes some calls of Ping only.
   EXPECT_THAT(ErrorsOf(Yaml("  - {cluster: users, service: p.Orders, method: Ping, authority: a}\n" + rest)),
-              ElementsAre(HasSubstr("routes[1].hash_by.field: \"user.id\" is not in the requests of Ping (p.Empty has no field")));
+              ElementsAre(HasSubstr(
+                  "routes[1].hash_by.field: \"user.id\" is not in the requests of Ping (p.Empty has no field")));
 }
 
 TEST_F(HashField, NumbersNeedNoDescriptorSet) {
@@ -64,7 +66,8 @@ TEST_F(HashField, NumbersNeedNoDescriptorSet) {
   EXPECT_EQ(by.kind, HashBy::Kind::kField);
   EXPECT_THAT(by.fields, ElementsAre(MethodField{"", {3, 1}}));
   EXPECT_EQ(by.field_bytes_max, 1u);
-  EXPECT_THAT(Of(Yaml("  - {cluster: users, hash_by: {field: 536870911}}")).fields, ElementsAre(MethodField{"", {536870911}}));
+  EXPECT_THAT(Of(Yaml("  - {cluster: users, hash_by: {field: 536870911}}")).fields,
+              ElementsAre(MethodField{"", {536870911}}));
 }
 
 TEST_F(HashField, WhatCannotBeMeantIsOneErrorWithItsPlace) {
@@ -74,11 +77,15 @@ TEST_F(HashField, WhatCannotBeMeantIsOneErrorWithItsPlace) {
   } cases[] = {
       {"hash_by: {field: user.id}", ":4:39: routes[0].hash_by.field: a name is only allowed in a route with service"},
       {"prefix: /p.Users/, hash_by: {field: user.id}", "a name is only allowed in a route with service"},
-      {"service: p.User, hash_by: {field: user.id}", "descriptor_set has no service \"p.User\"; did you mean \"p.Users\"?"},
-      {"service: p.Users, method: Gett, hash_by: {field: user.id}", "no method of p.Users \"Gett\"; did you mean \"Get\"?"},
-      {"service: p.Users, hash_by: {field: usr.id}", "\"usr.id\": p.GetRequest has no field \"usr\"; did you mean \"user\"?"},
+      {"service: p.User, hash_by: {field: user.id}",
+       "descriptor_set has no service \"p.User\"; did you mean \"p.Users\"?"},
+      {"service: p.Users, method: Gett, hash_by: {field: user.id}",
+       "no method of p.Users \"Gett\"; did you mean \"Get\"?"},
+      {"service: p.Users, hash_by: {field: usr.id}",
+       "\"usr.id\": p.GetRequest has no field \"usr\"; did you mean \"user\"?"},
       {"service: p.Users, hash_by: {field: tags}", "\"tags\": \"tags\" is repeated; a key is one value"},
-      {"service: p.Users, hash_by: {field: token}", "is not in the requests of List (p.ListRequest has no field \"token\""},
+      {"service: p.Users, hash_by: {field: token}",
+       "is not in the requests of List (p.ListRequest has no field \"token\""},
       {"service: p.Users, hash_by: {field: user}", "\"user\" is a message, p.User; name one of its fields"},
       {"service: p.Users, hash_by: {field: ''}", "has no field \"\""},
       {"hash_by: {field: 0}", "\"0\" is not 1 to 16 field numbers in [1, 536870911]"},
@@ -93,20 +100,25 @@ TEST_F(HashField, WhatCannotBeMeantIsOneErrorWithItsPlace) {
       {"hash_by: {feild: 3.1, metadata: a}", "did you mean \"field\"?"},
   };
   for (const auto& c : cases) {
-    EXPECT_THAT(ErrorsOf(Yaml("  - {cluster: users, " + std::string(c.route) + "}")), ElementsAre(HasSubstr(c.error))) << c.route;
+    EXPECT_THAT(ErrorsOf(Yaml("  - {cluster: users, " + std::string(c.route) + "}")), ElementsAre(HasSubstr(c.error)))
+        << c.route;
   }
   EXPECT_THAT(ErrorsOf(Yaml("  - {cluster: users, service: p.Users, hash_by: {field: user.id}}", false)),
-              ElementsAre(HasSubstr("\"user.id\" is a name, which needs descriptor_set; allowed without: field numbers, like 3.1")));
+              ElementsAre(HasSubstr(
+                  "\"user.id\" is a name, which needs descriptor_set; allowed without: field numbers, like 3.1")));
 }
 
 TEST_F(HashField, ADescriptorSetThatFailsIsTheOnlyError) {
   const std::string yaml =
       "listeners: [{address: 127.0.0.1:1}]\nclusters: [{name: users, endpoints: [a:1]}]\n"
-      "routes: [{cluster: users, service: p.S, hash_by: {field: a}, cache: {ttl: 1s, methods: no_side_effects}}]\ndescriptor_set: ";
-  EXPECT_THAT(ErrorsOf(yaml + "/nonexistent/a.pb\n"),
-              ElementsAre(HasSubstr(":4:17: descriptor_set: \"/nonexistent/a.pb\" cannot be read: No such file or directory")));
+      "routes: [{cluster: users, service: p.S, hash_by: {field: a}, cache: {ttl: 1s, methods: "
+      "no_side_effects}}]\ndescriptor_set: ";
+  EXPECT_THAT(
+      ErrorsOf(yaml + "/nonexistent/a.pb\n"),
+      ElementsAre(HasSubstr(":4:17: descriptor_set: \"/nonexistent/a.pb\" cannot be read: No such file or directory")));
   const TestFile bad("bad.pb", "listeners: []");
-  EXPECT_THAT(ErrorsOf(yaml + bad.name() + "\n"), ElementsAre(HasSubstr("is no descriptor set; it must be made by protoc")));
+  EXPECT_THAT(ErrorsOf(yaml + bad.name() + "\n"),
+              ElementsAre(HasSubstr("is no descriptor set; it must be made by protoc")));
 }
 
 TEST_F(HashField, TheDescriptorSetIsLookedForBesideTheFile) {

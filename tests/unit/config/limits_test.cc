@@ -7,10 +7,10 @@
 namespace sluice::config {
 namespace {
 
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using limits::ConcurrencyOptions;
 using limits::RateOptions;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 std::string Yaml(std::string_view cluster, std::string_view route, std::string_view top = "") {
   return "listeners: [{address: 127.0.0.1:1}]\nclusters:\n  - {name: users, endpoints: [a:1]" + std::string(cluster) +
@@ -23,12 +23,13 @@ std::vector<std::string> ErrorsOf(const std::string& yaml) {
 }
 
 TEST(Limits, EveryKeyReachesItsField) {
-  const ParseResult result = Parse(Yaml(R"(, rate_limit: {rate: 0.5, burst: 7, capped: true, queue: 0}, concurrency: {max: 5, queue: 6},
+  const ParseResult result =
+      Parse(Yaml(R"(, rate_limit: {rate: 0.5, burst: 7, capped: true, queue: 0}, concurrency: {max: 5, queue: 6},
     endpoint_concurrency: {max: 10000000, queue: 1000000}, bounded_load: 1.25)",
-                                        R"(, rate_limit: {rate: 10000000},
+                 R"(, rate_limit: {rate: 10000000},
     client_rate_limit: {by: {metadata: x-key}, rate: 2, burst: 3, capped: true, queue: 4, clients_max: 16})",
-                                        "concurrency: {max: 8, queue: 9}"),
-                                   "f");
+                 "concurrency: {max: 8, queue: 9}"),
+            "f");
   ASSERT_TRUE(result.ok()) << result.errors[0].ToString();
   const auto& cluster = result.config.clusters.at(0);
   EXPECT_EQ(cluster.rate_limit, (RateOptions{0.5, 7, true, 0}));
@@ -50,7 +51,8 @@ TEST(Limits, AClientIsItsPeerUnlessSaidOtherwise) {
 }
 
 TEST(Limits, ARateOfZeroIsNone) {
-  const ParseResult result = Parse(Yaml(", rate_limit: {rate: 0}, bounded_load: 0", ", client_rate_limit: {rate: 0}"), "f");
+  const ParseResult result =
+      Parse(Yaml(", rate_limit: {rate: 0}, bounded_load: 0", ", client_rate_limit: {rate: 0}"), "f");
   ASSERT_TRUE(result.ok());
   EXPECT_FALSE(result.config.clusters[0].rate_limit.enabled());
   EXPECT_FALSE(result.config.routes[0].client_rate_limit.rate.enabled());
@@ -72,12 +74,15 @@ TEST(Limits, WhatCannotBeMeantIsOneErrorWithItsPlace) {
       {", rate_limit: {rate: inf}", "", "", "is not 0 or a number"},
       {", rate_limit: {rate: 10000001}", "", "", "is not 0 or a number"},
       {", rate_limit: {rate: 1, burst: 0}", "", "", "rate_limit.burst: \"0\" is not a whole number in [1, 10000000]"},
-      {", rate_limit: {rate: 1, burst: 1, capped: true}", "", "", "clusters[0].rate_limit.burst: \"1\" with capped: a token comes"},
+      {", rate_limit: {rate: 1, burst: 1, capped: true}", "", "",
+       "clusters[0].rate_limit.burst: \"1\" with capped: a token comes"},
       {", rate_limit: {rate: 1, queue: 1000001}", "", "", "in [0, 1000000]"},
       {", rate_limit: {rat: 1}", "", "", "did you mean \"rate\"?"},
       {", rate_limit: 5", "", "", "a map (key: value) is allowed"},
-      {", concurrency: {max: 10000001}", "", "", "clusters[0].concurrency.max: \"10000001\" is not a whole number in [0, 10000000]"},
-      {", endpoint_concurrency: {maximum: 1}", "", "", "clusters[0].endpoint_concurrency.maximum: unknown key; allowed: max, queue"},
+      {", concurrency: {max: 10000001}", "", "",
+       "clusters[0].concurrency.max: \"10000001\" is not a whole number in [0, 10000000]"},
+      {", endpoint_concurrency: {maximum: 1}", "", "",
+       "clusters[0].endpoint_concurrency.maximum: unknown key; allowed: max, queue"},
       {", bounded_load: 1", "", "", "bounded_load: \"1\" is not 0 or a number in [1.01, 100]"},
       {", bounded_load: 2, policy: round_robin", "", "", "is only allowed with policy ring_hash"},
       {"", ", rate_limit: {rate: x}", "", "routes[0].rate_limit.rate"},

@@ -20,17 +20,16 @@ TEST(RestartOnlyChanges, NamesEachChangeWithBothValues) {
   wanted.cache.entry_bytes_expected = 512;
   wanted.cache.strict = true;
   wanted.cache.doorkeeper = true;
-  EXPECT_THAT(RestartOnlyChanges(Config(), wanted),
-              ElementsAre("workers: from 0 to 4 needs a restart",
-                          "blocking_threshold: from 10ms to 20ms needs a restart",
-                          "blocking_threads: from 4 to 8 needs a restart",
-                          "admin.grpc: from \"unix:/tmp/sluice-admin.sock\" to \"\" needs a restart",
-                          "admin.http: from \"\" to \"127.0.0.1:9901\" needs a restart",
-                          "log.path: from \"\" to \"/l\" needs a restart",
-                          "state_file: from \"\" to \"/s\" needs a restart",
-                          "cache.entry_expected: from 4KiB to 512 needs a restart",
-                          "cache.strict: from false to true needs a restart",
-                          "cache.doorkeeper: from false to true needs a restart"));
+  EXPECT_THAT(
+      RestartOnlyChanges(Config(), wanted),
+      ElementsAre("workers: from 0 to 4 needs a restart", "blocking_threshold: from 10ms to 20ms needs a restart",
+                  "blocking_threads: from 4 to 8 needs a restart",
+                  "admin.grpc: from \"unix:/tmp/sluice-admin.sock\" to \"\" needs a restart",
+                  "admin.http: from \"\" to \"127.0.0.1:9901\" needs a restart",
+                  "log.path: from \"\" to \"/l\" needs a restart", "state_file: from \"\" to \"/s\" needs a restart",
+                  "cache.entry_expected: from 4KiB to 512 needs a restart",
+                  "cache.strict: from false to true needs a restart",
+                  "cache.doorkeeper: from false to true needs a restart"));
 }
 
 TEST(RestartOnlyChanges, IsEmptyForWhatAReloadTakesOver) {

@@ -12,7 +12,8 @@ using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
 std::string WithListener(std::string_view tls) {
-  return "clusters: [{name: users, endpoints: [a:1]}]\nlisteners:\n  - address: 127.0.0.1:1\n    tls: " + std::string(tls) + "\n";
+  return "clusters: [{name: users, endpoints: [a:1]}]\nlisteners:\n  - address: 127.0.0.1:1\n    tls: " +
+         std::string(tls) + "\n";
 }
 std::string WithCluster(std::string_view tls, std::string_view endpoint = "a:1") {
   return "listeners: [{address: 127.0.0.1:1}]\nclusters:\n  - name: users\n    endpoints: [\"" + std::string(endpoint) +
@@ -26,8 +27,9 @@ std::vector<std::string> ErrorsOf(std::string_view yaml) {
 
 TEST(TlsConfig, EveryKeyOfAListenerReachesItsField) {
   const ParseResult result = Parse(
-      WithListener("{certificate: a.crt, key: /k/a.key, client_ca: sub/ca.crt, require_client_certificate: true, "
-                   "allowed_names: [a.example.com, 'CN=x y'], min_version: 1.3, handshake_timeout: 250ms, handshakes_max: 7}"),
+      WithListener(
+          "{certificate: a.crt, key: /k/a.key, client_ca: sub/ca.crt, require_client_certificate: true, "
+          "allowed_names: [a.example.com, 'CN=x y'], min_version: 1.3, handshake_timeout: 250ms, handshakes_max: 7}"),
       "/etc/sluice/f.yaml");
   ASSERT_TRUE(result.ok()) << result.errors[0].ToString();
   const net::ListenerTlsOptions& tls = result.config.listeners[0].tls;
@@ -43,9 +45,10 @@ TEST(TlsConfig, EveryKeyOfAListenerReachesItsField) {
 }
 
 TEST(TlsConfig, EveryKeyOfAClusterReachesItsField) {
-  const ParseResult result = Parse(WithCluster("{ca: ca.crt, server_name: users.example.com, certificate: c.crt, key: c.key, "
-                                               "allowed_names: [spiffe://d/users], min_version: '1.3'}"),
-                                   "dir/f.yaml");
+  const ParseResult result =
+      Parse(WithCluster("{ca: ca.crt, server_name: users.example.com, certificate: c.crt, key: c.key, "
+                        "allowed_names: [spiffe://d/users], min_version: '1.3'}"),
+            "dir/f.yaml");
   ASSERT_TRUE(result.ok()) << result.errors[0].ToString();
   const net::ClusterTlsOptions& tls = result.config.clusters[0].tls;
   EXPECT_TRUE(tls.enabled);
@@ -60,7 +63,8 @@ TEST(TlsConfig, EveryKeyOfAClusterReachesItsField) {
 }
 
 TEST(TlsConfig, WithoutTheSectionThereIsNone) {
-  const Config config = Parse("listeners: [{address: 127.0.0.1:1}]\nclusters: [{name: a, endpoints: [a:1]}]", "f").config;
+  const Config config =
+      Parse("listeners: [{address: 127.0.0.1:1}]\nclusters: [{name: a, endpoints: [a:1]}]", "f").config;
   EXPECT_FALSE(config.listeners[0].tls.enabled);
   EXPECT_FALSE(config.clusters[0].tls.enabled);
 }
@@ -78,7 +82,9 @@ TEST(TlsConfig, WhatIsMissingOrEmptyIsAnErrorAndNotLessTls) {
 }
 
 TEST(TlsConfig, WhatCannotBeMeantIsAnError) {
-  const auto listener = [](std::string more) { return ErrorsOf(WithListener("{certificate: c, key: k, " + more + "}")); };
+  const auto listener = [](std::string more) {
+    return ErrorsOf(WithListener("{certificate: c, key: k, " + more + "}"));
+  };
   EXPECT_THAT(listener("client_ca: system"), ElementsAre(HasSubstr("client_ca: anybody can have a certificate")));
   EXPECT_THAT(listener("allowed_names: [a.example.com]"), ElementsAre(HasSubstr("allowed_names: needs client_ca")));
   EXPECT_THAT(listener("client_ca: x, require_client_certificate: false, allowed_names: [a.example.com]"),
@@ -90,7 +96,8 @@ TEST(TlsConfig, WhatCannotBeMeantIsAnError) {
   EXPECT_THAT(listener("handshake_timeout: 0"), ElementsAre(HasSubstr("[1ms, 10m]")));
   EXPECT_THAT(listener("handshakes_max: 0"), ElementsAre(HasSubstr("[1, 1000000]")));
   const auto cluster = [](std::string more) { return ErrorsOf(WithCluster("{ca: x, " + more + "}")); };
-  EXPECT_THAT(cluster("certificate: c"), ElementsAre(HasSubstr("certificate: certificate and key are only of use together")));
+  EXPECT_THAT(cluster("certificate: c"),
+              ElementsAre(HasSubstr("certificate: certificate and key are only of use together")));
   EXPECT_THAT(cluster("key: c"), ElementsAre(HasSubstr("key: certificate and key are only of use together")));
   EXPECT_THAT(cluster("server_name: 10.0.0.1"), ElementsAre(HasSubstr("server_name: \"10.0.0.1\" is not a DNS name")));
   EXPECT_THAT(ErrorsOf(WithCluster("{ca: x}", "unix:/s")),

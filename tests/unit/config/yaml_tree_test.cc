@@ -75,16 +75,14 @@ TEST(YamlTree, AnAliasInsideItsAnchorIsRefused) {
 
 TEST(YamlTree, NestingIsBoundedAlsoThroughAliases) {
   EXPECT_EQ(ErrorOf(std::string(32, '[') + std::string(32, ']')), "no error");
-  EXPECT_THAT(ErrorOf(std::string(33, '[') + std::string(33, ']')),
-              HasSubstr("f:1:33: nested deeper than 32"));
+  EXPECT_THAT(ErrorOf(std::string(33, '[') + std::string(33, ']')), HasSubstr("f:1:33: nested deeper than 32"));
   EXPECT_THAT(ErrorOf(std::string(1000000, '[')), HasSubstr("nested deeper than 32"));
   EXPECT_THAT(ErrorOf(std::string(1000000, '{')), HasSubstr("nested deeper than 32"));
   std::string dashes;
   for (int i = 0; i < 10000; ++i) dashes += "- ";
   EXPECT_THAT(ErrorOf(dashes), HasSubstr("nested deeper than 32"));
   const std::string half = std::string(20, '[') + "x" + std::string(20, ']');
-  EXPECT_THAT(ErrorOf("a: &a " + half + "\nb: [[[[[[[[[[[[*a]]]]]]]]]]]]\n"),
-              HasSubstr("f:2:16: nested deeper"));
+  EXPECT_THAT(ErrorOf("a: &a " + half + "\nb: [[[[[[[[[[[[*a]]]]]]]]]]]]\n"), HasSubstr("f:2:16: nested deeper"));
   EXPECT_EQ(ErrorOf("a: &a " + half + "\nb: [[[[[[[[[[[*a]]]]]]]]]]]\n"), "no error");
 }
 
@@ -100,8 +98,7 @@ TEST(YamlTree, FilesAboveTheLimitAreRefusedUnread) {
 
 TEST(YamlTree, LinesAreBounded) {
   EXPECT_EQ(ErrorOf("a: 1\nb: " + std::string(kLineBytesMax - 3, 'x') + "\n"), "no error");
-  EXPECT_EQ(ErrorOf("a: 1\nb: " + std::string(kLineBytesMax - 2, 'x') + "\n"),
-            "f:2:1: the line is longer than 1MiB");
+  EXPECT_EQ(ErrorOf("a: 1\nb: " + std::string(kLineBytesMax - 2, 'x') + "\n"), "f:2:1: the line is longer than 1MiB");
 }
 
 // The parser below us takes 0x04 for the end of the file: the rest would be dropped in silence.

@@ -24,12 +24,9 @@ TEST_F(ConnectionTest, WhatIsReadIsFedAlsoInSmallPieces) {
 
 TEST_F(ConnectionTest, AllThatIsToBeSaidInATurnIsOneWrite) {
   Start(Role::kServer);
-  on_request = [this](Stream& stream) {
-    stream.SendHeaders(h2::List(context.interns, h2::GrpcResponse()), true);
-  };
+  on_request = [this](Stream& stream) { stream.SendHeaders(h2::List(context.interns, h2::GrpcResponse()), true); };
   std::string calls;
-  for (uint32_t id = 1; id < 41; id += 2)
-    calls += Headers(id, Block(GrpcRequest()), h2::kEndHeaders | h2::kEndStream);
+  for (uint32_t id = 1; id < 41; id += 2) calls += Headers(id, Block(GrpcRequest()), h2::kEndHeaders | h2::kEndStream);
   const uint64_t before = near->writes();
   peer->Send(calls + h2::Ping(5));
   time.Run();
@@ -60,8 +57,8 @@ TEST_F(ConnectionTest, AFullSocketHoldsBackFramingOfData) {
   buffer_bytes = 4096;
   Start(Role::kServer);
   peer->reading = false;
-  peer->Send(Headers(1, Block(GrpcRequest()), h2::kEndHeaders | h2::kEndStream) +
-             h2::WindowUpdate(1, 1 << 20) + h2::WindowUpdate(0, 1 << 20));
+  peer->Send(Headers(1, Block(GrpcRequest()), h2::kEndHeaders | h2::kEndStream) + h2::WindowUpdate(1, 1 << 20) +
+             h2::WindowUpdate(0, 1 << 20));
   Run();
   streams[1]->SendHeaders(h2::List(context.interns, h2::GrpcResponse()), false);
   for (int i = 0; i < 20; ++i) streams[1]->SendData(base::Slice::Copy(std::string(16384, 'x')), false);
@@ -221,8 +218,7 @@ TEST_F(ConnectionTest, ARequestThatNeverLeftIsRefusedNotLost) {
   Run();
   peer->wire().Break(ECONNRESET);
   Run();
-  EXPECT_EQ(log, (Strings{"0: reset NO_ERROR lost", "0: reset NO_ERROR refused",
-                          "closed Connection reset by peer"}));
+  EXPECT_EQ(log, (Strings{"0: reset NO_ERROR lost", "0: reset NO_ERROR refused", "closed Connection reset by peer"}));
 }
 
 TEST_F(ConnectionTest, AProtocolErrorIsSaidBeforeTheEndAndWhatStillComesIsIgnored) {

@@ -19,7 +19,8 @@ struct Flat {
 std::vector<Flat> Flatten(const HeaderList& list) {
   std::vector<Flat> out;
   for (const Field* f : list) {
-    out.push_back({std::string(f->name()), std::string(f->value()), f->indexing, f->token, f->static_name_index, f->static_index});
+    out.push_back({std::string(f->name()), std::string(f->value()), f->indexing, f->token, f->static_name_index,
+                   f->static_index});
   }
   return out;
 }

@@ -15,8 +15,7 @@ namespace {
 
 std::vector<std::string> Spell(const HeaderList& list) {
   std::vector<std::string> lines;
-  for (const Field* field : list)
-    lines.push_back(std::string(field->name()) + "=" + std::string(field->value()));
+  for (const Field* field : list) lines.push_back(std::string(field->name()) + "=" + std::string(field->value()));
   return lines;
 }
 

@@ -40,7 +40,8 @@ int64_t HeldFor(const std::string& frames) {
 }
 
 TEST(HeldMemory, AFrameThatHasNotComeWhole) {
-  EXPECT_GT(HeldFor(h2::RawFrame(h2::kHeaders, 0, 1, std::string(16384, 'h')).substr(0, 10)), int64_t{kSessions * 16384 * 9 / 10});
+  EXPECT_GT(HeldFor(h2::RawFrame(h2::kHeaders, 0, 1, std::string(16384, 'h')).substr(0, 10)),
+            int64_t{kSessions * 16384 * 9 / 10});
 }
 
 TEST(HeldMemory, AHeaderBlockThatHasNotComeWhole) {
@@ -60,8 +61,10 @@ TEST(HeldMemory, FieldsInHpackTables) {
       for (int i = 0; i < kDecoders; ++i) {
         std::string block;
         for (int k = 0; k < kFields; ++k) {
-          const std::string value = std::string(84, 'v') + std::to_string(10'000'000 + i) + std::to_string(10'000'000 + k);
-          block += std::string("\x40\x03x-a") + static_cast<char>(value.size()) + value;  // a new field for the table (6.2.1)
+          const std::string value =
+              std::string(84, 'v') + std::to_string(10'000'000 + i) + std::to_string(10'000'000 + k);
+          block += std::string("\x40\x03x-a") + static_cast<char>(value.size()) +
+                   value;  // a new field for the table (6.2.1)
         }
         decoders.push_back(std::make_unique<HpackDecoder>(interns));
         HeaderList list(&interns);

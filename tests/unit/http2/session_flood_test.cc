@@ -1,5 +1,5 @@
-// What a peer may not do without end (http2/abuse.h): each flood ends the connection with ENHANCE_YOUR_CALM at its limit and
-// not one frame before; what honest peers do does not.
+// What a peer may not do without end (http2/abuse.h): each flood ends the connection with ENHANCE_YOUR_CALM at its
+// limit and not one frame before; what honest peers do does not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,9 @@ SessionOptions SmallBudgets() {
   return options;
 }
 
-std::string Request(uint32_t id, uint8_t flags = h2::kEndHeaders) { return h2::Headers(id, Block(h2::GrpcRequest()), flags); }
+std::string Request(uint32_t id, uint8_t flags = h2::kEndHeaders) {
+  return h2::Headers(id, Block(h2::GrpcRequest()), flags);
+}
 
 // Stream of the i-th request.
 uint32_t Id(uint32_t i) { return 2 * i + 1; }
@@ -76,7 +78,8 @@ TEST_P(SessionFloods, EndTheConnectionAtTheLimit) {
   while (passed < 10 * kLimit && harness.Feed(flood.frames(passed))) ++passed;
   EXPECT_EQ(passed, flood.passes);
   EXPECT_EQ(harness.session->abuse(), flood.abuse);
-  EXPECT_THAT(harness.error, HasSubstr("ENHANCE_YOUR_CALM: " + std::string(ToString(flood.abuse)) + ": beyond 100 a second"));
+  EXPECT_THAT(harness.error,
+              HasSubstr("ENHANCE_YOUR_CALM: " + std::string(ToString(flood.abuse)) + ": beyond 100 a second"));
   EXPECT_THAT(harness.Said().back(), ::testing::EndsWith("code=11"));
 }
 
@@ -86,38 +89,56 @@ const Flood kFloods[] = {
     {"RapidReset", Role::kServer, Abuse::kRapidReset, kLimit, Nothing,
      [](uint32_t i) { return Request(Id(i)) + h2::RstStream(Id(i), 8); }},
     {"MalformedRequests", Role::kServer, Abuse::kForcedReset, kLimit, Nothing,
-     [](uint32_t i) { return h2::Headers(Id(i), Block({{"a", "b"}})); }},
-    {"EmptyHeaders", Role::kServer, Abuse::kForcedReset, kLimit, Nothing, [](uint32_t i) { return h2::Headers(Id(i), ""); }},
+     [](uint32_t i) {
+       return h2::Headers(Id(i), Block({{"a", "b"}}));
+     }},
+    {"EmptyHeaders", Role::kServer, Abuse::kForcedReset, kLimit, Nothing,
+     [](uint32_t i) { return h2::Headers(Id(i), ""); }},
     {"WindowUpdateOfZero", Role::kServer, Abuse::kForcedReset, kLimit, Nothing,
-     [](uint32_t i) { return Request(Id(i)) + (i % 2 == 0 ? h2::WindowUpdate(Id(i), 0) : h2::RawFrame(h2::kPriority, 0, Id(i), "x")); }},
+     [](uint32_t i) {
+       return Request(Id(i)) + (i % 2 == 0 ? h2::WindowUpdate(Id(i), 0) : h2::RawFrame(h2::kPriority, 0, Id(i), "x"));
+     }},
     {"WindowOverflow", Role::kServer, Abuse::kForcedReset, kLimit, Nothing,
      [](uint32_t i) {
-       return Request(Id(i)) + (i % 2 == 0 ? h2::WindowUpdate(Id(i), 0x7fffffff) : h2::RawFrame(h2::kPriority, 0, Id(i), "x"));
+       return Request(Id(i)) +
+              (i % 2 == 0 ? h2::WindowUpdate(Id(i), 0x7fffffff) : h2::RawFrame(h2::kPriority, 0, Id(i), "x"));
      }},
     {"PriorityOfTheWrongSize", Role::kServer, Abuse::kForcedReset, kLimit, Nothing,
      [](uint32_t i) { return Request(Id(i)) + h2::RawFrame(h2::kPriority, 0, Id(i), "four"); }},
     {"DataAfterTheEnd", Role::kServer, Abuse::kForcedReset, kLimit, Nothing,
      [](uint32_t i) { return Request(Id(i), h2::kEndHeaders | h2::kEndStream) + h2::Data(Id(i), "after the end"); }},
     {"HeadersAfterTheEnd", Role::kServer, Abuse::kForcedReset, kLimit, Nothing,
-     [](uint32_t i) { return Request(Id(i), h2::kEndHeaders | h2::kEndStream) + h2::Headers(Id(i), Block({{"a", "b"}}), 5); }},
+     [](uint32_t i) {
+       return Request(Id(i), h2::kEndHeaders | h2::kEndStream) + h2::Headers(Id(i), Block({{"a", "b"}}), 5);
+     }},
     {"TrailersWithoutAnEnd", Role::kServer, Abuse::kForcedReset, kLimit, Nothing,
-     [](uint32_t i) { return Request(Id(i)) + h2::Headers(Id(i), Block({{"a", "b"}})); }},
+     [](uint32_t i) {
+       return Request(Id(i)) + h2::Headers(Id(i), Block({{"a", "b"}}));
+     }},
     {"ContentLengthMismatch", Role::kServer, Abuse::kForcedReset, kLimit, Nothing,
      [](uint32_t i) {
-       return h2::Headers(Id(i), Block(h2::With(h2::GrpcRequest(), {{"content-length", "5"}}))) + h2::Data(Id(i), "sixsix");
+       return h2::Headers(Id(i), Block(h2::With(h2::GrpcRequest(), {{"content-length", "5"}}))) +
+              h2::Data(Id(i), "sixsix");
      }},
     {"DataOnStreamsThePeerReset", Role::kServer, Abuse::kForcedReset, kLimit,
      [](SessionHarness& server) { server.Feed(Request(1) + h2::RstStream(1, 8)); },
      // That reset was one of the hundred.
      [](uint32_t i) { return i == 0 ? std::string() : h2::Data(1, "not for nobody"); }},
     {"Settings", Role::kServer, Abuse::kSettingsFlood, kLimit - 2, Nothing, [](uint32_t) { return h2::Settings(); }},
-    {"SettingsAcks", Role::kServer, Abuse::kSettingsFlood, kLimit - 2, Nothing, [](uint32_t) { return h2::SettingsAck(); }},
+    {"SettingsAcks", Role::kServer, Abuse::kSettingsFlood, kLimit - 2, Nothing,
+     [](uint32_t) { return h2::SettingsAck(); }},
     {"ManySettingsInOne", Role::kServer, Abuse::kSettingsFlood, 8, Nothing,  // 1 + 160 / 16 each
-     [](uint32_t) { return h2::Settings(std::vector<std::pair<uint16_t, uint32_t>>(160, {1, 0})); }},
+     [](uint32_t) {
+       return h2::Settings(std::vector<std::pair<uint16_t, uint32_t>>(160, {1, 0}));
+     }},
     {"HeaderTableSizeFlapping", Role::kServer, Abuse::kSettingsFlood, kLimit - 2, Nothing,
-     [](uint32_t i) { return h2::Settings({{1, i % 2 == 0 ? 0 : 4096}}); }},
+     [](uint32_t i) {
+       return h2::Settings({{1, i % 2 == 0 ? 0 : 4096}});
+     }},
     {"WindowsOfManyStreams", Role::kServer, Abuse::kSettingsFlood, 4, OpenMany,  // 1 + 320 / 16 each
-     [](uint32_t i) { return h2::Settings({{4, 1000 + i}}); }},
+     [](uint32_t i) {
+       return h2::Settings({{4, 1000 + i}});
+     }},
     {"Pings", Role::kServer, Abuse::kPingFlood, kLimit + 3, Nothing, [](uint32_t) { return h2::Ping(1); }},
     {"PingAcks", Role::kServer, Abuse::kPingFlood, kLimit + 3, Nothing, [](uint32_t) { return h2::Ping(1, h2::kAck); }},
     {"WindowUpdates", Role::kServer, Abuse::kWindowUpdateFlood, kLimit + 6, Nothing,
@@ -139,7 +160,8 @@ const Flood kFloods[] = {
     {"SmallContinuations", Role::kServer, Abuse::kContinuationFlood, kLimit + 1,
      [](SessionHarness& server) { server.Feed(h2::Headers(1, "", 0)); },
      [](uint32_t i) { return i == 0 ? std::string() : h2::Continuation(1, i % 2 == 0 ? "" : "\x82", 0); }},
-    {"TableSizeUpdatesOfManyBlocks", Role::kServer, Abuse::kTableSizeFlapping, 16, Nothing,  // 10 each, of which the stream pays 4
+    {"TableSizeUpdatesOfManyBlocks", Role::kServer, Abuse::kTableSizeFlapping, 16,
+     Nothing,  // 10 each, of which the stream pays 4
      [](uint32_t i) { return h2::Headers(Id(i), SizeUpdates(10)); }},
     // 256 fields fit, and 16 of what is left are a unit each: 1 + 320 / 16.
     {"HpackBombs", Role::kServer, Abuse::kOversizedHeaders, 4, Nothing,
@@ -150,7 +172,9 @@ const Flood kFloods[] = {
      },
      [](uint32_t i) { return h2::Headers(Id(i), std::string(256 + 320, '\x88'), h2::kEndHeaders | h2::kEndStream); }},
     {"HeadersOnStreamsThatAreOver", Role::kServer, Abuse::kClosedStreamFrames, kLimit + 4, OpenAndReset,
-     [](uint32_t) { return h2::Headers(1, Block({{"a", "b"}}), 5); }},
+     [](uint32_t) {
+       return h2::Headers(1, Block({{"a", "b"}}), 5);
+     }},
     {"EmptyDataOnStreamsThatAreOver", Role::kServer, Abuse::kClosedStreamFrames, kLimit + 4, OpenAndReset,
      [](uint32_t) { return h2::Data(1, "", h2::kEndStream); }},
     {"ResetsOfStreamsThatAreOver", Role::kServer, Abuse::kClosedStreamFrames, kLimit + 4, OpenAndReset,
@@ -160,18 +184,24 @@ const Flood kFloods[] = {
      [](uint32_t i) { return Request(Id(i)); }},
     {"Goaways", Role::kServer, Abuse::kGoawayFlood, kLimit, Nothing, [](uint32_t) { return h2::Goaway(0, 0); }},
     // The walk over 320 streams costs 20 more; they have paid for as much again.
-    {"GoawaysWithManyStreams", Role::kServer, Abuse::kGoawayFlood, 4 + 4, OpenMany, [](uint32_t) { return h2::Goaway(0, 0); }},
-    {"SettingsOfABackend", Role::kClient, Abuse::kSettingsFlood, kLimit - 2, Nothing, [](uint32_t) { return h2::Settings(); }},
+    {"GoawaysWithManyStreams", Role::kServer, Abuse::kGoawayFlood, 4 + 4, OpenMany,
+     [](uint32_t) { return h2::Goaway(0, 0); }},
+    {"SettingsOfABackend", Role::kClient, Abuse::kSettingsFlood, kLimit - 2, Nothing,
+     [](uint32_t) { return h2::Settings(); }},
     {"PingsOfABackend", Role::kClient, Abuse::kPingFlood, kLimit + 3, Nothing, [](uint32_t) { return h2::Ping(1); }},
-    {"InterimResponses", Role::kClient, Abuse::kInterimResponses, kLimit + 4, [](SessionHarness& client) { client.Open(); },
-     [](uint32_t) { return h2::Headers(1, Block({{":status", "103"}})); }},
+    {"InterimResponses", Role::kClient, Abuse::kInterimResponses, kLimit + 4,
+     [](SessionHarness& client) { client.Open(); },
+     [](uint32_t) {
+       return h2::Headers(1, Block({{":status", "103"}}));
+     }},
     {"EmptyDataOfABackend", Role::kClient, Abuse::kEmptyData, kLimit + 4,
      [](SessionHarness& client) {
        client.Open();
        client.Feed(h2::Headers(1, Block(h2::GrpcResponse())));
      },
      [](uint32_t) { return h2::Data(1, ""); }},
-    {"GoawaysOfABackend", Role::kClient, Abuse::kGoawayFlood, kLimit, Nothing, [](uint32_t) { return h2::Goaway(0x7fffffff, 0); }},
+    {"GoawaysOfABackend", Role::kClient, Abuse::kGoawayFlood, kLimit, Nothing,
+     [](uint32_t) { return h2::Goaway(0x7fffffff, 0); }},
     {"DataOfABackendOnStreamsThatAreOver", Role::kClient, Abuse::kForcedReset, kLimit + 1,
      [](SessionHarness& client) {
        client.Open(true);
@@ -301,7 +331,9 @@ TEST(SessionFlood, EachHeaderBlockHasItsOwnBound) {
   server.Handshake();
   const std::string block = Block(h2::With(h2::GrpcRequest(), {{"x-long", std::string(12'000, 'x')}}));
   for (uint32_t i = 0; i < 20; ++i) {
-    ASSERT_TRUE(server.Feed(h2::Headers(Id(i), block.substr(0, 6000), 0) + h2::Continuation(Id(i), block.substr(6000), 4))) << i;
+    ASSERT_TRUE(
+        server.Feed(h2::Headers(Id(i), block.substr(0, 6000), 0) + h2::Continuation(Id(i), block.substr(6000), 4)))
+        << i;
   }
 }
 

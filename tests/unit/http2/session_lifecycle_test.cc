@@ -85,8 +85,8 @@ TEST(Call, UnaryCallThroughAClient) {
   EXPECT_THAT(client.Said(), ElementsAre(HasSubstr("HEADERS[1] flags=4"), "DATA[1] flags=1 len=5"));
   client.Feed(h2::Headers(1, Block(h2::GrpcResponse())) + h2::Data(1, "world") +
               h2::Headers(1, Block(h2::GrpcTrailers()), h2::kEndHeaders | h2::kEndStream));
-  EXPECT_THAT(client.log, ElementsAre("1: headers :status=200, content-type=application/grpc",
-                                      "1: headers grpc-status=0 END"));
+  EXPECT_THAT(client.log,
+              ElementsAre("1: headers :status=200, content-type=application/grpc", "1: headers grpc-status=0 END"));
   EXPECT_EQ(client.Heard(1).data, "world");
   EXPECT_EQ(stream.state(), StreamState::kClosed);
   EXPECT_GT(client.capacity_signals, 0);
@@ -173,8 +173,7 @@ TEST(End, LostTransportResetsEveryOpenStream) {
   client.Open(true);
   client.Heard(1).on_reset = [&] { client.Release(1); };
   client.session->TransportClosed("gone");
-  EXPECT_THAT(client.log,
-              ::testing::UnorderedElementsAre("1: reset NO_ERROR lost", "3: reset NO_ERROR lost"));
+  EXPECT_THAT(client.log, ::testing::UnorderedElementsAre("1: reset NO_ERROR lost", "3: reset NO_ERROR lost"));
   EXPECT_FALSE(client.session->CanOpen());
   EXPECT_EQ(client.session->open_streams(), 0u);
 }
@@ -238,8 +237,7 @@ TEST(Capacity, IsSignalledOnceForAFeedThatEndsManyStreams) {
   for (int i = 0; i < 3; ++i) client.Open(true);
   client.capacity_signals = 0;
   std::string wire;
-  for (uint32_t id : {1, 3, 5})
-    wire += h2::Headers(id, Block({{":status", "200"}}), h2::kEndHeaders | h2::kEndStream);
+  for (uint32_t id : {1, 3, 5}) wire += h2::Headers(id, Block({{":status", "200"}}), h2::kEndHeaders | h2::kEndStream);
   client.Feed(wire);
   EXPECT_EQ(client.capacity_signals, 1);
 }
@@ -252,8 +250,7 @@ TEST(Capacity, StreamsOpenedInTheSignalAreNotLost) {
     if (client.session->CanOpen()) client.Open(true);
   };
   client.Release(1);
-  EXPECT_THAT(client.Said(),
-              ElementsAre(HasSubstr("HEADERS[1]"), "RST_STREAM[1] 8", HasSubstr("HEADERS[3]")));
+  EXPECT_THAT(client.Said(), ElementsAre(HasSubstr("HEADERS[1]"), "RST_STREAM[1] 8", HasSubstr("HEADERS[3]")));
 }
 
 TEST(Output, IsSignalledWhenItBecomesNotEmpty) {

@@ -25,8 +25,8 @@ std::string Body(uint32_t id, size_t from, size_t n) {
 
 nghttp2_nv Nv(const std::pair<std::string, std::string>& field) {
   return {reinterpret_cast<uint8_t*>(const_cast<char*>(field.first.data())),
-          reinterpret_cast<uint8_t*>(const_cast<char*>(field.second.data())), field.first.size(),
-          field.second.size(), NGHTTP2_NV_FLAG_NONE};
+          reinterpret_cast<uint8_t*>(const_cast<char*>(field.second.data())), field.first.size(), field.second.size(),
+          NGHTTP2_NV_FLAG_NONE};
 }
 std::vector<nghttp2_nv> Nvs(const h2::Fields& fields) {
   std::vector<nghttp2_nv> out;
@@ -70,8 +70,7 @@ class Nghttp2Peer {
   ~Nghttp2Peer() { nghttp2_session_del(session_); }
 
   bool Feed(const std::string& bytes) {
-    ssize_t n =
-        nghttp2_session_mem_recv(session_, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+    ssize_t n = nghttp2_session_mem_recv(session_, reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
     return n == static_cast<ssize_t>(bytes.size());
   }
   std::string Written() {

@@ -50,8 +50,7 @@ TEST(Reentrancy, AnswerInFullAndReleaseInsideOnRequest) {
     return nullptr;
   };
   server.Feed(h2::Headers(1, kRequest, kEnd) + h2::Headers(3, kRequest) + h2::Data(3, "x"));
-  EXPECT_THAT(server.Said(),
-              ElementsAre(HasSubstr("HEADERS[1]"), HasSubstr("HEADERS[3]"), "RST_STREAM[3] 0"));
+  EXPECT_THAT(server.Said(), ElementsAre(HasSubstr("HEADERS[1]"), HasSubstr("HEADERS[3]"), "RST_STREAM[3] 0"));
 }
 
 TEST(Reentrancy, ReleaseInsideOnDataInTheMiddleOfAFrame) {
@@ -191,8 +190,7 @@ TEST(Reentrancy, RandomActionsInsideEventsSurvive) {
       return server.streams.count(id) ? &server.Heard(id) : nullptr;
     };
     for (int round = 0; round < 200; ++round) {
-      if (client.session->CanOpen() && random.Below(3) == 0)
-        hook(client, client.Open(random.Below(4) == 0).id());
+      if (client.session->CanOpen() && random.Below(3) == 0) hook(client, client.Open(random.Below(4) == 0).id());
       act(random.Below(2) ? client : server);
       for (auto& [id, stream] : client.streams) stream->Consume(random.Below(50000));
       for (auto& [id, stream] : server.streams) stream->Consume(random.Below(50000));
@@ -208,8 +206,7 @@ TEST(Memory, EverythingIsGivenBack) {
     SessionHarness server(Role::kServer);
     server.Handshake({{4, 1000}});
     for (uint32_t id = 1; id < 200; id += 2) {
-      server.Feed(h2::Headers(id, kRequest) +
-                  h2::Data(id, std::string(5000, 'x'), id % 4 == 1 ? 0 : h2::kEndStream));
+      server.Feed(h2::Headers(id, kRequest) + h2::Data(id, std::string(5000, 'x'), id % 4 == 1 ? 0 : h2::kEndStream));
       Stream& stream = *server.streams.at(id);
       stream.SendHeaders(h2::List(server.interns, h2::GrpcResponse()), false);
       stream.SendData(base::Slice::Copy(std::string(2000, 'y')), false);
@@ -282,12 +279,11 @@ class UnaryServer final : public SessionEvents, public StreamEvents {
 #ifndef SLUICE_SANITIZED  // sanitizers bring their own operator new
 TEST(Memory, SteadyUnaryCallsThroughAServerAllocateNothing) {
   UnaryServer server;
-  ASSERT_TRUE(server.Feed(
-      base::Slice::Copy(h2::Preface() + h2::Settings({{4, 1 << 20}}) + h2::WindowUpdate(0, 1 << 30))));
+  ASSERT_TRUE(
+      server.Feed(base::Slice::Copy(h2::Preface() + h2::Settings({{4, 1 << 20}}) + h2::WindowUpdate(0, 1 << 30))));
   std::vector<base::Slice> calls;
   for (uint32_t id = 1; id < 4000; id += 2) {
-    calls.push_back(
-        base::Slice::Copy(h2::Headers(id, kRequest) + h2::Data(id, std::string(100, 'm'), h2::kEndStream)));
+    calls.push_back(base::Slice::Copy(h2::Headers(id, kRequest) + h2::Data(id, std::string(100, 'm'), h2::kEndStream)));
   }
   for (size_t i = 0; i < 1000; ++i) ASSERT_TRUE(server.Feed(calls[i]));
   uint64_t before = AllocationsForTest();

@@ -51,8 +51,7 @@ const Rule kBothRoles[] = {
     {"FrameAboveMaxFrameSize", h2::Data(1, std::string(16385, 'x')), 6},
     {"HeadersOnStream0", h2::Headers(0, Block(h2::GrpcRequest())), 1},
     {"HeadersOnEvenStream", h2::Headers(2, Block(h2::GrpcRequest())), 1},
-    {"HeadersAllPadding",
-     h2::RawFrame(h2::kHeaders, h2::kEndHeaders | h2::kPadded, 1, std::string("\x02\x00", 2)), 1},
+    {"HeadersAllPadding", h2::RawFrame(h2::kHeaders, h2::kEndHeaders | h2::kPadded, 1, std::string("\x02\x00", 2)), 1},
     {"HeadersPaddedButEmpty", h2::RawFrame(h2::kHeaders, h2::kEndHeaders | h2::kPadded, 1, ""), 6},
     {"HeadersWithCutPriority", h2::RawFrame(h2::kHeaders, h2::kEndHeaders | h2::kPriorityFlag, 1, "abcd"), 6},
     {"HeaderBlockThatHpackCannotRead", h2::Headers(1, std::string("\xff\xff\xff\xff\xff\xff", 6)), 9},
@@ -85,8 +84,7 @@ const Rule kBothRoles[] = {
     {"ContinuationInterruptedByUnknownFrame", h2::Headers(1, "", 0) + h2::RawFrame(0xaa, 0, 0, ""), 1},
 };
 std::string RuleName(const ::testing::TestParamInfo<std::tuple<Role, Rule>>& info) {
-  return std::string(std::get<0>(info.param) == Role::kServer ? "Server" : "Client") +
-         std::get<1>(info.param).name;
+  return std::string(std::get<0>(info.param) == Role::kServer ? "Server" : "Client") + std::get<1>(info.param).name;
 }
 INSTANTIATE_TEST_SUITE_P(BothRoles, ConnectionError,
                          ::testing::Combine(::testing::Values(Role::kServer, Role::kClient),
@@ -99,14 +97,13 @@ const Rule kClientOnly[] = {
     {"HeadersOnIdleStream", h2::Headers(101, Block(h2::GrpcResponse())), 1},
 };
 INSTANTIATE_TEST_SUITE_P(ClientRole, ConnectionError,
-                         ::testing::Combine(::testing::Values(Role::kClient),
-                                            ::testing::ValuesIn(kClientOnly)),
+                         ::testing::Combine(::testing::Values(Role::kClient), ::testing::ValuesIn(kClientOnly)),
                          RuleName);
 
 const Rule kServerOnly[] = {
     {"DataAfterEndBothWays", h2::Headers(3, Block(h2::GrpcRequest()), kEnd) + h2::Data(3, "x"), 5},
-    {"HeadersAfterEndBothWays",
-     h2::Headers(3, Block(h2::GrpcRequest()), kEnd) + h2::Headers(3, Block({{"a", "b"}})), 5},
+    {"HeadersAfterEndBothWays", h2::Headers(3, Block(h2::GrpcRequest()), kEnd) + h2::Headers(3, Block({{"a", "b"}})),
+     5},
 };
 class ClosedByEnd : public ConnectionError {};
 TEST_P(ClosedByEnd, EndsTheConnectionWithTheCode) {
@@ -121,8 +118,7 @@ TEST_P(ClosedByEnd, EndsTheConnectionWithTheCode) {
   EXPECT_THAT(server.Said().back(), "GOAWAY last=3 code=" + std::to_string(rule.code));
 }
 INSTANTIATE_TEST_SUITE_P(ServerRole, ClosedByEnd,
-                         ::testing::Combine(::testing::Values(Role::kServer),
-                                            ::testing::ValuesIn(kServerOnly)),
+                         ::testing::Combine(::testing::Values(Role::kServer), ::testing::ValuesIn(kServerOnly)),
                          RuleName);
 
 class StreamErrorRule : public ::testing::TestWithParam<std::tuple<Role, Rule>> {};
@@ -158,15 +154,13 @@ INSTANTIATE_TEST_SUITE_P(BothRoles, StreamErrorRule,
                          RuleName);
 const Rule kStreamServer[] = {
     {"DataAfterEndStream", h2::Data(1, "x", h2::kEndStream) + h2::Data(1, "y"), 5},
-    {"HeadersAfterEndStream", h2::Data(1, "x", h2::kEndStream) + h2::Headers(1, Block({{"a", "b"}}), kEnd),
-     5},
+    {"HeadersAfterEndStream", h2::Data(1, "x", h2::kEndStream) + h2::Headers(1, Block({{"a", "b"}}), kEnd), 5},
     {"TrailersWithoutEndStream", h2::Headers(1, Block({{"a", "b"}})), 1},
     {"TrailersWithPseudo", h2::Headers(1, Block({{":path", "/"}}), kEnd), 1},
     {"TrailersWithUppercaseName", h2::Headers(1, Block({{"A", "b"}}), kEnd), 1},
 };
 INSTANTIATE_TEST_SUITE_P(ServerRole, StreamErrorRule,
-                         ::testing::Combine(::testing::Values(Role::kServer),
-                                            ::testing::ValuesIn(kStreamServer)),
+                         ::testing::Combine(::testing::Values(Role::kServer), ::testing::ValuesIn(kStreamServer)),
                          RuleName);
 const std::string kAnswer = h2::Headers(1, Block({{":status", "200"}}));
 const Rule kStreamClient[] = {
@@ -183,18 +177,15 @@ const Rule kStreamClient[] = {
     {"PseudoInTrailers", kAnswer + h2::Headers(1, Block({{":status", "200"}}), kEnd), 1},
     {"TrailersWithoutEndStream", kAnswer + h2::Headers(1, Block({{"a", "b"}})), 1},
     {"DataAfterEndStream", kAnswer + h2::Data(1, "x", h2::kEndStream) + h2::Data(1, "x"), 5},
-    {"ContentLengthWithoutData", h2::Headers(1, Block({{":status", "200"}, {"content-length", "1"}}), kEnd),
+    {"ContentLengthWithoutData", h2::Headers(1, Block({{":status", "200"}, {"content-length", "1"}}), kEnd), 1},
+    {"ContentLengthExceeded", h2::Headers(1, Block({{":status", "200"}, {"content-length", "1"}})) + h2::Data(1, "xy"),
      1},
-    {"ContentLengthExceeded",
-     h2::Headers(1, Block({{":status", "200"}, {"content-length", "1"}})) + h2::Data(1, "xy"), 1},
     {"ContentLengthNotReachedByTrailers",
-     h2::Headers(1, Block({{":status", "200"}, {"content-length", "1"}})) +
-         h2::Headers(1, Block({{"a", "b"}}), kEnd),
+     h2::Headers(1, Block({{":status", "200"}, {"content-length", "1"}})) + h2::Headers(1, Block({{"a", "b"}}), kEnd),
      1},
 };
 INSTANTIATE_TEST_SUITE_P(ClientRole, StreamErrorRule,
-                         ::testing::Combine(::testing::Values(Role::kClient),
-                                            ::testing::ValuesIn(kStreamClient)),
+                         ::testing::Combine(::testing::Values(Role::kClient), ::testing::ValuesIn(kStreamClient)),
                          RuleName);
 
 struct Malformed {
@@ -321,8 +312,8 @@ TEST(ClosedStream, FramesAfterOurResetAreIgnored) {
   server.Handshake();
   server.Request(1).Reset(ErrorCode::kCancel);
   server.Frames();
-  EXPECT_TRUE(server.Feed(h2::Data(1, "x") + h2::WindowUpdate(1, 1) +
-                          h2::Headers(1, Block({{"a", "b"}}), kEnd) + h2::RstStream(1, 8)));
+  EXPECT_TRUE(server.Feed(h2::Data(1, "x") + h2::WindowUpdate(1, 1) + h2::Headers(1, Block({{"a", "b"}}), kEnd) +
+                          h2::RstStream(1, 8)));
   EXPECT_THAT(server.Said(), IsEmpty());
 }
 

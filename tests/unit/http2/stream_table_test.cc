@@ -83,8 +83,7 @@ TEST(SliceQueue, KeepsBytesInOrderThroughPushesAndPops) {
         expected += piece;
         queue.Push(base::Slice::Copy(piece));
       } else {
-        size_t n =
-            random.Below(std::min<size_t>(queue.bytes(), step % 4000 < 3900 ? 1100 : SIZE_MAX - 1) + 1);
+        size_t n = random.Below(std::min<size_t>(queue.bytes(), step % 4000 < 3900 ? 1100 : SIZE_MAX - 1) + 1);
         queue.MoveTo(out, n);
         ASSERT_EQ(out.ToString(), expected.substr(0, n));
         out.Consume(n);

@@ -1,5 +1,5 @@
-// What of a message could be read in two ways by two readers (RFC 9113 8.2, 8.3, 10.3), in responses and trailers too. Rules
-// that need a stream: session_rules_test.cc.
+// What of a message could be read in two ways by two readers (RFC 9113 8.2, 8.3, 10.3), in responses and trailers too.
+// Rules that need a stream: session_rules_test.cc.
 #include "http2/validate.h"
 
 #include <gtest/gtest.h>
@@ -44,9 +44,23 @@ TEST_F(ValidateTest, NoByteOfAValueIsOverlooked) {
 }
 
 TEST_F(ValidateTest, ResponsesAndTrailersFollowTheSameRulesOfNamesAndValues) {
-  const Fields bad = {{"Upper", "a"}, {"a b", "a"}, {"", "a"}, {"a:b", "a"}, {"a\x7f", "a"}, {"a", " b"}, {"a", "b\t"}, {"a", "b\nc"},
-                      {"connection", "close"}, {"proxy-connection", "a"}, {"keep-alive", "1"}, {"transfer-encoding", "chunked"},
-                      {"upgrade", "h2c"}, {"te", "gzip"}, {":unknown", "a"}, {":path", "/"}, {":status", "200"}};
+  const Fields bad = {{"Upper", "a"},
+                      {"a b", "a"},
+                      {"", "a"},
+                      {"a:b", "a"},
+                      {"a\x7f", "a"},
+                      {"a", " b"},
+                      {"a", "b\t"},
+                      {"a", "b\nc"},
+                      {"connection", "close"},
+                      {"proxy-connection", "a"},
+                      {"keep-alive", "1"},
+                      {"transfer-encoding", "chunked"},
+                      {"upgrade", "h2c"},
+                      {"te", "gzip"},
+                      {":unknown", "a"},
+                      {":path", "/"},
+                      {":status", "200"}};
   for (const auto& field : bad) {
     EXPECT_FALSE(Response({{":status", "200"}, field})) << field.first;
     EXPECT_FALSE(Trailers({{"grpc-status", "0"}, field})) << field.first;

@@ -1,4 +1,5 @@
-// ConcurrencyLimiter: every interleaving of a few operations, and threads that ask, wait, leave and configure at random.
+// ConcurrencyLimiter: every interleaving of a few operations, and threads that ask, wait, leave and configure at
+// random.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -124,7 +125,8 @@ TEST(ConcurrencyLimiterStress, NeverMoreThanMaxAndNobodyForgotten) {
       std::mt19937 random(static_cast<uint32_t>(t) + 100);
       for (int i = 0; i < kTimes; ++i) {
         ThreadLimiter::Ticket ticket;
-        Answer answer = random() % 8 == 0 ? ticket.TryAsk(*limiter) : ticket.Ask(*limiter, static_cast<uint64_t>(t) / 2);
+        Answer answer =
+            random() % 8 == 0 ? ticket.TryAsk(*limiter) : ticket.Ask(*limiter, static_cast<uint64_t>(t) / 2);
         const bool impatient = random() % 8 == 0;
         while (answer.kind == Kind::kWait && !impatient) {
           std::this_thread::yield();

@@ -242,7 +242,8 @@ TEST_P(Fairness, AModestClientGetsHalfOfTheSlotsWhenItAsksForThem) {
       const bool is_modest = &ticket >= &tickets[static_cast<size_t>(greedy)];
       if (ticket.waiting()) ticket.Poll();
       // The modest client asks whenever it can; the greedy one tries often enough to keep the queue full.
-      if (!ticket.waiting() && !ticket.holding() && (is_modest || limiter->waiting() < 64)) ticket.Ask(*limiter, is_modest);
+      if (!ticket.waiting() && !ticket.holding() && (is_modest || limiter->waiting() < 64))
+        ticket.Ask(*limiter, is_modest);
     }
     const size_t start = random() % tickets.size();
     for (size_t i = 0; i < tickets.size(); ++i) {

@@ -119,7 +119,8 @@ TEST(KeyedRateLimiter, ManyNamesBringNoMoreThanThePlacesTheyHave) {
       uint64_t went = 0;
       base::TimePoint now = kStart;
       for (int step = 0; step < 20'000; ++step, now += milliseconds(1)) {
-        went += static_cast<uint64_t>(Calls(table, Key(random.Below(names)), now, 1 + static_cast<int>(random.Below(50))));
+        went +=
+            static_cast<uint64_t>(Calls(table, Key(random.Below(names)), now, 1 + static_cast<int>(random.Below(50))));
       }
       const double share = kKeys * (20 + 10 * 20.0);
       EXPECT_LE(static_cast<double>(went), share + kKeys) << names;

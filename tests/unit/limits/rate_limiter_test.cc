@@ -17,11 +17,11 @@
 namespace sluice::limits {
 namespace {
 
+using rate_test::Call;
+using rate_test::Limiter;
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-using rate_test::Call;
-using rate_test::Limiter;
 
 const base::TimePoint kStart{std::chrono::hours(1)};
 base::TimePoint At(int64_t ms) { return kStart + milliseconds(ms); }
@@ -38,7 +38,7 @@ TEST(RateLimiter, TheBurstGoesAndTheRestWaitInTheirOrder) {
   EXPECT_TRUE(b.Ask(limiter, kStart));
   EXPECT_FALSE(c.Ask(limiter, kStart));
   EXPECT_FALSE(d.Ask(limiter, kStart));
-  EXPECT_EQ(c.answer.check_at, At(1));       // the first has a time
+  EXPECT_EQ(c.answer.check_at, At(1));         // the first has a time
   EXPECT_EQ(d.answer.check_at, base::kNever);  // the others wait to be woken
   EXPECT_EQ(limiter->waiting(), 2u);
   EXPECT_FALSE(a.ticket.holding());  // uncapped: nothing to give back
@@ -367,7 +367,9 @@ void AgreesWithADeque(bool capped, uint64_t seed) {
   auto erase = [&](Call* call) { calls.remove_if([&](const Call& c) { return &c == call; }); };
   for (int step = 0; step < 100'000; ++step) {
     switch (random.Below(8)) {
-      case 0: now += microseconds(random.Below(3000)); break;
+      case 0:
+        now += microseconds(random.Below(3000));
+        break;
       case 1:
       case 2:
       case 3: {

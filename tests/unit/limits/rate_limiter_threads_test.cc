@@ -1,5 +1,6 @@
-// RateLimiter from several threads: every interleaving of the moments at which a wake-up could be lost (sequential consistency
-// only; a lost one leaves its waiter for ever, and the explorer stops the test), then stress, which is what TSan looks at.
+// RateLimiter from several threads: every interleaving of the moments at which a wake-up could be lost (sequential
+// consistency only; a lost one leaves its waiter for ever, and the explorer stops the test), then stress, which is what
+// TSan looks at.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -73,12 +74,14 @@ struct State {
 // One brings both tokens and is stopped half way; the other finds none, queues, and reckons from half of the truth.
 TEST(RateLimiterInterleave, WhoBringsTokensSeesWhoHasJustQueued) {
   for (bool capped : {false, true}) {
-    const auto result = interleave::Explore([capped](interleave::Run& run) {
-      auto s = std::make_shared<State>(4, capped);
-      run.Thread([=] { s->a.AskAndWait(At(2)); });
-      run.Thread([=] { s->b.AskAndWait(At(2)); });
-      run.AtEnd([=] { EXPECT_EQ(s->limiter->waiting(), 0u); });
-    }, {.preemptions_max = 2});
+    const auto result = interleave::Explore(
+        [capped](interleave::Run& run) {
+          auto s = std::make_shared<State>(4, capped);
+          run.Thread([=] { s->a.AskAndWait(At(2)); });
+          run.Thread([=] { s->b.AskAndWait(At(2)); });
+          run.AtEnd([=] { EXPECT_EQ(s->limiter->waiting(), 0u); });
+        },
+        {.preemptions_max = 2});
     EXPECT_GT(result.schedules, 200u);
   }
 }
@@ -113,21 +116,23 @@ TEST(RateLimiterInterleave, AnEndSeesWhoHasJustBlocked) {
 }
 
 TEST(RateLimiterInterleave, TwoEndsServeTwoWhoWait) {
-  const auto result = interleave::Explore([](interleave::Run& run) {
-    auto s = std::make_shared<State>(1, true);
-    EXPECT_TRUE(s->a.Ask(At(1)));
-    run.Thread([=] { s->a.ticket.Drop(); });
-    run.Thread([=] {
-      s->b.AskAndWait(At(9));
-      s->b.ticket.Drop();
-      s->c.Ask(At(10));  // it may find the token, or leave at once: both are fine, nothing leaks
-      s->c.ticket.Drop();
-    });
-    run.AtEnd([=] {
-      EXPECT_EQ(s->limiter->outstanding(), 0u);
-      EXPECT_EQ(s->limiter->waiting(), 0u);
-    });
-  }, {.preemptions_max = 2});
+  const auto result = interleave::Explore(
+      [](interleave::Run& run) {
+        auto s = std::make_shared<State>(1, true);
+        EXPECT_TRUE(s->a.Ask(At(1)));
+        run.Thread([=] { s->a.ticket.Drop(); });
+        run.Thread([=] {
+          s->b.AskAndWait(At(9));
+          s->b.ticket.Drop();
+          s->c.Ask(At(10));  // it may find the token, or leave at once: both are fine, nothing leaks
+          s->c.ticket.Drop();
+        });
+        run.AtEnd([=] {
+          EXPECT_EQ(s->limiter->outstanding(), 0u);
+          EXPECT_EQ(s->limiter->waiting(), 0u);
+        });
+      },
+      {.preemptions_max = 2});
   EXPECT_GT(result.schedules, 200u);
 }
 
@@ -176,7 +181,8 @@ TEST(RateLimiterInterleave, ARefundSeesWhoHasJustQueued) {
   }
 }
 
-// Off and on again by two who do not know of each other: who asks under the new limit is not let go for the old one's end.
+// Off and on again by two who do not know of each other: who asks under the new limit is not let go for the old one's
+// end.
 TEST(RateLimiterInterleave, ALimitThatIsBackHoldsWhoAsksThen) {
   const auto result = interleave::Explore([](interleave::Run& run) {
     auto s = std::make_shared<State>(4, false);

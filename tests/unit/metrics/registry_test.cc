@@ -60,8 +60,7 @@ TEST(Counter, StaysWhereItIsWhileTheRegistryGrowsUnderWriters) {
       registry.AddHistogram("growing_seconds", "G.", 1e-9, {{"i", std::to_string(i)}})->Observe(1, 1);
     }
   });
-  for (int i = 0; i < 20; ++i)
-    EXPECT_NE(registry.RenderPrometheus().find("steady_total "), std::string::npos);
+  for (int i = 0; i < 20; ++i) EXPECT_NE(registry.RenderPrometheus().find("steady_total "), std::string::npos);
   writer.join();
   grower.join();
   EXPECT_EQ(counter->Value(), kAdds);

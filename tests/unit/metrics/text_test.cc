@@ -10,8 +10,7 @@ namespace {
 
 TEST(Text, RendersEachFamilyOnceWithEscapedTexts) {
   Registry registry(2);
-  registry.AddCounter("b_total", "Back\\slash and\nline.", {{"path", "C:\\x"}, {"a", "say \"hi\"\n"}})
-      ->Add(1, 3);
+  registry.AddCounter("b_total", "Back\\slash and\nline.", {{"path", "C:\\x"}, {"a", "say \"hi\"\n"}})->Add(1, 3);
   registry.AddCounter("b_total", "Back\\slash and\nline.", {{"path", "y"}, {"a", ""}})->Add(2, 4);
   registry.AddGauge("a_gauge", "Plain \"quotes\" stay.")->Add(0, 12);
   EXPECT_EQ(registry.RenderPrometheus(),

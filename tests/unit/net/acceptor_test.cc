@@ -132,11 +132,14 @@ class AcceptorTest : public ::testing::Test {
   void Start() {
     auto socket = Listen("127.0.0.1:0");
     address = socket->address();
-    acceptor.emplace(time.worker, std::move(*socket), [this](int fd, std::string peer) {
-      fds.push_back(fd);
-      peers.push_back(std::move(peer));
-      if (on_accept) on_accept();
-    }, [this] { return admitting; });
+    acceptor.emplace(
+        time.worker, std::move(*socket),
+        [this](int fd, std::string peer) {
+          fds.push_back(fd);
+          peers.push_back(std::move(peer));
+          if (on_accept) on_accept();
+        },
+        [this] { return admitting; });
   }
   int Client() {
     clients.push_back(Connect(address));
@@ -250,7 +253,8 @@ TEST(SharedPort, ANewAddressMayStandBesideASharedOneAndNobodyElseMay) {
     ASSERT_TRUE(socket.ok());
     const std::string port = ":" + std::to_string(socket->address().port());
     std::vector<int> accepted;
-    auto acceptor = std::make_unique<Acceptor>(time.worker, std::move(*socket), [&](int fd, std::string) { accepted.push_back(fd); });
+    auto acceptor = std::make_unique<Acceptor>(time.worker, std::move(*socket),
+                                               [&](int fd, std::string) { accepted.push_back(fd); });
     const Address wanted = Parse(second + port);
     EXPECT_FALSE(ListenSocket::Open(wanted, {}).ok());
     EXPECT_FALSE(ListenSocket::Open(wanted, {.beside_shared = true}).ok());

@@ -56,9 +56,7 @@ TEST(Address, IgnoresTheCaseOfNamesButNotOfPaths) {
   EXPECT_EQ(Canonical("unix:/Run/A.sock"), "unix:/Run/A.sock");
 }
 
-TEST(Address, TakesTheThreeSlashesOfGrpcForAUnixPath) {
-  EXPECT_EQ(Canonical("unix:///run/a"), "unix:/run/a");
-}
+TEST(Address, TakesTheThreeSlashesOfGrpcForAUnixPath) { EXPECT_EQ(Canonical("unix:///run/a"), "unix:/run/a"); }
 
 TEST(Address, SaysWhatToWriteInstead) {
   EXPECT_THAT(ErrorOf(""), HasSubstr("allowed: host:port, [IPv6]:port, unix:/path"));
@@ -84,8 +82,7 @@ TEST(Address, RefusesPortsThatAreNoPlainNumber) {
 }
 
 TEST(Address, RefusesAMistypedIpv4AddressInsteadOfLookingItUp) {
-  for (std::string_view text :
-       {"10.0.0.256:1", "10.0.0:1", "10.0.0.07:1", "1.2.3.4.5:1", "7:1", "10.0.0.1.:1"}) {
+  for (std::string_view text : {"10.0.0.256:1", "10.0.0:1", "10.0.0.07:1", "1.2.3.4.5:1", "7:1", "10.0.0.1.:1"}) {
     EXPECT_THAT(ErrorOf(text), HasSubstr("no IPv4 address")) << text;
   }
 }
@@ -138,8 +135,9 @@ TEST(Address, KnowsWhatOnlyThisHostReaches) {
   for (const char* text : {"127.0.0.1:1", "127.255.255.254:1", "[::1]:1", "[0:0::1]:1", "[::ffff:127.0.0.1]:1"}) {
     EXPECT_TRUE(Address::Parse(text)->is_loopback()) << text;
   }
-  for (const char* text : {"0.0.0.0:1", "128.0.0.1:1", "12.7.0.1:1", "[::]:1", "[::2]:1", "[::12]:1", "[::1:0]:1", "[::ffff:10.0.0.1]:1", "[::ffff:0:127.0.0.1]:1",
-                           "[127::1]:1", "localhost:1", "127.example.com:1", "unix:/127.0.0.1"}) {
+  for (const char* text :
+       {"0.0.0.0:1", "128.0.0.1:1", "12.7.0.1:1", "[::]:1", "[::2]:1", "[::12]:1", "[::1:0]:1", "[::ffff:10.0.0.1]:1",
+        "[::ffff:0:127.0.0.1]:1", "[127::1]:1", "localhost:1", "127.example.com:1", "unix:/127.0.0.1"}) {
     EXPECT_FALSE(Address::Parse(text)->is_loopback()) << text;
   }
 }

@@ -48,7 +48,8 @@ class DialerTest : public ::testing::Test {
   }
   // Descriptors of this process.
   static size_t Sockets() {
-    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
+    return static_cast<size_t>(
+        std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
   }
   void Wait() {
     time.RunUntil([&] { return result.has_value(); });
@@ -236,8 +237,7 @@ TEST_F(DialerTest, TheFamiliesOfANameTakeTurns) {
 TEST_F(DialerTest, DestroyedItNeverCallsBack) {
   FullListener full;
   auto socket = ListenSocket::Open(Parse("127.0.0.1:0"), {});
-  for (const Address& address :
-       {full.address, socket->address(), Parse("localhost:1"), Parse("127.0.0.1:1")}) {
+  for (const Address& address : {full.address, socket->address(), Parse("localhost:1"), Parse("127.0.0.1:1")}) {
     for (int turns = 0; turns < 2; ++turns) {
       Dial(address, milliseconds(500));
       for (int i = 0; i < turns; ++i) time.worker.Post([] {});

@@ -22,7 +22,8 @@ TEST(PeerAddress, Ipv4InIpv6IsIpv4) {
 }
 
 TEST(PeerAddress, UnixSocketsAndOtherTextHaveNone) {
-  for (const char* text : {"unix:/run/a.sock", "unix:", "", "localhost:80", "192.0.2.7", "[2001:db8::1", "[]:1", "[x]:1", ":"}) {
+  for (const char* text :
+       {"unix:/run/a.sock", "unix:", "", "localhost:80", "192.0.2.7", "[2001:db8::1", "[]:1", "[x]:1", ":"}) {
     EXPECT_EQ(PeerAddressKey(text), std::nullopt) << text;
   }
 }

@@ -79,8 +79,10 @@ class SocketStreamTest : public ::testing::TestWithParam<Fds (*)()>, public IoEv
     std::string into(65536, '\0');
     while (bytes > 0) {
       ssize_t n = ::recv(fds.peer, into.data(), std::min(bytes, into.size()), 0);
-      if (n > 0) bytes -= static_cast<size_t>(n);
-      else time.Run();
+      if (n > 0)
+        bytes -= static_cast<size_t>(n);
+      else
+        time.Run();
     }
   }
 

@@ -45,7 +45,8 @@ TEST_F(TlsContextTest, SaysWhoWeAreAndWhomWeTrust) {
   EXPECT_THAT(info.names.ips, ElementsAre("127.0.0.1"));
   EXPECT_EQ(info.names.Best(), "spiffe://d/a");
   EXPECT_EQ(info.not_after - info.not_before, 86400 + 3600);
-  EXPECT_NEAR(static_cast<double>(info.not_after), static_cast<double>(std::time(nullptr) + 86400), 7200);  // valid for a day
+  EXPECT_NEAR(static_cast<double>(info.not_after), static_cast<double>(std::time(nullptr) + 86400),
+              7200);  // valid for a day
   ASSERT_EQ((*made)->trusted().size(), 1u);
   EXPECT_EQ((*made)->trusted()[0].subject, "CN=ca");
   EXPECT_FALSE((*made)->slow_key());

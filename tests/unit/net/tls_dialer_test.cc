@@ -1,4 +1,5 @@
-// DialTls and TlsSlot over real sockets: one deadline for connection and handshake, errors with their reason, counts by result.
+// DialTls and TlsSlot over real sockets: one deadline for connection and handshake, errors with their reason, counts by
+// result.
 #include "net/tls_dialer.h"
 
 #include <gmock/gmock.h>
@@ -17,9 +18,9 @@
 namespace sluice::net {
 namespace {
 
-using ::testing::HasSubstr;
 using test::MakeCert;
 using test::TlsCert;
+using ::testing::HasSubstr;
 
 class TlsDialerTest : public ::testing::Test {
  public:
@@ -47,15 +48,16 @@ class TlsDialerTest : public ::testing::Test {
   }
   void Start(std::chrono::milliseconds timeout = std::chrono::seconds(5)) {
     result.reset();
-    attempt = DialTls(Dial, time.worker, address, time.worker.now() + timeout, slot, [this](auto r) { result.emplace(std::move(r)); });
+    attempt = DialTls(Dial, time.worker, address, time.worker.now() + timeout, slot,
+                      [this](auto r) { result.emplace(std::move(r)); });
   }
   void DialAndWait() {
     Start();
     time.RunUntil([&] { return result.has_value(); });
   }
   bool Counted(const std::string& reason, int count) {
-    return registry.RenderPrometheus().find("result=\"" + reason + "\",side=\"cluster\"} " + std::to_string(count) + "\n") !=
-           std::string::npos;
+    return registry.RenderPrometheus().find("result=\"" + reason + "\",side=\"cluster\"} " + std::to_string(count) +
+                                            "\n") != std::string::npos;
   }
 
   test::SocketWorker time;
@@ -87,7 +89,8 @@ TEST_F(TlsDialerTest, AConnectionCarriesBytesAndTheNextOneResumes) {
     EXPECT_EQ((**result)->Write(&part, 1).bytes, 5u);
     uint8_t buffer[64 * 1024];
     IoResult read;
-    time.RunUntil([&] { return (read = at_server.stream->Read(buffer, sizeof(buffer))).kind != IoResult::Kind::kWouldBlock; });
+    time.RunUntil(
+        [&] { return (read = at_server.stream->Read(buffer, sizeof(buffer))).kind != IoResult::Kind::kWouldBlock; });
     EXPECT_EQ(std::string(reinterpret_cast<char*>(buffer), read.bytes), "hello");
     // Tickets come behind the handshake, with the first read.
     at_server.stream->Write(&part, 1);
@@ -165,10 +168,11 @@ TEST(TlsSlot, FailuresAreLoggedTenTimesASecondAndAllCounted) {
   const std::string first = log.Take();
   EXPECT_EQ(std::count(first.begin(), first.end(), '\n'), 10) << first;
   fail(start + std::chrono::seconds(1));
-  EXPECT_EQ(log.Take(), "warning listener in: TLS handshake with 10.0.0.1:5 failed: " + std::string(ToString(TlsFailure::kAlert)) +
-                            ": why (and 3 lines of this kind before it)\n");
+  EXPECT_EQ(log.Take(), "warning listener in: TLS handshake with 10.0.0.1:5 failed: " +
+                            std::string(ToString(TlsFailure::kAlert)) + ": why (and 3 lines of this kind before it)\n");
   EXPECT_NE(registry.RenderPrometheus().find("name=\"in\",result=\"" + std::string(ToString(TlsFailure::kAlert)) +
-                                             "\",side=\"listener\"} 14"), std::string::npos);
+                                             "\",side=\"listener\"} 14"),
+            std::string::npos);
 }
 
 }  // namespace

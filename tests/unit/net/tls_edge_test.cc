@@ -1,4 +1,5 @@
-// TLS at its edges: random cuts and sizes, tickets over changes of keys, certificates that end meanwhile, the wire's bound.
+// TLS at its edges: random cuts and sizes, tickets over changes of keys, certificates that end meanwhile, the wire's
+// bound.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <openssl/bio.h>
@@ -25,13 +26,16 @@ struct Direction {
   static uint8_t ByteAt(size_t i) { return static_cast<uint8_t>(i * 131 + (i >> 8)); }
   void Step(base::Random& random) {
     if (written < size && random.Below(3) != 0) {
-      std::vector<uint8_t> bytes(std::min<size_t>(size - written, 1 + random.Below(random.Below(2) == 0 ? 40 : 70'000)));
+      std::vector<uint8_t> bytes(
+          std::min<size_t>(size - written, 1 + random.Below(random.Below(2) == 0 ? 40 : 70'000)));
       for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = ByteAt(written + i);
       const size_t cut = random.Below(bytes.size() + 1);
       const iovec parts[] = {{bytes.data(), cut}, {bytes.data() + cut, bytes.size() - cut}};
       const IoResult result = from->Write(parts, 2);
-      if (result.kind == IoResult::Kind::kOk) written += result.bytes;
-      else ASSERT_EQ(result.kind, IoResult::Kind::kWouldBlock);
+      if (result.kind == IoResult::Kind::kOk)
+        written += result.bytes;
+      else
+        ASSERT_EQ(result.kind, IoResult::Kind::kWouldBlock);
     }
     std::vector<uint8_t> into(1 + random.Below(random.Below(2) == 0 ? 20 : 100'000));
     const IoResult result = to->Read(into.data(), into.size());

@@ -14,7 +14,8 @@ using ::testing::HasSubstr;
 
 struct TlsFilesTest : ::testing::Test {
   integration::TempDir dir;
-  TlsOptions options{.certificate = dir.Write("a.crt", "one"), .key = dir.Write("a.key", "two"), .ca = std::string(kSystemCa)};
+  TlsOptions options{
+      .certificate = dir.Write("a.crt", "one"), .key = dir.Write("a.key", "two"), .ca = std::string(kSystemCa)};
 };
 
 TEST_F(TlsFilesTest, AreReadWholeAndTheSystemsAuthoritiesAreNoFile) {
@@ -52,7 +53,8 @@ TEST_F(TlsFilesTest, AStampTellsEachKindOfChange) {
   EXPECT_EQ(after[1], before[1]);
   // Written in place, of the same size, with its time set back as cp -p does.
   const TlsStamps again = StampsOf(options);
-  const timespec times[] = {{0, UTIME_OMIT}, {again[0].modified_ns / 1'000'000'000, again[0].modified_ns % 1'000'000'000}};
+  const timespec times[] = {{0, UTIME_OMIT},
+                            {again[0].modified_ns / 1'000'000'000, again[0].modified_ns % 1'000'000'000}};
   dir.Write("a.crt", "four.");
   ASSERT_EQ(::utimensat(AT_FDCWD, options.certificate.c_str(), times, 0), 0);
   EXPECT_EQ(StampsOf(options)[0].modified_ns, again[0].modified_ns);

@@ -1,4 +1,5 @@
-// What is fixed in TLS (docs/tls.md), each seen from the other end of the connection: versions, ciphers, keys, names, SNI.
+// What is fixed in TLS (docs/tls.md), each seen from the other end of the connection: versions, ciphers, keys, names,
+// SNI.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <openssl/ssl.h>
@@ -22,8 +23,10 @@ TEST_F(TlsRules, MinVersionHolds) {
     cluster.version_min = of_server ? TlsVersion::k12 : TlsVersion::k13;
     cluster.version_max = of_server ? TlsVersion::k12 : TlsVersion::k13;
     MakeContexts();
-    if (of_server) SSL_CTX_set_max_proto_version(server_context->native(), TLS1_3_VERSION);
-    else SSL_CTX_set_max_proto_version(client_context->native(), TLS1_3_VERSION);
+    if (of_server)
+      SSL_CTX_set_max_proto_version(server_context->native(), TLS1_3_VERSION);
+    else
+      SSL_CTX_set_max_proto_version(client_context->native(), TLS1_3_VERSION);
     Connect();
     EXPECT_EQ(at_server.stream, nullptr);
     EXPECT_EQ(at_client.stream, nullptr);
@@ -163,7 +166,8 @@ TEST_F(TlsRules, ASessionOfAnotherAuthorityIsNotResumed) {
     ASSERT_NO_FATAL_FAILURE(ExpectConnected());
     Read(*at_client.stream);
     const test::TlsCert other = MakeCert({.common_name = "other", .authority = true});
-    auto made = TlsContext::ForListener(listener, {{"a.crt", own.certificate_pem}, {"a.key", own.key_pem}, {"ca.crt", other.certificate_pem}}, tickets);
+    auto made = TlsContext::ForListener(
+        listener, {{"a.crt", own.certificate_pem}, {"a.key", own.key_pem}, {"ca.crt", other.certificate_pem}}, tickets);
     ASSERT_TRUE(made.ok()) << made.error().detail;
     server_context = *made;
     Connect();
@@ -197,7 +201,8 @@ TEST(TlsSessions, KeepsTheNewestOfEachAndABoundedNumberOfPeers) {
   EXPECT_EQ(sessions.size(), TlsSessions::kPerPeerMax);
   unsigned size = 0;
   EXPECT_EQ(SSL_SESSION_get_id(sessions.Take("a").get(), &size)[0], TlsSessions::kPerPeerMax + 2);
-  for (size_t i = 0; i < TlsSessions::kPeersMax + 10; ++i) sessions.Put("peer " + std::to_string(i), Session(TLS1_3_VERSION, 1));
+  for (size_t i = 0; i < TlsSessions::kPeersMax + 10; ++i)
+    sessions.Put("peer " + std::to_string(i), Session(TLS1_3_VERSION, 1));
   EXPECT_LE(sessions.size(), TlsSessions::kPeersMax + TlsSessions::kPerPeerMax);
   EXPECT_NE(sessions.Take("peer " + std::to_string(TlsSessions::kPeersMax + 9)), nullptr);
 }

@@ -20,7 +20,8 @@ class TlsSlowKeyTest : public test::TlsPair {
   // Until what the only helper has been given so far is done, and the worker has heard of it.
   void Help() {
     std::promise<void> reached;
-    ASSERT_TRUE(time.runtime.Block(time.worker, [&] { reached.set_value(); }, [] {}));
+    ASSERT_TRUE(time.runtime.Block(
+        time.worker, [&] { reached.set_value(); }, [] {}));
     reached.get_future().wait();
     time.Run();
   }
@@ -28,7 +29,9 @@ class TlsSlowKeyTest : public test::TlsPair {
   void HelpUntilBothEnd(int hops) {
     while (hops-- > 0 && !(Ended(at_client) && Ended(at_server))) Help();
   }
-  static bool Ended(const TlsOutcome& outcome) { return outcome.stream != nullptr || outcome.failure != TlsFailure::kNone; }
+  static bool Ended(const TlsOutcome& outcome) {
+    return outcome.stream != nullptr || outcome.failure != TlsFailure::kNone;
+  }
 
   // The helper hangs from here on until `end`.
   struct Hang {
@@ -118,7 +121,8 @@ TEST_F(TlsSlowKeyTest, ItMayBeCancelledMeanwhile) {
 
 TEST_F(TlsSlowKeyTest, WhereTheHelpersHaveNoRoomTheWorkerDoesIt) {
   Hang hang(*this);
-  while (time.runtime.Block(time.worker, [] {}, [] {})) {
+  while (time.runtime.Block(
+      time.worker, [] {}, [] {})) {
   }
   Connect();
   ExpectConnected();

@@ -51,7 +51,8 @@ TEST_F(TlsTest, BothVersionsCarryBytesBothWaysHoweverTheyAreCut) {
         }
         time.Run();
       }
-      for (int idle = 0; idle < 1'000'000 && (got[0].size() < sent[0].size() || got[1].size() < sent[1].size()); ++idle) {
+      for (int idle = 0; idle < 1'000'000 && (got[0].size() < sent[0].size() || got[1].size() < sent[1].size());
+           ++idle) {
         for (int i : {0, 1}) {
           const std::string read = Read(*ends[1 - i]);
           if (read != "<nothing yet>") got[i] += read;
@@ -226,8 +227,9 @@ TEST_F(TlsTest, CancelledOrClosedNothingIsTold) {
   Connect();
   auto pair = MemoryStream::Make(time.worker, "client", "server");
   bool told = false;
-  auto cancelled = std::make_unique<TlsHandshake>(time.worker, std::move(pair.far), server_context,
-                                                  time.worker.now() + std::chrono::seconds(5), [&](TlsOutcome) { told = true; });
+  auto cancelled =
+      std::make_unique<TlsHandshake>(time.worker, std::move(pair.far), server_context,
+                                     time.worker.now() + std::chrono::seconds(5), [&](TlsOutcome) { told = true; });
   cancelled.reset();
   time.clock.Advance(std::chrono::seconds(6));
   time.Run();

@@ -29,10 +29,11 @@ CallRecord Record() {
 }
 
 TEST(AccessLog, TextIsOneLineOfWords) {
-  EXPECT_EQ(
-      FormatText(Record(), "T"),
-      "T 192.0.2.1:4000 \"/pkg.Users/Get\" UNAVAILABLE client=\"spiffe://d/a b\" route=r cluster=c endpoint=e attempts=2 in=10 out=20 "
-      "upstream_ms=1.500 response_ms=- total_ms=2.500 cache=- waited=- limit=- cause=connect_failed detail=\"refused\"");
+  EXPECT_EQ(FormatText(Record(), "T"),
+            "T 192.0.2.1:4000 \"/pkg.Users/Get\" UNAVAILABLE client=\"spiffe://d/a b\" route=r cluster=c endpoint=e "
+            "attempts=2 in=10 out=20 "
+            "upstream_ms=1.500 response_ms=- total_ms=2.500 cache=- waited=- limit=- cause=connect_failed "
+            "detail=\"refused\"");
 }
 
 TEST(AccessLog, WhatIsMissingIsADash) {

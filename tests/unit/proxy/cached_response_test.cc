@@ -62,14 +62,16 @@ TEST(FlatHeaders, ListsOfTwoWorkersDoNotShareFields) {
 
 TEST(CachedResponse, AMissHasTheOriginalsHeadersAlone) {
   const auto response = test::Response({.headers = {{"age", "7"}, {"sluice-cache", "hit"}, {"x", "y"}}}, kThen);
-  const Fields original = {{":status", "200"}, {"content-type", "application/grpc"}, {"age", "7"}, {"sluice-cache", "hit"}, {"x", "y"}};
+  const Fields original = {
+      {":status", "200"}, {"content-type", "application/grpc"}, {"age", "7"}, {"sluice-cache", "hit"}, {"x", "y"}};
   for (CacheOutcome outcome : {CacheOutcome::kNone, CacheOutcome::kMiss})
     EXPECT_EQ(All(response->HeadersFor(outcome, kThen + std::chrono::hours(1), nullptr)), original);
 }
 
 TEST(CachedResponse, AHitSaysSoAndItsAgeInWholeSeconds) {
   const auto response = test::Response({.headers = {{"x", "y"}}}, kThen);
-  const Fields hit = {{":status", "200"}, {"content-type", "application/grpc"}, {"x", "y"}, {"sluice-cache", "hit"}, {"age", "2"}};
+  const Fields hit = {
+      {":status", "200"}, {"content-type", "application/grpc"}, {"x", "y"}, {"sluice-cache", "hit"}, {"age", "2"}};
   EXPECT_EQ(All(response->HeadersFor(CacheOutcome::kHit, kThen + std::chrono::milliseconds(2999), nullptr)), hit);
   http2::InternTable table;
   EXPECT_EQ(All(response->HeadersFor(CacheOutcome::kHit, kThen + std::chrono::milliseconds(2999), &table)), hit);
@@ -82,26 +84,38 @@ TEST(CachedResponse, AHitSaysSoAndItsAgeInWholeSeconds) {
 
 TEST(CachedResponse, AnUpstreamsAgeAddsUpAndIsReplaced) {
   const auto response = test::Response({.headers = {{"age", "30"}, {"sluice-cache", "hit"}}}, kThen);
-  EXPECT_EQ(All(response->HeadersFor(CacheOutcome::kStale, kThen + std::chrono::seconds(5), nullptr)),
-            (Fields{{":status", "200"}, {"content-type", "application/grpc"}, {"sluice-cache", "stale"}, {"age", "35"}}));
+  EXPECT_EQ(
+      All(response->HeadersFor(CacheOutcome::kStale, kThen + std::chrono::seconds(5), nullptr)),
+      (Fields{{":status", "200"}, {"content-type", "application/grpc"}, {"sluice-cache", "stale"}, {"age", "35"}}));
 }
 
 TEST(CachedResponse, AgesThatAreNoNumbersAreIgnored) {
-  const std::pair<const char*, uint32_t> cases[] = {{"0", 0}, {"12", 12}, {"12 ", 12}, {"12, 99", 12}, {"-1", 0},
-                                                    {"+1", 0}, {"1.5", 0}, {"", 0}, {"soon", 0}, {",3", 0},
-                                                    {"2147483648", 1u << 31}, {"99999999999999999999999", 1u << 31}};
+  const std::pair<const char*, uint32_t> cases[] = {{"0", 0},
+                                                    {"12", 12},
+                                                    {"12 ", 12},
+                                                    {"12, 99", 12},
+                                                    {"-1", 0},
+                                                    {"+1", 0},
+                                                    {"1.5", 0},
+                                                    {"", 0},
+                                                    {"soon", 0},
+                                                    {",3", 0},
+                                                    {"2147483648", 1u << 31},
+                                                    {"99999999999999999999999", 1u << 31}};
   for (const auto& [text, age] : cases)
     EXPECT_EQ(test::Response({.headers = {{"age", text}}}, kThen)->age_at_arrival(), age) << text;
 }
 
 TEST(CachedResponse, AnotherWorkersLateClockGivesNoNegativeAge) {
   const auto response = test::Response({}, kThen);
-  const http2::HeaderList list = response->HeadersFor(CacheOutcome::kCoalesced, kThen - std::chrono::seconds(3), nullptr);
+  const http2::HeaderList list =
+      response->HeadersFor(CacheOutcome::kCoalesced, kThen - std::chrono::seconds(3), nullptr);
   EXPECT_EQ(list.Find("age")->value(), "0");
 }
 
 TEST(CachedResponse, ItsBytesAreNoLessThanWhatItHolds) {
-  const auto response = test::Response({.message = std::string(1000, 'x'), .headers = {{"k", std::string(500, 'v')}}}, kThen);
+  const auto response =
+      test::Response({.message = std::string(1000, 'x'), .headers = {{"k", std::string(500, 'v')}}}, kThen);
   EXPECT_GE(response->bytes(), 1500u);
   EXPECT_LE(response->bytes(), 2200u);
 }

@@ -1,4 +1,5 @@
-// What limits do to calls: who goes, who waits, who is refused, what is given back, and what the client and the log are told.
+// What limits do to calls: who goes, who waits, who is refused, what is given back, and what the client and the log are
+// told.
 #include <gmock/gmock.h>
 
 #include "support/proxy_fixture.h"
@@ -72,7 +73,8 @@ TEST_F(CallAdmissionTest, WaitersForARateGoInOrderOfArrival) {
   FramePeer& first = Client();
   FramePeer& second = Client();
   Call(first, 1, {{"n", "0"}});
-  for (int i = 1; i <= 20; ++i) Call(i % 3 == 0 ? second : first, static_cast<uint32_t>(2 * i + 1), {{"n", std::to_string(i)}});
+  for (int i = 1; i <= 20; ++i)
+    Call(i % 3 == 0 ? second : first, static_cast<uint32_t>(2 * i + 1), {{"n", std::to_string(i)}});
   for (int i = 0; i < 25; ++i) Advance(milliseconds(10));
   ASSERT_EQ(Upstream(), 21u);
   int n = 0;

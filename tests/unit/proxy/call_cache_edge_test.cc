@@ -1,5 +1,5 @@
-// Calls and the response cache where something else happens meanwhile: a new endpoint list, a route's time limit, a client
-// that dribbles its message; and what is counted then.
+// Calls and the response cache where something else happens meanwhile: a new endpoint list, a route's time limit, a
+// client that dribbles its message; and what is counted then.
 #include <gmock/gmock.h>
 
 #include "base/slice.h"
@@ -37,7 +37,9 @@ class CallCacheEdgeTest : public test::ProxyFixture {
   }
   // 16 KiB that need no answer.
   static std::string Other() { return h2::RawFrame(0xee, 0, 0, std::string(16'000, 'x')); }
-  int64_t Errors(base::ErrorKind kind) { return static_cast<int64_t>(metrics.errors[static_cast<size_t>(kind)]->Value()); }
+  int64_t Errors(base::ErrorKind kind) {
+    return static_cast<int64_t>(metrics.errors[static_cast<size_t>(kind)]->Value());
+  }
 };
 
 // The route's limit is on a call's life. That of the call that began the fetch is not that of one that joined it later.
@@ -156,7 +158,8 @@ TEST_F(CallCacheEdgeTest, ARelayedResponseSaysWhatTheFetchWaitedFor) {
   Call(client, 1, "one");
   Call(client, 3, "two");
   Advance(milliseconds(101));
-  Up().Send(Headers(3, Block(GrpcResponse())) + Data(3, std::string(10'000, 'x')) + Headers(3, Block(GrpcTrailers()), kLast));
+  Up().Send(Headers(3, Block(GrpcResponse())) + Data(3, std::string(10'000, 'x')) +
+            Headers(3, Block(GrpcTrailers()), kLast));
   Run();
   EXPECT_EQ(client.streams[3].data.size(), 10'000u);
   EXPECT_THAT(client.streams[3].Value("sluice-waited"), HasSubstr("cluster/c/rate="));

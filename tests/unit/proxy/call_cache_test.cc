@@ -52,7 +52,8 @@ TEST_F(CallCacheTest, TheSecondEqualCallIsAnsweredByteForByteWithItsAge) {
   EXPECT_EQ(Upstream(), 1u);
   const auto& heard = client.streams[3];
   ASSERT_EQ(heard.headers.size(), 2u);
-  EXPECT_EQ(heard.headers[0], With(GrpcResponse(), {{"x-meta", "m"}, {"x-bin-bin", "AAE"}, {"sluice-cache", "hit"}, {"age", "3"}}));
+  EXPECT_EQ(heard.headers[0],
+            With(GrpcResponse(), {{"x-meta", "m"}, {"x-bin-bin", "AAE"}, {"sluice-cache", "hit"}, {"age", "3"}}));
   EXPECT_EQ(heard.data, Message("answer"));
   EXPECT_EQ(heard.headers[1], With(GrpcTrailers(), {{"x-end", "e"}}));
   EXPECT_TRUE(heard.end);

@@ -1,5 +1,5 @@
-// Real threads: clients on every worker, each of whose connections ends on another, backends that echo, reset or hang up, and
-// every call moved once more. For TSan, and for what only a race finds.
+// Real threads: clients on every worker, each of whose connections ends on another, backends that echo, reset or hang
+// up, and every call moved once more. For TSan, and for what only a race finds.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -38,7 +38,8 @@ std::pair<int, int> Pipe() {
   return {fds[0], fds[1]};
 }
 
-// A backend's connection: echoes each request's bytes as they come; now and then resets a stream or ends the connection.
+// A backend's connection: echoes each request's bytes as they come; now and then resets a stream or ends the
+// connection.
 class Backend final : private http2::ConnectionEvents {
  public:
   // `alive`: how many there are. They end themselves, after the proxy has closed.
@@ -168,30 +169,36 @@ class LoadClient final : private http2::ConnectionEvents {
 
   void Connect() {
     auto [mine, theirs] = Pipe();
-    connection_.reset(new Connection(context_, net::MakeSocketStream(context_.worker, mine, "proxy"), http2::Role::kClient,
-                                     http2::ConnectionOptions{}, *this));
+    connection_.reset(new Connection(context_, net::MakeSocketStream(context_.worker, mine, "proxy"),
+                                     http2::Role::kClient, http2::ConnectionOptions{}, *this));
     connection_->Start();
     left_on_connection_ = 50 + static_cast<int>(context_.worker.random().Below(400));
     front_.connections.fetch_add(1, std::memory_order_relaxed);
     front_.worker().Post([fd = theirs, front = &front_] {
       static auto open = std::make_shared<std::atomic<int64_t>>(0);
       open->fetch_add(1, std::memory_order_relaxed);
-      auto* down = new DownstreamConnection(*front, net::MakeSocketStream(front->worker(), fd, "192.0.2.1:1"), {}, open);
+      auto* down =
+          new DownstreamConnection(*front, net::MakeSocketStream(front->worker(), fd, "192.0.2.1:1"), {}, open);
       front->downstream.PushBack(*down);
       down->Start();
     });
     Fill();
   }
   void Fill() {
-    while (!over_ && connection_ != nullptr && running_ < kAtOnce && begun_ < kCallsPerClient && connection_->CanOpen()) Begin();
+    while (!over_ && connection_ != nullptr && running_ < kAtOnce && begun_ < kCallsPerClient && connection_->CanOpen())
+      Begin();
   }
   void Begin() {
     base::Random& random = context_.worker.random();
     ++begun_;
     ++running_;
     HeaderList fields(&context_.interns);
-    for (auto [name, value] : {std::pair{":method", "POST"}, {":scheme", "http"}, {":path", "/s.S/M"}, {":authority", "a"},
-                               {"te", "trailers"}, {"content-type", "application/grpc"}}) {
+    for (auto [name, value] : {std::pair{":method", "POST"},
+                               {":scheme", "http"},
+                               {":path", "/s.S/M"},
+                               {":authority", "a"},
+                               {"te", "trailers"},
+                               {"content-type", "application/grpc"}}) {
       fields.AddInterned(context_.interns.Intern(name, value));
     }
     fields.AddInterned(context_.interns.Intern("x-some", std::to_string(random.Below(400))));
@@ -269,7 +276,8 @@ std::shared_ptr<Snapshot> MakeSnapshot(metrics::Registry& registry) {
   cluster.policy = upstream::Policy::kRoundRobin;
   cluster.backoff_base = cluster.backoff_max = std::chrono::milliseconds(1);
   auto built = upstream::BuildClusterState(std::make_shared<upstream::ClusterOptions>(cluster),
-                                           {{"b", *net::Address::Parse("10.0.0.1:1"), 1, false}}, nullptr, false, kWorkers, registry);
+                                           {{"b", *net::Address::Parse("10.0.0.1:1"), 1, false}}, nullptr, false,
+                                           kWorkers, registry);
   SLUICE_CHECK(built.ok());
   RouteOptions route;
   route.cluster = "c";
@@ -280,10 +288,12 @@ std::shared_ptr<Snapshot> MakeSnapshot(metrics::Registry& registry) {
   metrics.duration = registry.AddHistogram("duration_seconds", "Duration.", 1e-9, {});
   const base::TimePoint now = base::Clock::Steady().Now();
   auto limits = std::make_shared<RouteLimits>(std::make_shared<limits::RateLimiter>(limits::RateOptions{}, now),
-                                              std::make_shared<limits::KeyedRateLimiter>(limits::RateOptions{}, 16), "r", registry);
+                                              std::make_shared<limits::KeyedRateLimiter>(limits::RateOptions{}, 16),
+                                              "r", registry);
   std::vector<Route> table;
   table.push_back({route, 0, metrics, limits});
-  auto process = std::make_shared<ProcessLimits>(std::make_shared<limits::ConcurrencyLimiter>(limits::ConcurrencyOptions{}), registry);
+  auto process = std::make_shared<ProcessLimits>(
+      std::make_shared<limits::ConcurrencyLimiter>(limits::ConcurrencyOptions{}), registry);
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->config = std::make_shared<RouteConfig>(
       RouteConfig{RouteTable(std::move(table)), {}, *AccessLog::Open({}), 0, process, nullptr});
@@ -310,9 +320,11 @@ TEST_P(CallMoverStressTest, EveryCallEndsOnceAndNothingStaysBehind) {
   for (uint32_t i = 0; i < kWorkers; ++i) {
     contexts.push_back(std::make_unique<WorkerContext>(runtime.worker(i), snapshots, metrics));
     list.push_back(contexts.back().get());
-    peers.push_back(std::unique_ptr<http2::ConnectionContext>(new http2::ConnectionContext{runtime.worker(i), {}, {}, nullptr}));
-    contexts[i]->connection.dial = [peer = peers[i].get(), &backends](runtime::Worker& worker, const net::Address&, base::TimePoint,
-                                                           net::Dialer::OnDone done) -> std::unique_ptr<net::Attempt> {
+    peers.push_back(
+        std::unique_ptr<http2::ConnectionContext>(new http2::ConnectionContext{runtime.worker(i), {}, {}, nullptr}));
+    contexts[i]->connection.dial = [peer = peers[i].get(), &backends](
+                                       runtime::Worker& worker, const net::Address&, base::TimePoint,
+                                       net::Dialer::OnDone done) -> std::unique_ptr<net::Attempt> {
       auto attempt = std::make_unique<Dialled>();
       worker.Post([&worker, peer, &backends, done, alive = std::weak_ptr<bool>(attempt->alive)] {
         if (alive.expired()) return;
@@ -370,7 +382,8 @@ TEST_P(CallMoverStressTest, EveryCallEndsOnceAndNothingStaysBehind) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, CallMoverStressTest, ::testing::Values(CallMover::Mode::kAlways, CallMover::Mode::kAuto));
+INSTANTIATE_TEST_SUITE_P(Modes, CallMoverStressTest,
+                         ::testing::Values(CallMover::Mode::kAlways, CallMover::Mode::kAuto));
 
 }  // namespace
 }  // namespace sluice::proxy

@@ -1,5 +1,5 @@
-// Calls that run on another worker than their client's connection, each step by hand: `home` has the connections, `context`
-// (away) the calls and the upstreams.
+// Calls that run on another worker than their client's connection, each step by hand: `home` has the connections,
+// `context` (away) the calls and the upstreams.
 #include "proxy/call_mover.h"
 
 #include "http2/stream.h"
@@ -152,9 +152,9 @@ TEST_F(CallMoverTest, ALostConnectionEndsItsCallsWhereverTheyAre) {
   for (int state = 0; state < 6; ++state) {
     FramePeer& client = Client();
     client.Send(Headers(1, Block(GrpcRequest())) + Data(1, "x"));
-    if (state >= 1) RunHome();                    // in the lane
-    if (state >= 2) RunAway();                    // begun
-    if (state >= 3) Run();                        // at the upstream
+    if (state >= 1) RunHome();  // in the lane
+    if (state >= 2) RunAway();  // begun
+    if (state >= 3) Run();      // at the upstream
     const uint32_t id = state >= 3 ? Up().streams.rbegin()->first : 0;
     if (state >= 4) {
       Up().Send(Headers(id, Block(h2::GrpcResponse())) + Data(id, "part"));
@@ -341,7 +341,8 @@ TEST_F(CallMoverTest, AWorkerThatHasClosedRefusesWhatStillComes) {
   EXPECT_FALSE(home->HasCalls());
 }
 
-// The runtime ends with items in both lanes and calls begun: the fixture looks at what is left, sanitizers at the memory.
+// The runtime ends with items in both lanes and calls begun: the fixture looks at what is left, sanitizers at the
+// memory.
 TEST_F(CallMoverTest, ARuntimeThatEndsDropsWhatIsUnderWay) {
   Start({"10.0.0.1:1"});
   FramePeer& client = ClientWithUpstream();

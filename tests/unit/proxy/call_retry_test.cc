@@ -45,8 +45,7 @@ TEST_F(CallRetryTest, ARefusedStreamIsTriedElsewhereWithTheSameBytes) {
   Start(kTwo);
   FramePeer& client = Client();
   uint32_t id = 1;
-  for (size_t bytes :
-       {size_t{0}, size_t{1}, size_t{200}, size_t{256}, size_t{257}, size_t{300}, size_t{40'000}}) {
+  for (size_t bytes : {size_t{0}, size_t{1}, size_t{200}, size_t{256}, size_t{257}, size_t{300}, size_t{40'000}}) {
     SCOPED_TRACE(bytes);
     const std::string body = Pattern(bytes);
     const std::string mark = std::to_string(id);
@@ -203,8 +202,7 @@ TEST_F(CallRetryTest, AnEndpointThatRefusesConnectionsIsLeftForTheOther) {
   Start(kTwo);
   net.host(kTwo[0]).mode = test::FakeHost::Mode::kRefuse;
   FramePeer& client = Client();
-  for (uint32_t id : {1, 3})
-    client.Send(Headers(id, Block(h2::GrpcRequest())) + Data(id, "b", h2::kEndStream));
+  for (uint32_t id : {1, 3}) client.Send(Headers(id, Block(h2::GrpcRequest())) + Data(id, "b", h2::kEndStream));
   Run();
   EXPECT_EQ(net.host(kTwo[0]).dials, 1);
   Respond(Up(kTwo[1]), 1, "ok");
@@ -247,8 +245,7 @@ TEST_F(CallRetryTest, TheClientsWindowIsCreditedOnceAcrossAttempts) {
   for (int call = 0; call < 80; ++call, id += 2) {
     client.Send(Headers(id, Block(h2::GrpcRequest())));
     for (size_t at = 0; at < body.size(); at += 16384) {
-      client.Send(
-          Data(id, std::string_view(body).substr(at, 16384), at + 16384 == body.size() ? h2::kEndStream : 0));
+      client.Send(Data(id, std::string_view(body).substr(at, 16384), at + 16384 == body.size() ? h2::kEndStream : 0));
     }
     sent += body.size();
     Run();

@@ -1,5 +1,5 @@
-// Random calls, answers, resets, deadlines, lists and purges against limits and the cache: every call ends exactly once, and
-// nothing that it held stays behind.
+// Random calls, answers, resets, deadlines, lists and purges against limits and the cache: every call ends exactly
+// once, and nothing that it held stays behind.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -127,15 +127,27 @@ class CallStormTest : public test::ProxyFixture, public ::testing::WithParamInte
   void Step() {
     Peer& peer = peers[random.Below(peers.size())];
     switch (random.Below(16)) {
-      case 0: case 1: case 2: case 3: case 4: Begin(peer); break;
-      case 5: case 6: More(peer); break;
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+      case 4:
+        Begin(peer);
+        break;
+      case 5:
+      case 6:
+        More(peer);
+        break;
       case 7:
         if (auto it = Any(peer); it != peer.calls.end()) {
           peer.frames->Send(h2::RstStream(it->first, 8));
           it->second.reset = true;
         }
         break;
-      case 8: case 9: case 10: case 11: {
+      case 8:
+      case 9:
+      case 10:
+      case 11: {
         const std::vector<Upstream> open = Open();
         if (!open.empty()) Answer(open[random.Below(open.size())]);
         break;
@@ -158,7 +170,9 @@ class CallStormTest : public test::ProxyFixture, public ::testing::WithParamInte
         if (random.Below(10) == 0 && Connected(host)) Up(host).wire().Close();
         break;
       }
-      case 15: time.clock.Advance(milliseconds(random.Below(60))); break;
+      case 15:
+        time.clock.Advance(milliseconds(random.Below(60)));
+        break;
     }
     if (random.Below(3) != 0) Run();
   }

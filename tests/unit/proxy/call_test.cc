@@ -32,8 +32,7 @@ TEST_F(CallTest, AUnaryCallGoesThroughByteForByte) {
   EXPECT_TRUE(up.end);
 
   const Fields head = With(h2::GrpcResponse(), {{"z", "1"}, {"a", "2"}, {"z", "3"}});
-  const Fields tail =
-      With(h2::GrpcTrailers(), {{"grpc-message", "a%20b"}, {"y", "2"}, {"x-bin", "/w=="}, {"y", "1"}});
+  const Fields tail = With(h2::GrpcTrailers(), {{"grpc-message", "a%20b"}, {"y", "2"}, {"x-bin", "/w=="}, {"y", "1"}});
   Up().Send(Headers(1, Block(head)) + Data(1, "response") + Headers(1, Block(tail), kLast));
   Run();
   Heard& down = client.streams[1];
@@ -84,8 +83,7 @@ TEST_F(CallTest, AResponseToACallThatIsNotGrpcIsLeftAsItIs) {
   const Fields get = {{":method", "GET"}, {":scheme", "http"}, {":path", "/x"}, {":authority", "a"}};
   client.Send(Headers(1, Block(get), kLast) + Headers(3, Block(get), kLast));
   Run();
-  Up().Send(Headers(1, Block({{":status", "200"}, {"content-type", "text/plain"}})) +
-            Data(1, "page", h2::kEndStream));
+  Up().Send(Headers(1, Block({{":status", "200"}, {"content-type", "text/plain"}})) + Data(1, "page", h2::kEndStream));
   Up().Send(Headers(3, Block({{":status", "404"}}), kLast));
   Run();
   EXPECT_EQ(client.streams[1].headers.size(), 1u);
@@ -111,8 +109,7 @@ TEST_F(CallTest, TheSchemeIsThatOfTheConnectionToTheBackend) {
 TEST_F(CallTest, RequestTrailersAreForwarded) {
   Start({"10.0.0.1:1"});
   FramePeer& client = Client();
-  client.Send(Headers(1, Block(h2::GrpcRequest())) + Data(1, "x") +
-              Headers(1, Block({{"checksum", "7"}}), kLast));
+  client.Send(Headers(1, Block(h2::GrpcRequest())) + Data(1, "x") + Headers(1, Block({{"checksum", "7"}}), kLast));
   client.Send(Headers(3, Block(h2::GrpcRequest())));
   Run();
   client.Send(Headers(3, Block({{"late", "1"}}), kLast));
@@ -224,9 +221,8 @@ TEST_F(CallTest, UpstreamResetCodesBecomeTheirGrpcStatus) {
   Start({"10.0.0.1:1"});
   FramePeer& client = Client();
   // gRPC over HTTP/2, "Errors". REFUSED_STREAM (7) is tried again and has its own tests.
-  const std::pair<uint32_t, const char*> cases[] = {{0, "13"}, {1, "13"},  {2, "13"}, {3, "13"},
-                                                    {4, "13"}, {5, "13"},  {6, "13"}, {8, "1"},
-                                                    {9, "13"}, {10, "13"}, {11, "8"}, {99, "13"}};
+  const std::pair<uint32_t, const char*> cases[] = {{0, "13"}, {1, "13"}, {2, "13"}, {3, "13"},  {4, "13"}, {5, "13"},
+                                                    {6, "13"}, {8, "1"},  {9, "13"}, {10, "13"}, {11, "8"}, {99, "13"}};
   uint32_t id = 1;
   for (auto [code, status] : cases) {
     client.Send(Headers(id, Block(h2::GrpcRequest()), kLast));

@@ -47,8 +47,7 @@ class ConformanceTest : public test::ProxyFixture {
   static size_t Count(const FramePeer& peer, const std::string& name, Indexing indexing) {
     const auto spelled = Spelled(peer);
     const auto [first, last] = spelled.equal_range(name);
-    return static_cast<size_t>(
-        std::count_if(first, last, [&](const auto& field) { return field.second == indexing; }));
+    return static_cast<size_t>(std::count_if(first, last, [&](const auto& field) { return field.second == indexing; }));
   }
   static std::string Never(const std::string& name, const std::string& value) {
     return "\x10" + h2::Big(name.size(), 1) + name + h2::Big(value.size(), 1) + value;

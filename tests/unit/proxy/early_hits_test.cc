@@ -1,4 +1,5 @@
-// Answers of the response cache without a Call: what they are for the client and the metrics, and when there must be a Call.
+// Answers of the response cache without a Call: what they are for the client and the metrics, and when there must be a
+// Call.
 #include "proxy/early_hits.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +41,8 @@ class EarlyHitsTest : public test::ProxyFixture {
     return Headers(id, Block(With(GrpcRequest(), more))) + Data(id, Message(message), kEndStream);
   }
   void Answer(uint32_t up_id, std::string_view message) {
-    Up().Send(Headers(up_id, Block(GrpcResponse())) + Data(up_id, Message(message)) + Headers(up_id, Block(GrpcTrailers()), kLast));
+    Up().Send(Headers(up_id, Block(GrpcResponse())) + Data(up_id, Message(message)) +
+              Headers(up_id, Block(GrpcTrailers()), kLast));
     Run();
   }
   size_t Upstream() {
@@ -64,11 +66,11 @@ class EarlyHitsTest : public test::ProxyFixture {
     Run();
     return Tasks() - before;
   }
-  uint64_t Tasks() {
-    return context->worker().stats().tasks_run + (home ? home->worker().stats().tasks_run : 0);
-  }
+  uint64_t Tasks() { return context->worker().stats().tasks_run + (home ? home->worker().stats().tasks_run : 0); }
   uint64_t Calls(GrpcCode code) {
-    return registry.AddCounter("calls_total", "Calls.", {{"route", "r"}, {"code", std::to_string(static_cast<int>(code))}})->Value();
+    return registry
+        .AddCounter("calls_total", "Calls.", {{"route", "r"}, {"code", std::to_string(static_cast<int>(code))}})
+        ->Value();
   }
   uint64_t Errors(base::ErrorKind kind) { return metrics.errors[static_cast<size_t>(kind)]->Value(); }
   uint64_t NotCachedFor(NotCached reason) { return response_cache->stats().not_cached[static_cast<size_t>(reason)]; }

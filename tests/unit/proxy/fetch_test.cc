@@ -125,7 +125,8 @@ TEST(Fetch, AFailureGoesToAllOnceAndIsNotStored) {
   std::shared_ptr<Fetch> fetch, none, second;
   f.Join(key, &one, &fetch);
   f.Join(key, &two, &none);
-  f.Complete(fetch, {.status = GrpcCode::kUnavailable, .trailers_only = true}, base::MakeError(base::ErrorKind::kNoEndpoint, "none"));
+  f.Complete(fetch, {.status = GrpcCode::kUnavailable, .trailers_only = true},
+             base::MakeError(base::ErrorKind::kNoEndpoint, "none"));
   for (Caller* caller : {&one, &two}) {
     EXPECT_EQ(caller->woken(), 1);
     EXPECT_EQ(caller->participant.result()->response->status, GrpcCode::kUnavailable);
@@ -159,12 +160,14 @@ TEST(Fetch, ItsTimeLiesBehindTheFirstCallsAndAnybodyMayJoin) {
   f.Join(key, &one, &fetch, nullptr, seconds(5));
   EXPECT_EQ(fetch->deadline(), f.clock.Now() + seconds(65));
   EXPECT_EQ(f.Join(key, &later, &none, nullptr, seconds(100)), Joined::kJoined);
-  EXPECT_EQ(f.cache.Join(key, f.Plan(), &never.participant, base::kNever, f.clock.Now(), nullptr, &none, 0), Joined::kJoined);
+  EXPECT_EQ(f.cache.Join(key, f.Plan(), &never.participant, base::kNever, f.clock.Now(), nullptr, &none, 0),
+            Joined::kJoined);
   f.Complete(fetch);
   // A call that may take for ever has a fetch that may.
   Caller patient;
-  EXPECT_EQ(f.cache.Join(f.Key("other"), f.Plan(), &patient.participant, base::kNever, f.clock.Now(), nullptr, &fetch, 0),
-            Joined::kStarted);
+  EXPECT_EQ(
+      f.cache.Join(f.Key("other"), f.Plan(), &patient.participant, base::kNever, f.clock.Now(), nullptr, &fetch, 0),
+      Joined::kStarted);
   EXPECT_EQ(fetch->deadline(), base::kNever);
   f.Complete(fetch);
 }
@@ -250,7 +253,8 @@ TEST(Fetch, NoCacheStartsANewerOneWhoseAnswerWins) {
   }
 }
 
-// A purge before each step of: start, join, complete, look. What began before it must not be seen by what begins after it.
+// A purge before each step of: start, join, complete, look. What began before it must not be seen by what begins after
+// it.
 TEST(Fetch, APurgeAtEveryStep) {
   for (int at = 0; at < 5; ++at) {
     SCOPED_TRACE(at);
@@ -335,7 +339,8 @@ TEST(Fetch, TheWokenMayDestroyTheParticipants) {
   EXPECT_LE(group.woken, 64);  // the first batch; the others had left
 }
 
-runtime::Task<void> WaitForResult(CacheFixture& f, const CacheKey& key, std::shared_ptr<Fetch>* fetch, std::string* text) {
+runtime::Task<void> WaitForResult(CacheFixture& f, const CacheKey& key, std::shared_ptr<Fetch>* fetch,
+                                  std::string* text) {
   Fetch::Participant participant;
   f.cache.Join(key, f.Plan(), &participant, f.clock.Now() + seconds(5), f.clock.Now(), nullptr, fetch, 0);
   sync::Event event;

@@ -66,8 +66,7 @@ TEST(GrpcStatus, AnErrorAsHeadersBeginsWithTheStatusOnlyWhereNothingWasSent) {
 
 TEST(GrpcStatus, EveryCodeHasItsName) {
   std::set<std::string_view> names;
-  for (size_t i = 0; i < kGrpcCodes; ++i)
-    EXPECT_TRUE(names.insert(ToString(static_cast<GrpcCode>(i))).second);
+  for (size_t i = 0; i < kGrpcCodes; ++i) EXPECT_TRUE(names.insert(ToString(static_cast<GrpcCode>(i))).second);
   EXPECT_EQ(ToString(GrpcCode::kUnavailable), "UNAVAILABLE");
 }
 

@@ -31,8 +31,8 @@ TEST(GrpcTimeout, WhatDoesNotFitIsTheLongestThereIs) {
 }
 
 TEST(GrpcTimeout, MalformedValuesAreNothing) {
-  for (const char* text : {"", "S", "1", "1s", "1h", "-1S", "+1S", " 1S", "1S ", "1.0S", "123456789S", "1SS",
-                           "\xff\x31S", "1\n"}) {
+  for (const char* text :
+       {"", "S", "1", "1s", "1h", "-1S", "+1S", " 1S", "1S ", "1.0S", "123456789S", "1SS", "\xff\x31S", "1\n"}) {
     EXPECT_EQ(ParseGrpcTimeout(text), std::nullopt) << text;
   }
 }

@@ -42,9 +42,12 @@ class HitPlansTest : public testing::Test {
   ~HitPlansTest() override { interns_.UnrefRun(run_); }
 
  protected:
-  static inline const Pairs kClient = {{":method", "POST"},       {":scheme", "http"},
-                                       {":path", "/pkg.Service/Get"}, {":authority", "a.example"},
-                                       {"content-type", "application/grpc"}, {"te", "trailers"}};
+  static inline const Pairs kClient = {{":method", "POST"},
+                                       {":scheme", "http"},
+                                       {":path", "/pkg.Service/Get"},
+                                       {":authority", "a.example"},
+                                       {"content-type", "application/grpc"},
+                                       {"te", "trailers"}};
 
   http2::HeaderList List(const Pairs& pairs) {
     http2::HeaderList list(&interns_);
@@ -121,9 +124,10 @@ TEST_F(HitPlansTest, RandomFieldsBehindTheRun) {
   const uint64_t seed = std::random_device()();
   std::printf("[   seed   ] %llu\n", static_cast<unsigned long long>(seed));
   base::Random random(seed);
-  const Pairs pool = {{"x-tenant", "gold"}, {"x-tenant", "silver"}, {"user-agent", "a"},      {"x-version", "v2"},
-                      {"x-request-id", "1"}, {"x-trace", "2"},      {"authorization", "b"},   {"cache-control", "max-age=3"},
-                      {"grpc-timeout", "1S"}, {"grpc-encoding", "gzip"}, {"via", "2 other"}};
+  const Pairs pool = {
+      {"x-tenant", "gold"},   {"x-tenant", "silver"},    {"user-agent", "a"},    {"x-version", "v2"},
+      {"x-request-id", "1"},  {"x-trace", "2"},          {"authorization", "b"}, {"cache-control", "max-age=3"},
+      {"grpc-timeout", "1S"}, {"grpc-encoding", "gzip"}, {"via", "2 other"}};
   for (int round = 0; round < 2000 && !HasFailure(); ++round) {
     Pairs more;
     for (uint64_t i = random.Below(4); i > 0; --i) more.push_back(pool[random.Below(pool.size())]);

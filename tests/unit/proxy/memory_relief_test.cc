@@ -53,7 +53,8 @@ class MemoryReliefTest : public test::ProxyFixture {
     Run();
     const uint32_t id = Up().streams.rbegin()->first;
     std::string all = Headers(id, Block(h2::GrpcResponse()));
-    for (size_t sent = 0; sent < bytes; sent += 10'000) all += Data(id, std::string(std::min<size_t>(bytes - sent, 10'000), 'z'));
+    for (size_t sent = 0; sent < bytes; sent += 10'000)
+      all += Data(id, std::string(std::min<size_t>(bytes - sent, 10'000), 'z'));
     Up().Send(all);
     Run();
     return client;
@@ -446,8 +447,8 @@ TEST_F(MemoryReliefTest, SlowReadersAreEndedBeforeAnHonestCallIsRefused) {
     full |= MemoryBudget::level() == MemoryLevel::kFull;
   }
   EXPECT_TRUE(full);
-  // Reading stops an eighth before it, 640 KiB; until the slow ones go, at the second look from there, come a read that had begun
-  // (256 KiB) and 50 bites of the one endpoint (200 KiB).
+  // Reading stops an eighth before it, 640 KiB; until the slow ones go, at the second look from there, come a read that
+  // had begun (256 KiB) and 50 bites of the one endpoint (200 KiB).
   EXPECT_LT(most, limit);
   EXPECT_EQ(Refused(), 0u);
   EXPECT_GT(Ended(), 0u);
@@ -481,8 +482,8 @@ TEST_F(MemoryReliefTest, RequestsThatNobodyReadsAreBoundedToo) {
     Advance(milliseconds(10));
     most = std::max(most, MemoryBudget::held());
   }
-  // Reading stops 2 MiB before it. Clients that filled their windows until then are slow at the second look from there: a read
-  // that had begun (256 KiB) and 50 times kBitesPerTick of 4 KiB (1.6 MiB).
+  // Reading stops 2 MiB before it. Clients that filled their windows until then are slow at the second look from there:
+  // a read that had begun (256 KiB) and 50 times kBitesPerTick of 4 KiB (1.6 MiB).
   EXPECT_LT(most, limit);
   EXPECT_GT(Ended(), 0u);
   EXPECT_LT(MemoryBudget::level(), MemoryLevel::kFull);

@@ -1,4 +1,5 @@
-// A field read from the wire, against protobuf itself: its unknown fields, which know no types either, and DynamicMessage.
+// A field read from the wire, against protobuf itself: its unknown fields, which know no types either, and
+// DynamicMessage.
 #include "proxy/message_field.h"
 
 #include <google/protobuf/descriptor.h>
@@ -42,7 +43,8 @@ std::string Prefixed(std::string_view message) { return Prefixed(message, messag
 Pieces Cut(std::string_view bytes, base::Random& random) {
   Pieces out;
   while (!bytes.empty()) {
-    const size_t size = random.Below(4) == 0 ? 0 : 1 + random.Below(std::min<size_t>(bytes.size(), 1 + random.Below(40)));
+    const size_t size =
+        random.Below(4) == 0 ? 0 : 1 + random.Below(std::min<size_t>(bytes.size(), 1 + random.Below(40)));
     out.push_back(base::Slice::Copy(bytes.substr(0, size)));
     bytes.remove_prefix(size);
   }
@@ -82,9 +84,9 @@ std::string Field(int number, const std::string& value) {
 }
 
 TEST(MessageField, EveryWireTypeOfALeaf) {
-  const std::string message = Bytes({0x08, 0x96, 0x01}) +                    // 1: varint 150
-                              Bytes({0x11, 1, 2, 3, 4, 5, 6, 7, 8}) +        // 2: fixed64
-                              Field(3, "abc") + Bytes({0x25, 1, 2, 3, 4});   // 4: fixed32
+  const std::string message = Bytes({0x08, 0x96, 0x01}) +                   // 1: varint 150
+                              Bytes({0x11, 1, 2, 3, 4, 5, 6, 7, 8}) +       // 2: fixed64
+                              Field(3, "abc") + Bytes({0x25, 1, 2, 3, 4});  // 4: fixed32
   EXPECT_EQ(Read(message, {1}), "150");
   EXPECT_EQ(Read(message, {2}), std::to_string(0x0807060504030201ull));
   EXPECT_EQ(Read(message, {3}), "'abc'");
@@ -129,20 +131,20 @@ TEST(MessageField, GroupsAreBoundedInDepth) {
 
 TEST(MessageField, WhatIsNoMessageIsMalformed) {
   const std::string ten(10, '\xff');
-  EXPECT_EQ(Read(Bytes({0x00, 1}), {1}), "malformed");                     // field number 0
-  EXPECT_EQ(Read(Bytes({0x0e}), {1}), "malformed");                        // wire type 6
-  EXPECT_EQ(Read(Bytes({0x0f}), {1}), "malformed");                        // wire type 7
-  EXPECT_EQ(Read(Bytes({0x08}) + ten + "\x01", {1}), "malformed");         // a varint of 11 bytes
-  EXPECT_EQ(Read(Bytes({0x10}) + ten + "\x01", {1}), "malformed");         // also beside the field
-  EXPECT_EQ(Read(Bytes({0x88, 0x80, 0x80, 0x80, 0x80, 0, 1}), {1}), "malformed");   // a tag of 6 bytes
+  EXPECT_EQ(Read(Bytes({0x00, 1}), {1}), "malformed");                                   // field number 0
+  EXPECT_EQ(Read(Bytes({0x0e}), {1}), "malformed");                                      // wire type 6
+  EXPECT_EQ(Read(Bytes({0x0f}), {1}), "malformed");                                      // wire type 7
+  EXPECT_EQ(Read(Bytes({0x08}) + ten + "\x01", {1}), "malformed");                       // a varint of 11 bytes
+  EXPECT_EQ(Read(Bytes({0x10}) + ten + "\x01", {1}), "malformed");                       // also beside the field
+  EXPECT_EQ(Read(Bytes({0x88, 0x80, 0x80, 0x80, 0x80, 0, 1}), {1}), "malformed");        // a tag of 6 bytes
   EXPECT_EQ(Read(Bytes({0x0a, 0x81, 0x80, 0x80, 0x80, 0x80, 0, 1}), {1}), "malformed");  // a length of 6
-  EXPECT_EQ(Read(Bytes({0x08}), {1}), "malformed");                        // the message ends in a field
+  EXPECT_EQ(Read(Bytes({0x08}), {1}), "malformed");                                      // the message ends in a field
   EXPECT_EQ(Read(Bytes({0x08, 0x80}), {1}), "malformed");
   EXPECT_EQ(Read(Bytes({0x0d, 1, 2, 3}), {1}), "malformed");
   EXPECT_EQ(Read(Bytes({0x0a, 3, 'a', 'b'}), {1}), "malformed");
   // A field may not run over the end of the message that it lies in, though bytes follow.
   EXPECT_EQ(Read(Bytes({0x1a, 2, 0x0a, 3, 'a', 'b', 'c'}), {3, 1}), "malformed");
-  EXPECT_EQ(Read(Field(1, "good") + Bytes({0x00}), {1}), "malformed");     // the backend refuses it as a whole
+  EXPECT_EQ(Read(Field(1, "good") + Bytes({0x00}), {1}), "malformed");  // the backend refuses it as a whole
 }
 
 TEST(MessageField, OnlyTheFirstBytesAreLookedAt) {
@@ -317,14 +319,22 @@ TEST(MessageField, JudgesHostileBytesAsProtobufDoes) {
 
 TEST(MessageField, FindsTheFieldsOfADynamicMessage) {
   pb::FileDescriptorProto file;
-  ASSERT_TRUE(pb::TextFormat::ParseFromString(R"pb(
-    name: "t.proto" package: "t" syntax: "proto3"
-    message_type { name: "User"
-      field { name: "id" number: 7 type: TYPE_SINT64 label: LABEL_OPTIONAL }
-      field { name: "name" number: 1000 type: TYPE_STRING label: LABEL_OPTIONAL } }
-    message_type { name: "Request"
-      field { name: "other" number: 1 type: TYPE_STRING label: LABEL_REPEATED }
-      field { name: "user" number: 536870911 type: TYPE_MESSAGE type_name: ".t.User" label: LABEL_OPTIONAL } })pb", &file));
+  ASSERT_TRUE(pb::TextFormat::ParseFromString(
+      R"pb(
+        name: "t.proto"
+        package: "t"
+        syntax: "proto3"
+        message_type {
+          name: "User"
+          field { name: "id" number: 7 type: TYPE_SINT64 label: LABEL_OPTIONAL }
+          field { name: "name" number: 1000 type: TYPE_STRING label: LABEL_OPTIONAL }
+        }
+        message_type {
+          name: "Request"
+          field { name: "other" number: 1 type: TYPE_STRING label: LABEL_REPEATED }
+          field { name: "user" number: 536870911 type: TYPE_MESSAGE type_name: ".t.User" label: LABEL_OPTIONAL }
+        })pb",
+      &file));
   pb::DescriptorPool pool;
   ASSERT_NE(pool.BuildFile(file), nullptr);
   pb::DynamicMessageFactory factory;
@@ -335,13 +345,15 @@ TEST(MessageField, FindsTheFieldsOfADynamicMessage) {
     request->Clear();
     const std::string name(random.Below(300), 'n');
     const pb::Reflection& r = *request->GetReflection();
-    for (int n = 0; n < 3; ++n) r.AddString(request.get(), type->FindFieldByName("other"), std::string(random.Below(50), 'o'));
+    for (int n = 0; n < 3; ++n)
+      r.AddString(request.get(), type->FindFieldByName("other"), std::string(random.Below(50), 'o'));
     pb::Message* user = r.MutableMessage(request.get(), type->FindFieldByName("user"));
     user->GetReflection()->SetString(user, user->GetDescriptor()->FindFieldByName("name"), name);
     user->GetReflection()->SetInt64(user, user->GetDescriptor()->FindFieldByName("id"), -int64_t{i});
     const Pieces pieces = Cut(Prefixed(request->SerializeAsString()), random);
     ASSERT_EQ(Text(ReadField(pieces, Numbers{536870911, 1000}, kAll)), name.empty() ? "absent" : "'" + name + "'");
-    ASSERT_EQ(Text(ReadField(pieces, Numbers{536870911, 7}, kAll)), i == 0 ? "absent" : std::to_string(2 * i - 1));  // zigzag
+    ASSERT_EQ(Text(ReadField(pieces, Numbers{536870911, 7}, kAll)),
+              i == 0 ? "absent" : std::to_string(2 * i - 1));  // zigzag
   }
 }
 

@@ -8,8 +8,7 @@
 namespace sluice::proxy {
 namespace {
 
-MovePolicy::Sample Load(double busy, double own, std::span<const double> others, double moved = 0,
-                        double burst = 1) {
+MovePolicy::Sample Load(double busy, double own, std::span<const double> others, double moved = 0, double burst = 1) {
   return {busy, own, others, moved, burst};
 }
 

@@ -72,7 +72,8 @@ TEST(PathCost, AHundredCallsOnOneConnectionShareTheirSystemCalls) {
   constexpr double kSystemCallsMax = 0.1;
   for (bool cache : {false, true}) {
     // Told by the child through this page.
-    auto shared = static_cast<uint64_t*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    auto shared =
+        static_cast<uint64_t*>(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     ASSERT_NE(shared, MAP_FAILED);
     auto counted = test::CountSystemCalls([&](const std::function<void()>& toggle) {
       PathRig rig({.cache = cache, .sockets = true});
@@ -91,8 +92,8 @@ TEST(PathCost, AHundredCallsOnOneConnectionShareTheirSystemCalls) {
       std::printf("system call %ld: %.3f per call\n", number, static_cast<double>(times) / static_cast<double>(calls));
       sum += times;
     }
-    // A worker turned by hand asks epoll once more, finds nothing and returns; a daemon's waits there for the next turn's
-    // events. So one epoll_wait of each ProxyTurn is the test's own.
+    // A worker turned by hand asks epoll once more, finds nothing and returns; a daemon's waits there for the next
+    // turn's events. So one epoll_wait of each ProxyTurn is the test's own.
     EXPECT_GT((*counted)[SYS_epoll_wait] + (*counted)[SYS_epoll_pwait], turns);
     sum -= turns;
     std::printf("%s: %.3f system calls per call\n", cache ? "cache hits" : "unary",
@@ -116,8 +117,8 @@ std::map<uintptr_t, size_t> LinesOf(PathRig& rig, size_t* calls) {
   return lines;
 }
 
-// Two workers of one proxy, each on a thread of its own, one after the other: a line that both hit is one that their cores
-// would take from each other.
+// Two workers of one proxy, each on a thread of its own, one after the other: a line that both hit is one that their
+// cores would take from each other.
 double SharedRmwsPerCall(PathOptions options) {
   options.streams = 5;  // a step costs microseconds
   auto world = std::make_shared<PathWorld>(options, 2);
@@ -136,19 +137,19 @@ double SharedRmwsPerCall(PathOptions options) {
     if (theirs.contains(line)) shared += times;
   }
   std::printf("atomic read-modify-writes per call: %.1f, on lines that workers share: %.1f\n",
-              static_cast<double>(all) / static_cast<double>(calls), static_cast<double>(shared) / static_cast<double>(calls));
+              static_cast<double>(all) / static_cast<double>(calls),
+              static_cast<double>(shared) / static_cast<double>(calls));
   return static_cast<double>(shared) / static_cast<double>(calls);
 }
 
-TEST(PathCost, WithoutAdmissionNoSharedLineIsTaken) {
-  EXPECT_EQ(SharedRmwsPerCall({}), 0.0);
-}
+TEST(PathCost, WithoutAdmissionNoSharedLineIsTaken) { EXPECT_EQ(SharedRmwsPerCall({}), 0.0); }
 
-// What admission must share: a word for each limit, taken and given back, and no more. It also shows that the method sees.
+// What admission must share: a word for each limit, taken and given back, and no more. It also shows that the method
+// sees.
 TEST(PathCost, AdmissionTakesTheWordsOfItsLimits) {
   const double shared = SharedRmwsPerCall({.full_limits = true});
-  EXPECT_GE(shared, 7.0);   // 3 permits, each taken and returned; a token
-  EXPECT_LE(shared, 9.0);   // the token's return, and the time once a turn; no count on a limiter
+  EXPECT_GE(shared, 7.0);  // 3 permits, each taken and returned; a token
+  EXPECT_LE(shared, 9.0);  // the token's return, and the time once a turn; no count on a limiter
 }
 
 #endif  // SLUICE_SINGLE_STEP

@@ -33,7 +33,8 @@ TEST(ReadyHeaders, EveryBlockIsTheResponsesOwnAtAnyTime) {
     for (int round = 0; round < 3; ++round) {
       for (const CachedResponsePtr& response : responses) {
         for (int again = 0; again < 3; ++again) {
-          for (CacheOutcome outcome : {CacheOutcome::kMiss, CacheOutcome::kHit, CacheOutcome::kStale, CacheOutcome::kCoalesced}) {
+          for (CacheOutcome outcome :
+               {CacheOutcome::kMiss, CacheOutcome::kHit, CacheOutcome::kStale, CacheOutcome::kCoalesced}) {
             const base::TimePoint now = kThen + seconds(round * 10 + again);
             EXPECT_EQ(All(ready.HeadersFor(*response, outcome, now)), All(response->HeadersFor(outcome, now, nullptr)));
           }

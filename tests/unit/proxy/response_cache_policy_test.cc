@@ -129,13 +129,18 @@ TEST(CachePolicy, WhichResponsesAreRefusedAndWhy) {
       {"no-store", {.headers = {{"cache-control", "no-store"}}}, NotCached::kNoStore},
       {"no-cache", {.headers = {{"cache-control", "no-cache"}}}, NotCached::kNoStore},
       {"private", {.headers = {{"cache-control", "private"}}}, NotCached::kNoStore},
-      {"second field", {.headers = {{"cache-control", "max-age=5"}, {"cache-control", "no-store"}}}, NotCached::kNoStore},
+      {"second field",
+       {.headers = {{"cache-control", "max-age=5"}, {"cache-control", "no-store"}}},
+       NotCached::kNoStore},
       {"in trailers", {.trailers = {{"cache-control", "no-store"}}}, NotCached::kNoStore},
-      {"trailers too", {.headers = {{"cache-control", "max-age=9"}}, .trailers = {{"cache-control", "private"}}}, NotCached::kNoStore},
+      {"trailers too",
+       {.headers = {{"cache-control", "max-age=9"}}, .trailers = {{"cache-control", "private"}}},
+       NotCached::kNoStore},
       {"OK without message", {.trailers_only = true}, NotCached::kNotUnary},
       {"chosen error", {.status = GrpcCode::kNotFound, .trailers_only = true}, std::nullopt},
       {"chosen error with message", {.status = GrpcCode::kNotFound}, std::nullopt},
-      {"chosen error, no-store", {.status = GrpcCode::kNotFound, .headers = {{"cache-control", "no-store"}}, .trailers_only = true},
+      {"chosen error, no-store",
+       {.status = GrpcCode::kNotFound, .headers = {{"cache-control", "no-store"}}, .trailers_only = true},
        NotCached::kNoStore},
       {"other error", {.status = GrpcCode::kInternal, .trailers_only = true}, NotCached::kStatus},
       {"unknown status", {.status = GrpcCode::kUnknown}, NotCached::kStatus},
@@ -148,7 +153,8 @@ TEST(CachePolicy, WhichResponsesAreRefusedAndWhy) {
 
 TEST(CachePolicy, OurOwnErrorsAreNeverStored) {
   EXPECT_EQ(LifeOf(Rule(), {.status = GrpcCode::kUnavailable, .trailers_only = true}).refused, std::nullopt);
-  EXPECT_EQ(LifeOf(Rule(), {.status = GrpcCode::kUnavailable, .trailers_only = true}, true).refused, NotCached::kStatus);
+  EXPECT_EQ(LifeOf(Rule(), {.status = GrpcCode::kUnavailable, .trailers_only = true}, true).refused,
+            NotCached::kStatus);
 }
 
 TEST(CachePolicy, ABrokenShapeIsNotStored) {
@@ -162,13 +168,20 @@ TEST(CachePolicy, ABrokenShapeIsNotStored) {
     return LifetimeOf(result, plan, kBytesMax, kNow).refused;
   };
   EXPECT_EQ(why([](CachedResponse&) {}), std::nullopt);
-  EXPECT_EQ(why([](CachedResponse& r) { r.headers = FlatHeaders(test::List({{":status", "502"}})); }), NotCached::kEncoding);
-  EXPECT_EQ(why([](CachedResponse& r) { r.headers = FlatHeaders(test::List({{":status", "200"}, {"content-type", "text/html"}})); }),
+  EXPECT_EQ(why([](CachedResponse& r) {
+              r.headers = FlatHeaders(test::List({{":status", "502"}}));
+            }),
+            NotCached::kEncoding);
+  EXPECT_EQ(why([](CachedResponse& r) {
+              r.headers = FlatHeaders(test::List({{":status", "200"}, {"content-type", "text/html"}}));
+            }),
             NotCached::kEncoding);
   EXPECT_EQ(why([](CachedResponse& r) { r.trailers = FlatHeaders(); }), NotCached::kEncoding);
   EXPECT_EQ(why([](CachedResponse& r) { r.trailers = FlatHeaders(test::List({{"x", "y"}})); }), NotCached::kEncoding);
-  EXPECT_EQ(why([](CachedResponse& r) { r.message = base::Slice::Copy(test::Message("a") + test::Message("b")); }), NotCached::kNotUnary);
-  EXPECT_EQ(why([](CachedResponse& r) { r.message = base::Slice::Copy(test::Message("abc").substr(0, 6)); }), NotCached::kNotUnary);
+  EXPECT_EQ(why([](CachedResponse& r) { r.message = base::Slice::Copy(test::Message("a") + test::Message("b")); }),
+            NotCached::kNotUnary);
+  EXPECT_EQ(why([](CachedResponse& r) { r.message = base::Slice::Copy(test::Message("abc").substr(0, 6)); }),
+            NotCached::kNotUnary);
 }
 
 TEST(CachePolicy, HowLongAResponseIsFresh) {

@@ -1,8 +1,8 @@
 // Many threads look, join, leave, complete and purge at once. Under TSan this is the test of the memory orders.
 //
-// Purges are numbered. A fetch's answer is the number of the last purge that had begun when the fetch was there; a call reads
-// the number of the last one that had ended before it begins, and must never get a smaller answer, whether from the store or
-// by joining.
+// Purges are numbered. A fetch's answer is the number of the last purge that had begun when the fetch was there; a call
+// reads the number of the last one that had ended before it begins, and must never get a smaller answer, whether from
+// the store or by joining.
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -59,11 +59,20 @@ class Worker {
     const auto now = s_.f.clock.Now();
     auto& call = calls_[random_.Below(std::size(calls_))];
     switch (random_.Below(16)) {
-      case 0: return Purge();
-      case 1: case 2: case 3: case 4: return CompleteOne();
-      case 5: return End(call);
-      case 6: s_.f.clock.Advance(seconds(1)); return;
-      default: return call == nullptr ? Begin(call, now) : Look(call);
+      case 0:
+        return Purge();
+      case 1:
+      case 2:
+      case 3:
+      case 4:
+        return CompleteOne();
+      case 5:
+        return End(call);
+      case 6:
+        s_.f.clock.Advance(seconds(1));
+        return;
+      default:
+        return call == nullptr ? Begin(call, now) : Look(call);
     }
   }
   void CompleteOne() {
@@ -106,9 +115,9 @@ class Worker {
     }
     const bool refresh = found.kind == Kind::kStale;
     std::shared_ptr<Fetch> fetch;
-    const Joined joined =
-        s_.f.cache.Join(key, plan_, refresh ? nullptr : &call->caller.participant, now + seconds(5), now,
-                        [this_stress = &s_] { this_stress->abandoned.fetch_add(1, std::memory_order_relaxed); }, &fetch, kSharedSlot);
+    const Joined joined = s_.f.cache.Join(
+        key, plan_, refresh ? nullptr : &call->caller.participant, now + seconds(5), now,
+        [this_stress = &s_] { this_stress->abandoned.fetch_add(1, std::memory_order_relaxed); }, &fetch, kSharedSlot);
     if (joined == Joined::kStarted) {
       // The upstream would be asked now.
       const uint64_t born = s_.purges_begun.load(std::memory_order_seq_cst);
@@ -197,7 +206,8 @@ TEST(ResponseCacheStress, EveryoneIsWokenOrHasLeft) {
         std::shared_ptr<Fetch> mine;
         ++started;
         while (!go.load(std::memory_order_acquire)) std::this_thread::yield();
-        const Joined joined = f.cache.Join(key, plan, &caller.participant, f.clock.Now(), f.clock.Now(), nullptr, &mine, 1);
+        const Joined joined =
+            f.cache.Join(key, plan, &caller.participant, f.clock.Now(), f.clock.Now(), nullptr, &mine, 1);
         if (joined == Joined::kStarted) {  // after the other ended without storing
           FetchResult result;
           result.response = test::Response({}, f.clock.Now());

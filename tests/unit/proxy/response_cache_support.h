@@ -22,8 +22,12 @@ inline http2::HeaderList List(const Fields& fields) {
 }
 
 inline http2::HeaderList Request(const Fields& more = {}, std::string path = "/pkg.Users/Get") {
-  Fields fields = {{":method", "POST"}, {":scheme", "http"}, {":path", std::move(path)}, {":authority", "users"},
-                   {"content-type", "application/grpc"}, {"te", "trailers"}};
+  Fields fields = {{":method", "POST"},
+                   {":scheme", "http"},
+                   {":path", std::move(path)},
+                   {":authority", "users"},
+                   {"content-type", "application/grpc"},
+                   {"te", "trailers"}};
   fields.insert(fields.end(), more.begin(), more.end());
   return List(fields);
 }
@@ -95,8 +99,8 @@ struct CacheFixture {
   }
   proxy::ResponseCache::Found Look(const proxy::CacheKey& key) { return cache.Lookup(key, Plan(), clock.Now(), 0); }
   proxy::ResponseCache::Found::Kind KindOf(const proxy::CacheKey& key) { return Look(key).kind; }
-  // A call's participant; wake-ups are counted instead of waking a task. As a task's, the count outlives the call: a wake-up
-  // may still be under way when the call has seen its result and gone.
+  // A call's participant; wake-ups are counted instead of waking a task. As a task's, the count outlives the call: a
+  // wake-up may still be under way when the call has seen its result and gone.
   struct Caller {
     proxy::Fetch::Participant participant;
     const std::shared_ptr<std::atomic<int>> count = std::make_shared<std::atomic<int>>(0);
@@ -106,8 +110,8 @@ struct CacheFixture {
     int woken() const { return count->load(); }
   };
   proxy::ResponseCache::Joined Join(const proxy::CacheKey& key, Caller* caller, std::shared_ptr<proxy::Fetch>* fetch,
-                                    std::function<void()> on_abandoned = nullptr, base::Nanos timeout = std::chrono::seconds(5),
-                                    const Fields& more = {}) {
+                                    std::function<void()> on_abandoned = nullptr,
+                                    base::Nanos timeout = std::chrono::seconds(5), const Fields& more = {}) {
     return cache.Join(key, Plan(more), caller != nullptr ? &caller->participant : nullptr, clock.Now() + timeout,
                       clock.Now(), std::move(on_abandoned), fetch, 0);
   }

@@ -29,7 +29,8 @@ TEST(ResponseCache, WhatWasStoredIsServedByteForByte) {
   CacheFixture f;
   const CacheKey key = f.Key();
   EXPECT_EQ(f.KindOf(key), Kind::kMiss);
-  const test::ResponseSpec spec{.message = std::string("\0\x01 bytes", 8), .headers = {{"x", "1"}, {"x", "2"}}, .trailers = {{"t-bin", "\xff"}}};
+  const test::ResponseSpec spec{
+      .message = std::string("\0\x01 bytes", 8), .headers = {{"x", "1"}, {"x", "2"}}, .trailers = {{"t-bin", "\xff"}}};
   f.Store(key, spec);
   const auto found = f.Look(key);
   ASSERT_EQ(found.kind, Kind::kFresh);
@@ -64,9 +65,7 @@ TEST(ResponseCache, WhatIsNotOneMessageHasNoKey) {
   CacheOptions options = CacheFixture::Defaults();
   options.request_bytes_max = 100;
   CacheFixture f(options);
-  const auto make = [&](std::string_view bytes) {
-    return f.KeyOf(test::Request(), test::Pieces(bytes)).has_value();
-  };
+  const auto make = [&](std::string_view bytes) { return f.KeyOf(test::Request(), test::Pieces(bytes)).has_value(); };
   EXPECT_TRUE(make(Message(std::string(100, 'x'))));
   EXPECT_FALSE(make(Message(std::string(101, 'x'))));
   EXPECT_EQ(f.NotCachedFor(NotCached::kRequestTooLarge), 1u);
@@ -133,7 +132,9 @@ TEST(ResponseCache, AClientsMaxAgeRefusesOlderAndStaleOnes) {
   const CacheKey key = f.Key();
   f.Store(key, {.headers = {{"age", "2"}}});
   f.clock.Advance(seconds(3));
-  const auto look = [&](const char* control) { return f.cache.Lookup(key, f.Plan({{"cache-control", control}}), f.clock.Now(), 0); };
+  const auto look = [&](const char* control) {
+    return f.cache.Lookup(key, f.Plan({{"cache-control", control}}), f.clock.Now(), 0);
+  };
   EXPECT_EQ(look("max-age=5").kind, Kind::kFresh);
   EXPECT_EQ(look("max-age=4").kind, Kind::kMiss);
   EXPECT_EQ(look("max-age=4").response, nullptr);
@@ -185,7 +186,8 @@ TEST(ResponseCache, AFailedRefreshKeepsTheOldAnswer) {
   EXPECT_EQ(f.Text(key), "old");
   std::shared_ptr<Fetch> fetch;
   f.Join(key, nullptr, &fetch);
-  f.Complete(fetch, {.status = GrpcCode::kNotFound, .trailers_only = true}, base::MakeError(base::ErrorKind::kNoEndpoint, "ours"));
+  f.Complete(fetch, {.status = GrpcCode::kNotFound, .trailers_only = true},
+             base::MakeError(base::ErrorKind::kNoEndpoint, "ours"));
   EXPECT_EQ(f.Text(key), "old");
   EXPECT_EQ(f.NotCachedFor(NotCached::kStatus), 2u);
 }
@@ -314,13 +316,15 @@ TEST(ResponseCache, MetricsTellWhatStatsTell) {
     f.cache.Count(NotCached::kFull, 0);
     f.cache.Purge({});
     const std::string text = f.registry.RenderPrometheus();
-    for (const char* line : {"sluice_cache_hits_total 1\n", "sluice_cache_fetches_total 1\n", "sluice_cache_entries 0\n",
-                             "sluice_cache_not_cached_total{reason=\"full\"} 1\n", "sluice_cache_capacity_bytes 4194304\n",
-                             "sluice_cache_evictions_total{cause=\"purged\"} 1\n"})
+    for (const char* line :
+         {"sluice_cache_hits_total 1\n", "sluice_cache_fetches_total 1\n", "sluice_cache_entries 0\n",
+          "sluice_cache_not_cached_total{reason=\"full\"} 1\n", "sluice_cache_capacity_bytes 4194304\n",
+          "sluice_cache_evictions_total{cause=\"purged\"} 1\n"})
       EXPECT_NE(text.find(line), text.npos) << line << text;
     ResponseCache gone(CacheFixture::Defaults(), registry);
   }
-  EXPECT_EQ(registry.RenderPrometheus().find("\nsluice_cache_bytes "), std::string::npos);  // the cache is gone, and not read
+  EXPECT_EQ(registry.RenderPrometheus().find("\nsluice_cache_bytes "),
+            std::string::npos);  // the cache is gone, and not read
   for (size_t i = 0; i < kNotCachedReasons; ++i) EXPECT_NE(ToString(static_cast<NotCached>(i)), "?");
 }
 

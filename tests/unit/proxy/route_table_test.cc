@@ -49,8 +49,7 @@ TEST(RouteTable, ServiceAndMethodAreWholeNamesAndCaseCounts) {
   RouteOptions service = Any("service"), method = Any("method");
   service.service = method.service = "pkg.Users";
   method.method = "Get";
-  for (const char* path :
-       {"/pkg.UsersX/Get", "/pkg.users/Get", "/pkg.Users", "/x/pkg.Users/Get", "pkg.Users/Get"}) {
+  for (const char* path : {"/pkg.UsersX/Get", "/pkg.users/Get", "/pkg.Users", "/x/pkg.Users/Get", "pkg.Users/Get"}) {
     EXPECT_EQ(Match(Table({service}), path), "none") << path;
   }
   for (const char* path :
@@ -104,12 +103,10 @@ TEST(RouteTable, HostStandsInForAMissingAuthority) {
 TEST(RouteTable, MetadataMustBePresentEqualOrBeginWithTheValueAndAllConditionsHold) {
   using Kind = MetadataMatch::Kind;
   RouteOptions route = Any("m");
-  route.metadata = {
-      {"tenant", Kind::kExact, "a"}, {"version", Kind::kPrefix, "2."}, {"canary", Kind::kPresent, ""}};
+  route.metadata = {{"tenant", Kind::kExact, "a"}, {"version", Kind::kPrefix, "2."}, {"canary", Kind::kPresent, ""}};
   RouteTable table = Table({route});
   EXPECT_EQ(Match(table, "/", "h", {{"tenant", "a"}, {"version", "2.1"}, {"canary", ""}}), "m");
-  EXPECT_EQ(Match(table, "/", "h", {{"tenant", "b"}, {"tenant", "a"}, {"version", "2."}, {"canary", "x"}}),
-            "m");
+  EXPECT_EQ(Match(table, "/", "h", {{"tenant", "b"}, {"tenant", "a"}, {"version", "2."}, {"canary", "x"}}), "m");
   EXPECT_EQ(Match(table, "/", "h", {{"tenant", "A"}, {"version", "2.1"}, {"canary", ""}}), "none");
   EXPECT_EQ(Match(table, "/", "h", {{"tenant", "a"}, {"version", "12."}, {"canary", ""}}), "none");
   EXPECT_EQ(Match(table, "/", "h", {{"tenant", "a"}, {"version", "2.1"}}), "none");

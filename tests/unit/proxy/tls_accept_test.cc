@@ -30,10 +30,11 @@ class TlsAcceptTest : public test::TlsPair {
   std::unique_ptr<net::Stream> Accept() {
     auto pair = net::MemoryStream::Make(time.worker, "proxy", "192.0.2.7:40000");
     under_way->fetch_add(1);
-    TlsAccept::Start(*context, std::move(pair.near), options, under_way, [this](std::unique_ptr<net::TlsStream> stream) {
-      ++ended;
-      last = std::move(stream);
-    });
+    TlsAccept::Start(*context, std::move(pair.near), options, under_way,
+                     [this](std::unique_ptr<net::TlsStream> stream) {
+                       ++ended;
+                       last = std::move(stream);
+                     });
     return std::move(pair.far);
   }
   std::string Counted(const std::string& result) {

@@ -1,4 +1,5 @@
-// Requests that meet at a cluster: busy, removed, two at once. Threads wait for states they can observe, never for time.
+// Requests that meet at a cluster: busy, removed, two at once. Threads wait for states they can observe, never for
+// time.
 #include "server/cluster_life.h"
 
 #include <gtest/gtest.h>
@@ -14,8 +15,8 @@ namespace {
 
 using admin::EndpointChange;
 using base::ErrorKind;
-using sync::LockMode;
 using std::chrono::milliseconds;
+using sync::LockMode;
 
 constexpr ClusterWaits kLong{std::chrono::hours(1), std::chrono::hours(1), std::chrono::hours(1)};
 // A wait that is meant to end without its wish: long enough to queue, no longer.
@@ -185,10 +186,12 @@ TEST_F(ClusterLifeTest, ChangesOfTwoClustersAtOnceBothTakeEffect) {
   }
   EXPECT_EQ((*clusters->List("c"))[0].version, 1u + kChanges);
   // What calls read, and what a restart would.
-  clusters->snapshots().Read(clusters->snapshots().shared_slot(), [&](const std::shared_ptr<const proxy::Snapshot>& snapshot) {
-    for (size_t i = 0; i < 2; ++i) EXPECT_EQ(snapshot->clusters[i]->endpoints.size(), 1u + kChanges);
-    return 0;
-  });
+  clusters->snapshots().Read(clusters->snapshots().shared_slot(),
+                             [&](const std::shared_ptr<const proxy::Snapshot>& snapshot) {
+                               for (size_t i = 0; i < 2; ++i)
+                                 EXPECT_EQ(snapshot->clusters[i]->endpoints.size(), 1u + kChanges);
+                               return 0;
+                             });
   Clusters later(registry, 1);
   ASSERT_TRUE(later.Init(config).ok());
   for (const char* cluster : {"a", "b"}) EXPECT_EQ((*later.List(cluster))[0].endpoints.size(), 1u + kChanges);

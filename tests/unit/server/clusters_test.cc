@@ -72,8 +72,7 @@ class ClustersTest : public ::testing::Test {
   Strings Published() {
     Strings out;
     clusters->snapshots().Read(0, [&](const std::shared_ptr<const proxy::Snapshot>& snapshot) {
-      for (const auto& entry :
-           snapshot->clusters[snapshot->config->routes.routes()[0].cluster]->endpoints) {
+      for (const auto& entry : snapshot->clusters[snapshot->config->routes.routes()[0].cluster]->endpoints) {
         out.push_back(entry.endpoint->name());
       }
     });
@@ -252,8 +251,7 @@ TEST_F(ClustersTest, ChangesAreRestoredFromTheStateFileUnlessTheConfiguredListHa
   {
     Clusters earlier(registry, 1);
     ASSERT_TRUE(earlier.Init(config).ok());
-    ASSERT_TRUE(
-        earlier.Change(Change(Kind::kReplace, {{"x", "10.0.0.9:1", 3}, {"y", "10.0.0.8:1", 1}})).ok());
+    ASSERT_TRUE(earlier.Change(Change(Kind::kReplace, {{"x", "10.0.0.9:1", 3}, {"y", "10.0.0.8:1", 1}})).ok());
     ASSERT_TRUE(earlier.Change(Change(Kind::kDrain, {{"y", "", 1}})).ok());
   }
   Init();
@@ -318,7 +316,8 @@ TEST_F(ClustersTest, WhatIsRefusedLeavesNoSeries) {
   std::filesystem::remove_all(dir.File("gone"));
   const std::string before = registry.RenderPrometheus();
   EXPECT_EQ(clusters->Change(Change(Kind::kAdd, {{"new", "10.0.0.3:1", 1}})).error().kind, ErrorKind::kIo);
-  EXPECT_EQ(clusters->Change(Change(Kind::kAdd, {{"new", "10.0.0.3:1", 1e9}})).error().kind, ErrorKind::kInvalidArgument);
+  EXPECT_EQ(clusters->Change(Change(Kind::kAdd, {{"new", "10.0.0.3:1", 1e9}})).error().kind,
+            ErrorKind::kInvalidArgument);
   const config::Config good = config;
   const auto refused = [&] {
     config.clusters.push_back({});
@@ -388,8 +387,8 @@ TEST_F(ClustersTest, EndpointsThatLeaveAreMarkedAndDrainedOnTheirWorkers) {
   EXPECT_EQ(Endpoints(), (Strings{"b 1 active"}));
 }
 
-// A call keeps the snapshot it began with; those between it and the one in force go with the next change, though the worker
-// does nothing meanwhile, and its own goes with the first look after it has let go.
+// A call keeps the snapshot it began with; those between it and the one in force go with the next change, though the
+// worker does nothing meanwhile, and its own goes with the first look after it has let go.
 TEST_F(ClustersTest, FormerSnapshotsGoWhenNoCallReadsThem) {
   Init();
   auto published = [&] {
@@ -476,7 +475,8 @@ TEST_F(ClustersTest, WhoWaitsForAnEndpointIsWokenWhenItLeaves) {
   second.Drop();  // where it was not woken
 }
 
-// A limit of endpoints that was changed by RPC holds for a new endpoint from its first call, before the reload has ended.
+// A limit of endpoints that was changed by RPC holds for a new endpoint from its first call, before the reload has
+// ended.
 TEST_F(ClustersTest, AReloadsNewEndpointsHaveTheLimitInForce) {
   LimitSet limits;
   limits.Apply(config);

@@ -22,7 +22,8 @@ class EndpointChangeTest : public ::testing::Test {
   State Build(const std::vector<EndpointSpec>& specs) {
     std::vector<upstream::WantedEndpoint> list;
     for (const EndpointSpec& spec : specs) {
-      list.push_back({spec.name.empty() ? spec.address : spec.name, *net::Address::Parse(spec.address), spec.weight, false});
+      list.push_back(
+          {spec.name.empty() ? spec.address : spec.name, *net::Address::Parse(spec.address), spec.weight, false});
     }
     return *upstream::BuildClusterState(options, list, nullptr, false, 1, registry);
   }

@@ -316,9 +316,10 @@ TEST_F(LimitSetTest, EndpointsAreToldAndAsked) {
                   return cluster == "c" ? LimitSet::EndpointUse{3, 4} : LimitSet::EndpointUse{};
                 },
                 // Not under the set's lock: it is asked again.
-                .endpoint_concurrency_changed = [&](const std::string& cluster) {
-                  told.push_back(cluster + " " + std::to_string(set.EndpointConcurrency(cluster).max));
-                }});
+                .endpoint_concurrency_changed =
+                    [&](const std::string& cluster) {
+                      told.push_back(cluster + " " + std::to_string(set.EndpointConcurrency(cluster).max));
+                    }});
   config.clusters[0].endpoint_concurrency.max = 5;
   set.Apply(config);
   const LimitView view = SetMax("cluster/c/endpoint_concurrency", 9);
@@ -339,8 +340,7 @@ TEST_F(LimitSetTest, SaysWhatIsAllowed) {
   EXPECT_EQ(Refused({.name = rate}), "nothing to change");
   EXPECT_EQ(Refused({.name = rate, .rate = 1, .reset = true}), "reset goes with nothing else");
   EXPECT_EQ(Refused({.name = rate, .max = 1}), "cluster/d/rate is a rate: it has rate, burst and queue_max, not max");
-  EXPECT_EQ(Refused({.name = process, .rate = 1}),
-            "process/concurrency has max and queue_max, neither rate nor burst");
+  EXPECT_EQ(Refused({.name = process, .rate = 1}), "process/concurrency has max and queue_max, neither rate nor burst");
   for (double bad : {-1.0, 0.0009, 10'000'001.0, double(NAN), double(INFINITY)}) {
     EXPECT_TRUE(Refused({.name = rate, .rate = bad}).ends_with(" is neither 0 (no limit) nor in [0.001, 10000000]"));
   }

@@ -1,5 +1,5 @@
-// A reload moves a listener to an address with the same port that covers the former one, or is covered by it: with real sockets,
-// while clients come and go.
+// A reload moves a listener to an address with the same port that covers the former one, or is covered by it: with real
+// sockets, while clients come and go.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -68,7 +68,9 @@ class ListenerChange : public ::testing::Test {
     std::string listeners;
     for (const std::string& host : hosts) listeners += "  - address: \"" + host + ":" + std::to_string(port) + "\"\n";
     dir.Write("sluice.yaml", "listeners:\n" + listeners +
-                                 "clusters: [{name: c, endpoints: [127.0.0.1:1]}]\nroutes: [{cluster: c, hash_by: random}]\nadmin: {grpc: \"\"}\n" + more);
+                                 "clusters: [{name: c, endpoints: [127.0.0.1:1]}]\nroutes: [{cluster: c, hash_by: "
+                                 "random}]\nadmin: {grpc: \"\"}\n" +
+                                 more);
   }
   std::string Reload() {
     const admin::ReloadResult result = server->Reload();
@@ -122,7 +124,9 @@ TEST_F(ListenerChange, BehindItThePortIsNobodyElses) {
   Write({"127.0.0.1"});
   EXPECT_EQ(Reload(), "");
   for (const char* host : {"127.0.0.1", "0.0.0.0"}) {
-    EXPECT_FALSE(net::ListenSocket::Open(*net::Address::Parse(host + (":" + std::to_string(port))), {.beside_shared = true}).ok());
+    EXPECT_FALSE(
+        net::ListenSocket::Open(*net::Address::Parse(host + (":" + std::to_string(port))), {.beside_shared = true})
+            .ok());
   }
 }
 

@@ -8,8 +8,8 @@ namespace {
 using config::LogLevel;
 
 TEST(LogSetup, LevelsHaveNamesThatAreReadBack) {
-  for (LogLevel level : {LogLevel::kTrace, LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarn,
-                         LogLevel::kError, LogLevel::kOff}) {
+  for (LogLevel level :
+       {LogLevel::kTrace, LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarn, LogLevel::kError, LogLevel::kOff}) {
     auto parsed = ParseLogLevel(ToString(level));
     ASSERT_TRUE(parsed.ok());
     EXPECT_EQ(*parsed, level);
@@ -27,8 +27,8 @@ TEST(LogSetup, AnUnknownLevelSaysWhatIsAllowed) {
 
 TEST(LogSetup, TheLevelInForceIsTheOneThatWasSet) {
   const LogLevel before = CurrentLogLevel();
-  for (LogLevel level : {LogLevel::kTrace, LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarn,
-                         LogLevel::kError, LogLevel::kOff}) {
+  for (LogLevel level :
+       {LogLevel::kTrace, LogLevel::kDebug, LogLevel::kInfo, LogLevel::kWarn, LogLevel::kError, LogLevel::kOff}) {
     SetLogLevel(level);
     EXPECT_EQ(CurrentLogLevel(), level);
   }

@@ -42,8 +42,9 @@ SavedLists Lists() {
                      {"b", *net::Address::Parse("[::1]:2"), 100, true}}};
   lists["empty"] = {0, {}};
   // Names that YAML could take for something else.
-  for (const char* name : {"true", "1", "null", "~", "a: b", "- a", "#", "\"q\"", "'", "\xc3\xa4", "a\nb", "a\tb",
-                           "\\", "a\\\"b", "\x7f", "\xc2\x85", "\xe2\x80\xa8", " a ", "[", "*x", "0x1"}) {
+  for (const char* name :
+       {"true", "1",  "null",   "~",    "a: b",     "- a",          "#",   "\"q\"", "'",  "\xc3\xa4", "a\nb",
+        "a\tb", "\\", "a\\\"b", "\x7f", "\xc2\x85", "\xe2\x80\xa8", " a ", "[",     "*x", "0x1"}) {
     lists[name] = {7, {{name, *net::Address::Parse("unix:/tmp/with space: and #"), 1.0 / 3, false}}};
   }
   return lists;
@@ -62,8 +63,8 @@ TEST(StateFile, WhatIsSavedIsLoaded) {
       ASSERT_TRUE(loaded->contains(name)) << name;
       const SavedList& got = loaded->at(name);
       EXPECT_EQ(got.configured, list.configured);
-      EXPECT_TRUE(std::equal(got.endpoints.begin(), got.endpoints.end(), list.endpoints.begin(),
-                             list.endpoints.end(), Same))
+      EXPECT_TRUE(
+          std::equal(got.endpoints.begin(), got.endpoints.end(), list.endpoints.begin(), list.endpoints.end(), Same))
           << name;
     }
   }
@@ -112,9 +113,7 @@ TEST(StateFile, AFolderThatCannotBeSyncedIsNoError) {
   }
 }
 
-TEST(StateFile, AFolderThatIsNotThereIsAnError) {
-  EXPECT_FALSE(SaveState("/nonexistent/folder/state", Lists()).ok());
-}
+TEST(StateFile, AFolderThatIsNotThereIsAnError) { EXPECT_FALSE(SaveState("/nonexistent/folder/state", Lists()).ok()); }
 
 TEST(StateFile, AMalformedFileIsAnErrorThatNamesThePlace) {
   TempDir dir;
@@ -134,8 +133,7 @@ TEST(StateFile, AMalformedFileIsAnErrorThatNamesThePlace) {
            head + "    endpoints: x\n",
            head + "    endpoints:\n      - {name: a, address: 'nonsense', weight: 1, draining: false}\n",
            head + "    endpoints:\n      - {name: a, weight: 1, draining: false}\n",
-           head +
-               "    endpoints:\n      - {name: a, address: '10.0.0.1:1', weight: heavy, draining: false}\n",
+           head + "    endpoints:\n      - {name: a, address: '10.0.0.1:1', weight: heavy, draining: false}\n",
            head + "    endpoints:\n      - {name: a, address: '10.0.0.1:1', weight: 1}\n",
            head + "    endpoints:\n      - {address: '10.0.0.1:1', weight: 1, draining: false}\n",
        }) {
@@ -151,9 +149,9 @@ TEST(StateFile, CutShortAnywhereItNeverEmptiesACluster) {
   TempDir dir;
   SavedLists lists;
   for (const char* name : {"a", "b"}) {
-    lists[name] = {12345678901234567890u,
-                   {{"x", *net::Address::Parse("10.0.0.1:1"), 1, false},
-                    {"y", *net::Address::Parse("10.0.0.2:1"), 2, true}}};
+    lists[name] = {
+        12345678901234567890u,
+        {{"x", *net::Address::Parse("10.0.0.1:1"), 1, false}, {"y", *net::Address::Parse("10.0.0.2:1"), 2, true}}};
   }
   ASSERT_TRUE(SaveState(dir.File("state"), lists).ok());
   const std::string text = dir.Read("state");

@@ -10,9 +10,9 @@
 namespace sluice::server {
 namespace {
 
-using ::testing::HasSubstr;
 using test::MakeCert;
 using test::TlsCert;
+using ::testing::HasSubstr;
 
 class TlsStoreTest : public ::testing::Test {
  public:
@@ -44,7 +44,8 @@ class TlsStoreTest : public ::testing::Test {
   }
   std::string Subject() { return config.listeners[0].tls_slot->context()->certificate().subject; }
   double Loads(const std::string& result) {
-    const std::string text = registry.RenderPrometheus(), name = "sluice_tls_file_loads_total{result=\"" + result + "\"} ";
+    const std::string text = registry.RenderPrometheus(),
+                      name = "sluice_tls_file_loads_total{result=\"" + result + "\"} ";
     return std::strtod(text.c_str() + text.find(name) + name.size(), nullptr);
   }
 
@@ -163,7 +164,8 @@ TEST_F(TlsStoreTest, APlanThatIsNotCommittedChangesNothing) {
 
 TEST_F(TlsStoreTest, PrepareNamesTheUserTheFileAndTheReason) {
   dir.Write("a.key", second.key_pem);
-  EXPECT_EQ(Apply(), "listener in: TLS: " + dir.File("a.key") + ": is not the key of the first certificate in " + dir.File("a.crt"));
+  EXPECT_EQ(Apply(), "listener in: TLS: " + dir.File("a.key") + ": is not the key of the first certificate in " +
+                         dir.File("a.crt"));
   Write(first);
   config.clusters[0].tls.ca = "/nowhere/ca.crt";
   EXPECT_EQ(Apply(), "cluster users: TLS: /nowhere/ca.crt: cannot be read: No such file or directory");
@@ -200,8 +202,8 @@ TEST_F(TlsStoreTest, ListsWhatIsInUseWithItsEnd) {
   EXPECT_EQ(views[3].used_by + " " + views[3].file + " " + views[3].subject, "cluster/public system ");
   EXPECT_EQ(registry.RenderPrometheus().find("file=\"system\""), std::string::npos);  // its end is nobody's to say
   EXPECT_THAT(registry.RenderPrometheus(),
-              HasSubstr("sluice_tls_certificate_not_after_seconds{file=\"" + dir.File("a.crt") + "\",purpose=\"own\",used_by=\"listener/in\"} " +
-                        std::to_string(views[0].not_after)));
+              HasSubstr("sluice_tls_certificate_not_after_seconds{file=\"" + dir.File("a.crt") +
+                        "\",purpose=\"own\",used_by=\"listener/in\"} " + std::to_string(views[0].not_after)));
 }
 
 TEST_F(TlsStoreTest, WhatOthersKeepIsListedBehindItAndInTheMetric) {
@@ -215,7 +217,8 @@ TEST_F(TlsStoreTest, WhatOthersKeepIsListedBehindItAndInTheMetric) {
   store.SetOthers([&] { return std::vector{other}; });
   ASSERT_EQ(store.List().size(), 3u);
   EXPECT_EQ(store.List()[2].subject, "CN=daemon");
-  const std::string line = "sluice_tls_certificate_not_after_seconds{file=\"admin.crt\",purpose=\"own\",used_by=\"admin\"} 1234567890\n";
+  const std::string line =
+      "sluice_tls_certificate_not_after_seconds{file=\"admin.crt\",purpose=\"own\",used_by=\"admin\"} 1234567890\n";
   EXPECT_THAT(registry.RenderPrometheus(), HasSubstr(line));
   store.SetOthers(nullptr);
   EXPECT_EQ(store.List().size(), 2u);

@@ -76,7 +76,9 @@ struct Model {
 // One semaphore's life, beside the model, until it is broken and its holders have ended.
 class Walk {
  public:
-  explicit Walk(std::mt19937& random) : random_(random) { semaphore_.emplace(kCapacity, kCapacity, model_.waiters_max); }
+  explicit Walk(std::mt19937& random) : random_(random) {
+    semaphore_.emplace(kCapacity, kCapacity, model_.waiters_max);
+  }
   ~Walk() {
     for (Caller& caller : callers_) semaphore_->Cancel(caller.waiter);
     for (Caller& caller : callers_) {
@@ -89,8 +91,17 @@ class Walk {
     const int number = Draw(kCallers);
     Caller& caller = callers_[number];
     switch (Draw(16)) {
-      case 0: case 1: case 2: case 3: case 4: case 5: AskOrEnd(number); break;
-      case 6: case 7: case 8:
+      case 0:
+      case 1:
+      case 2:
+      case 3:
+      case 4:
+      case 5:
+        AskOrEnd(number);
+        break;
+      case 6:
+      case 7:
+      case 8:
         if (caller.units >= 0) Return(number);
         break;
       case 9: {
@@ -99,8 +110,14 @@ class Walk {
         if (was_waiting) model_.Leave(number, Outcome::kCancelled);
         break;
       }
-      case 10: case 11: now_ += Draw(5); Expire(); break;
-      case 12: TryAcquire(Draw(kCapacity + 2)); break;
+      case 10:
+      case 11:
+        now_ += Draw(5);
+        Expire();
+        break;
+      case 12:
+        TryAcquire(Draw(kCapacity + 2));
+        break;
       case 13: {
         const int64_t units = Draw(3);
         if (consumed_ + units > 6 || model_.broken) break;
@@ -158,7 +175,8 @@ class Walk {
   void AskOrEnd(int number) {
     Caller& caller = callers_[number];
     switch (model_.outcomes[number]) {
-      case Outcome::kWaiting: return;
+      case Outcome::kWaiting:
+        return;
       case Outcome::kGranted:  // picks up what it was granted
         if (caller.permit) ReturnAll(number);
         caller.permit.emplace(semaphore_->Adopt(caller.asked));
@@ -166,7 +184,8 @@ class Walk {
         caller.waiter.Reset();
         model_.outcomes[number] = Outcome::kNone;
         return;
-      default: break;
+      default:
+        break;
     }
     caller.asked = Draw(3) == 0 ? Draw(kCapacity + 2) : Draw(3);
     caller.deadline = now_ + 1 + Draw(40);

@@ -26,8 +26,9 @@ struct FlagTraits : SemaphoreTraits {
 };
 using FlagSemaphore = BasicSemaphore<FlagTraits>;
 
-// Both units guard plain data for a writer, one for a reader: who reads a stale value, or a writer who is not alone, are a
-// race that the sanitizer sees. A writer who waits keeps a free unit from readers; when he leaves it comes to them from him.
+// Both units guard plain data for a writer, one for a reader: who reads a stale value, or a writer who is not alone,
+// are a race that the sanitizer sees. A writer who waits keeps a free unit from readers; when he leaves it comes to
+// them from him.
 TEST(SemaphoreStress, AHolderSeesAllThatTheLastOneDid) {
   constexpr int kThreads = 4, kTimes = 20'000;
   FlagSemaphore semaphore(2);

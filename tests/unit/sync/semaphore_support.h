@@ -13,7 +13,8 @@ class RecordingWakeup {
  public:
   RecordingWakeup() = default;
   RecordingWakeup(std::vector<int>& log, int number) : log_(&log), number_(number) {}
-  RecordingWakeup(RecordingWakeup&& other) noexcept : log_(std::exchange(other.log_, nullptr)), number_(other.number_) {}
+  RecordingWakeup(RecordingWakeup&& other) noexcept
+      : log_(std::exchange(other.log_, nullptr)), number_(other.number_) {}
   RecordingWakeup& operator=(RecordingWakeup&& other) noexcept {
     log_ = std::exchange(other.log_, nullptr);
     number_ = other.number_;

@@ -1,10 +1,11 @@
 // The rules of SharedLock one by one, without threads: wake-ups are written down instead of run.
+#include "sync/shared_lock_core.h"
+
 #include <gtest/gtest.h>
 
 #include <deque>
 #include <memory>
 
-#include "sync/shared_lock_core.h"
 #include "unit/sync/shared_lock_support.h"
 
 namespace sluice::sync {
@@ -252,14 +253,14 @@ TEST(SharedLockCore, EndlessSharersCannotHoldUpAnExclusive) {
   Log log;
   std::deque<Request> sharers;
   sharers.emplace_back(lock, kExclusive, "h");
-  sharers.emplace_back(lock, kShared, "s");                  // opens a group before the exclusive
+  sharers.emplace_back(lock, kShared, "s");  // opens a group before the exclusive
   Request e(lock, kExclusive, "e", &log, 1);
   int after = 0;
   while (log.empty()) {
     ASSERT_LT(++after, 10);
-    sharers.emplace_back(lock, kShared, "s");                // one more before each release
+    sharers.emplace_back(lock, kShared, "s");  // one more before each release
     Request first(lock, kShared, "none", nullptr, 0, false);
-    EXPECT_FALSE(first.held());                              // never past the exclusive by itself
+    EXPECT_FALSE(first.held());  // never past the exclusive by itself
     Request& out = sharers.front();
     if (!out.held()) out.Finish();
     out.result.guard.Release();

@@ -1,5 +1,5 @@
-// SharedLock: every interleaving of a few small threads. Here every section under the mutex, and every wake-up outside of
-// it, is a step; sequential consistency only.
+// SharedLock: every interleaving of a few small threads. Here every section under the mutex, and every wake-up outside
+// of it, is a step; sequential consistency only.
 #include <gtest/gtest.h>
 
 #include <memory>

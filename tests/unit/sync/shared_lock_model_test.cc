@@ -115,7 +115,9 @@ int RunLife(base::Random& random, int steps) {
   std::vector<int> log;
   std::list<Party> waiting, holding;
   int next = 0, step = 0;
-  auto pick = [&](std::list<Party>& from) { return std::next(from.begin(), static_cast<long>(random.Below(from.size()))); };
+  auto pick = [&](std::list<Party>& from) {
+    return std::next(from.begin(), static_cast<long>(random.Below(from.size())));
+  };
   for (; step < steps && !model.removed; ++step) {
     const uint64_t dice = random.Below(100);
     if (dice < 40 && waiting.size() + holding.size() < 12) {

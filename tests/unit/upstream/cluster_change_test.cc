@@ -1,5 +1,5 @@
-// ChangeClusterState and BuildClusterState from a previous state: what comes out is what a build from nothing gives, however
-// long the chain of changes, whatever former states are still held, and while other threads read and preview.
+// ChangeClusterState and BuildClusterState from a previous state: what comes out is what a build from nothing gives,
+// however long the chain of changes, whatever former states are still held, and while other threads read and preview.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,9 +41,12 @@ class Changer {
   State Next(const State& before) {
     switch (random_.Below(10)) {
       case 0:
-      case 1: return Whole(before);
-      case 2: return Checked(ChangeClusterState(*before, NoChange(*before), 2, registry_));
-      default: return ByHand(before);
+      case 1:
+        return Whole(before);
+      case 2:
+        return Checked(ChangeClusterState(*before, NoChange(*before), 2, registry_));
+      default:
+        return ByHand(before);
     }
   }
 
@@ -51,10 +54,12 @@ class Changer {
     ListChange change = NoChange(*before);
     const uint64_t times = 1 + random_.Below(4);
     for (uint64_t i = 0; i < times; ++i) {
-      ListChange::Entry* some = change.entries.empty() ? nullptr : &change.entries[random_.Below(change.entries.size())];
+      ListChange::Entry* some =
+          change.entries.empty() ? nullptr : &change.entries[random_.Below(change.entries.size())];
       switch (random_.Below(5)) {
         case 0:
-          if (some != nullptr && !some->is_new) change.entries.erase(change.entries.begin() + (some - change.entries.data()));
+          if (some != nullptr && !some->is_new)
+            change.entries.erase(change.entries.begin() + (some - change.entries.data()));
           break;
         case 1:
           if (some != nullptr) some->weight = Weight();
@@ -62,7 +67,9 @@ class Changer {
         case 2:
           if (some != nullptr) some->draining = !some->draining;
           break;
-        default: Add(*before, change); break;
+        default:
+          Add(*before, change);
+          break;
       }
     }
     return Checked(ChangeClusterState(*before, change, 2, registry_));
@@ -75,7 +82,8 @@ class Changer {
     for (size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[random_.Below(i)]);
     if (!list.empty()) list.resize(list.size() - random_.Below(list.size()) / 2);
     for (WantedEndpoint& want : list) {
-      if (random_.Below(8) == 0) want.address = *net::Address::Parse("10.0.1." + std::to_string(random_.Below(200)) + ":1");
+      if (random_.Below(8) == 0)
+        want.address = *net::Address::Parse("10.0.1." + std::to_string(random_.Below(200)) + ":1");
     }
     for (uint64_t i = random_.Below(6); i > 0; --i) {
       const WantedEndpoint want = Want(random_.Below(90), random_.Below(3), Weight());
@@ -154,7 +162,8 @@ class ClusterChangeTest : public ::testing::TestWithParam<Policy> {
     std::vector<std::shared_ptr<Endpoint>> gone;
     for (const ListedEndpoint& old : before.endpoints) {
       const uint32_t place = after.Find(old.endpoint->name());
-      const bool stays = place != ClusterState::kNowhere && after.endpoints[place].endpoint->address() == old.endpoint->address();
+      const bool stays =
+          place != ClusterState::kNowhere && after.endpoints[place].endpoint->address() == old.endpoint->address();
       if (stays) {
         ASSERT_EQ(after.endpoints[place].endpoint, old.endpoint);
       } else {
@@ -203,7 +212,8 @@ TEST_P(ClusterChangeTest, AChainOfChangesGivesWhatABuildFromNothingGives) {
   }
 }
 
-// The same value is read, and built upon, by several threads while it is replaced; the last of them frees what only it held.
+// The same value is read, and built upon, by several threads while it is replaced; the last of them frees what only it
+// held.
 TEST_P(ClusterChangeTest, ReadersAndPreviewsBesideChanges) {
   Changer changer(registry, 4);
   std::vector<WantedEndpoint> wanted;

@@ -9,16 +9,14 @@ namespace {
 
 using base::ErrorKind;
 
-WantedEndpoint Want(const std::string& name, const std::string& address, double weight = 1,
-                    bool draining = false) {
+WantedEndpoint Want(const std::string& name, const std::string& address, double weight = 1, bool draining = false) {
   return {name, *net::Address::Parse(address), weight, draining};
 }
 
 class ClusterTest : public ::testing::Test {
  public:
   using State = std::shared_ptr<const ClusterState>;
-  base::Result<State> Build(const std::vector<WantedEndpoint>& wanted,
-                            const ClusterState* previous = nullptr) {
+  base::Result<State> Build(const std::vector<WantedEndpoint>& wanted, const ClusterState* previous = nullptr) {
     return BuildClusterState(options, wanted, previous, false, 2, registry);
   }
   ClusterTest() { options->name = "c"; }
@@ -28,8 +26,8 @@ class ClusterTest : public ::testing::Test {
 
 TEST_F(ClusterTest, EndpointsWithTheSameNameAndAddressAreKept) {
   auto before = *Build({Want("a", "10.0.0.1:1"), Want("b", "10.0.0.2:1")});
-  auto after = *Build({Want("b", "10.0.0.2:1", 2, true), Want("a", "10.0.0.9:1"), Want("c", "10.0.0.3:1")},
-                      before.get());
+  auto after =
+      *Build({Want("b", "10.0.0.2:1", 2, true), Want("a", "10.0.0.9:1"), Want("c", "10.0.0.3:1")}, before.get());
   EXPECT_EQ(before->version, 1u);
   EXPECT_EQ(after->version, 2u);
   EXPECT_EQ(after->endpoints[0].endpoint, before->endpoints[1].endpoint);
@@ -96,8 +94,8 @@ TEST_F(ClusterTest, ThePickIsAnIndexOfTheList) {
 
 TEST(Endpoint, ItsLinkIsTheBestOfItsWorkers) {
   metrics::Registry registry(3);
-  Endpoint endpoint("c", "e", *net::Address::Parse("10.0.0.1:1"), std::make_shared<ClusterOptions>(), std::make_shared<ClusterLoad>(3), 3,
-                    registry);
+  Endpoint endpoint("c", "e", *net::Address::Parse("10.0.0.1:1"), std::make_shared<ClusterOptions>(),
+                    std::make_shared<ClusterLoad>(3), 3, registry);
   using Link = Endpoint::Link;
   EXPECT_EQ(endpoint.link(), Link::kIdle);
   endpoint.set_link(0, Link::kBackoff);

@@ -45,7 +45,8 @@ class EndpointPoolTest : public ::testing::Test {
       context.reset(new http2::ConnectionContext{time.worker, {}, {}, net.Dial()});
       set.emplace(*context);
       endpoint = std::make_shared<Endpoint>("c", "e", *net::Address::Parse("10.0.0.1:1"),
-                                            std::make_shared<ClusterOptions>(options), std::make_shared<ClusterLoad>(1), 1, registry);
+                                            std::make_shared<ClusterOptions>(options), std::make_shared<ClusterLoad>(1),
+                                            1, registry);
     }
     return *set->Get(endpoint, endpoint->options());
   }
@@ -162,8 +163,8 @@ TEST_F(EndpointPoolTest, AtThePeersStreamLimitAnotherConnectionIsOpenedUpToTheMa
     Run();
   }
   EXPECT_EQ(host.connections.size(), 3u);
-  EXPECT_EQ(Log(), (Strings{"a connection", "b connection", "c connection", "d connection", "e connection",
-                            "f connection"}));
+  EXPECT_EQ(Log(),
+            (Strings{"a connection", "b connection", "c connection", "d connection", "e connection", "f connection"}));
   EXPECT_EQ(endpoint->metrics().connections->Value(), 3);
 }
 

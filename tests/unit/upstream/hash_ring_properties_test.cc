@@ -63,10 +63,8 @@ TEST_P(Balance, SharesFollowTheWeightsWithinTheSameBounds) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Points, Balance,
-                         testing::Values(Bounds{100, 0.15, 1.35, 1.45, 0.58},
-                                         Bounds{160, 0.14, 1.27, 1.36, 0.68},
-                                         Bounds{400, 0.09, 1.19, 1.21, 0.78},
-                                         Bounds{1000, 0.06, 1.12, 1.15, 0.86}),
+                         testing::Values(Bounds{100, 0.15, 1.35, 1.45, 0.58}, Bounds{160, 0.14, 1.27, 1.36, 0.68},
+                                         Bounds{400, 0.09, 1.19, 1.21, 0.78}, Bounds{1000, 0.06, 1.12, 1.15, 0.86}),
                          [](const auto& info) { return std::to_string(info.param.points); });
 
 // Exact: every change of owner over the whole circle has the changed endpoint on one side. Looks at both
@@ -118,8 +116,7 @@ TEST(HashRingProperties, RefusalPicksWhatTheRingWithoutTheEndpointPicks) {
     HashRing without = MakeRing(up, 160);
     for (int i = 0; i < 1000; ++i) {
       uint64_t key = random.Next();
-      uint32_t index =
-          ring.Pick(key, [&](uint32_t candidate) { return up.count(ring.name(candidate)) == 1; });
+      uint32_t index = ring.Pick(key, [&](uint32_t candidate) { return up.count(ring.name(candidate)) == 1; });
       ASSERT_EQ(ring.name(index), without.name(without.Pick(key, kAll)));
     }
   }

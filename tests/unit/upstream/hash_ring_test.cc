@@ -96,8 +96,7 @@ TEST(HashRing, PickAndItsOrderOfAskingMatchTheDefinition) {
     Points points = BruteForce(members, base);
     ExpectMatches(ring, points);
     for (int i = 0; i < 100; ++i) {
-      uint64_t key =
-          i % 4 == 0 ? points[random.Below(points.size())].first + random.Below(3) - 1 : random.Next();
+      uint64_t key = i % 4 == 0 ? points[random.Below(points.size())].first + random.Below(3) - 1 : random.Next();
       ASSERT_EQ(Asked(ring, key), Walk(points, key)) << "round " << round << " key " << key;
     }
   }
@@ -122,9 +121,7 @@ TEST(HashRing, WrapsAtBothEndsOfTheCircle) {
   EXPECT_EQ(pick(UINT64_MAX), "b");
   EXPECT_EQ(Asked(ring, UINT64_MAX), (std::vector<std::string>{"b", "a"}));
   // Without the point at 2^64 - 1 the last key wraps to the first point.
-  HashRing::PointHash low = [](uint64_t seed, uint32_t) -> uint64_t {
-    return seed == HashRing::Seed("a") ? 3 : 9;
-  };
+  HashRing::PointHash low = [](uint64_t seed, uint32_t) -> uint64_t { return seed == HashRing::Seed("a") ? 3 : 9; };
   HashRing low_ring = MakeRing({{"a", 1}, {"b", 1}}, 1, nullptr, low);
   EXPECT_EQ(low_ring.name(low_ring.Pick(UINT64_MAX, kAll)), "a");
   EXPECT_EQ(Asked(low_ring, UINT64_MAX), (std::vector<std::string>{"a", "b"}));
@@ -145,9 +142,7 @@ TEST(HashRing, EqualPointsGoToTheFirstName) {
 }
 
 TEST(HashRing, BadHashesStillFollowTheDefinition) {
-  HashRing::PointHash crowded = [](uint64_t seed, uint32_t i) -> uint64_t {
-    return HashRing::Point(seed, i) & 15;
-  };
+  HashRing::PointHash crowded = [](uint64_t seed, uint32_t i) -> uint64_t { return HashRing::Point(seed, i) & 15; };
   HashRing::PointHash top = [](uint64_t seed, uint32_t i) -> uint64_t {
     return HashRing::Point(seed, i) | ~uint64_t{63};
   };
@@ -158,8 +153,7 @@ TEST(HashRing, BadHashesStillFollowTheDefinition) {
     Points points = BruteForce(members, 20, hash);
     ExpectMatches(ring, points);
     for (uint64_t key = 0; key < 20; ++key) ASSERT_EQ(Asked(ring, key), Walk(points, key));
-    for (uint64_t key = 0; key < 70; ++key)
-      ASSERT_EQ(Asked(ring, UINT64_MAX - key), Walk(points, UINT64_MAX - key));
+    for (uint64_t key = 0; key < 70; ++key) ASSERT_EQ(Asked(ring, UINT64_MAX - key), Walk(points, UINT64_MAX - key));
   }
 }
 
@@ -215,9 +209,7 @@ TEST(HashRing, DigestTellsRingsApart) {
 // Random adds, removes and reweights: the merged ring is the fresh ring, and both are what the definition
 // says.
 TEST(HashRing, MergedRingsEqualFreshOnesOverRandomChanges) {
-  HashRing::PointHash crowded = [](uint64_t seed, uint32_t i) -> uint64_t {
-    return HashRing::Point(seed, i) & 1023;
-  };
+  HashRing::PointHash crowded = [](uint64_t seed, uint32_t i) -> uint64_t { return HashRing::Point(seed, i) & 1023; };
   for (HashRing::PointHash hash : {HashRing::PointHash{&HashRing::Point}, crowded}) {
     base::Random random(5);
     Members members = Named(5);
@@ -274,8 +266,8 @@ TEST(HashRing, AChangeSharesWhatItLeavesAlone) {
   EXPECT_TRUE(later == MakeRing(grown, 160));
 }
 
-// Rings that are still read keep their members' numbers. Where the 16 bits of the store run out, the next ring begins a store
-// of its own, and nobody notices but by what is shared.
+// Rings that are still read keep their members' numbers. Where the 16 bits of the store run out, the next ring begins a
+// store of its own, and nobody notices but by what is shared.
 TEST(HashRing, ARingBeginsAnewWhenTheStoreHasNoNumbersLeft) {
   constexpr size_t kSize = 30000, kStep = 10000;
   auto ring_of = [](size_t first, const HashRing* previous) {

@@ -35,19 +35,15 @@ Endpoints Weighted(std::initializer_list<double> weights) {
   return endpoints;
 }
 
-uint32_t PickWith(const LoadBalancer& balancer, base::Random& random,
-                  absl::FunctionRef<bool(uint32_t)> ok = kOk,
+uint32_t PickWith(const LoadBalancer& balancer, base::Random& random, absl::FunctionRef<bool(uint32_t)> ok = kOk,
                   absl::FunctionRef<uint32_t(uint32_t)> load = kIdle, uint32_t worker = 0) {
-  return balancer.Pick(
-      {.key = random.Next(), .random = random.Next(), .worker = worker, .ok = ok, .load = load});
+  return balancer.Pick({.key = random.Next(), .random = random.Next(), .worker = worker, .ok = ok, .load = load});
 }
 
-std::string Letters(const LoadBalancer& balancer, const Endpoints& endpoints, int picks,
-                    uint64_t first_random = 0) {
+std::string Letters(const LoadBalancer& balancer, const Endpoints& endpoints, int picks, uint64_t first_random = 0) {
   std::string out;
   for (int i = 0; i < picks; ++i) {
-    out += endpoints[balancer.Pick({.key = 0, .random = first_random, .worker = 0, .ok = kOk, .load = kIdle})]
-               .name;
+    out += endpoints[balancer.Pick({.key = 0, .random = first_random, .worker = 0, .ok = kOk, .load = kIdle})].name;
   }
   return out;
 }
@@ -66,13 +62,11 @@ TEST(LoadBalancer, EveryPolicyAsksEachEndpointOnceAndFindsTheOneThatAccepts) {
   for (Policy policy : kPolicies) {
     for (uint32_t n : {1u, 2u, 3u, 10u, 200u}) {
       Endpoints endpoints;
-      for (uint32_t i = 0; i < n; ++i)
-        endpoints.push_back({Keep("n" + std::to_string(i)), 0.01 + random.Unit() * 20});
+      for (uint32_t i = 0; i < n; ++i) endpoints.push_back({Keep("n" + std::to_string(i)), 0.01 + random.Unit() * 20});
       auto balancer = MakeLoadBalancer(policy, 20, endpoints, 1);
       for (int round = 0; round < 30; ++round) {
         std::vector<int> asked(n, 0);
-        EXPECT_EQ(PickWith(*balancer, random, [&](uint32_t i) { return ++asked[i], false; }),
-                  LoadBalancer::kNone);
+        EXPECT_EQ(PickWith(*balancer, random, [&](uint32_t i) { return ++asked[i], false; }), LoadBalancer::kNone);
         EXPECT_EQ(asked, std::vector<int>(n, 1));
         std::fill(asked.begin(), asked.end(), 0);
         uint32_t only = static_cast<uint32_t>(random.Below(n));
@@ -101,8 +95,7 @@ TEST(LoadBalancer, SharesAddUpAndArePicked) {
 
 TEST(LoadBalancer, DigestIsOfTheListAndNotOfItsOrder) {
   for (Policy policy : kPolicies) {
-    Endpoints endpoints = Weighted({1, 2, 3}), turned(endpoints.rbegin(), endpoints.rend()),
-              other = endpoints;
+    Endpoints endpoints = Weighted({1, 2, 3}), turned(endpoints.rbegin(), endpoints.rend()), other = endpoints;
     other[1].weight = 2.5;
     uint64_t digest = MakeLoadBalancer(policy, 160, endpoints, 1)->Digest();
     EXPECT_EQ(MakeLoadBalancer(policy, 160, turned, 4)->Digest(), digest);
@@ -175,13 +168,12 @@ TEST(RoundRobin, CallsOfARefusingEndpointGoRoundAllOthers) {
   RoundRobin balancer(Weighted({1, 1, 1, 1}), 1);
   base::Random random(4);
   std::vector<int> counted(4, 0);
-  for (int i = 0; i < 300; ++i)
-    ++counted[PickWith(balancer, random, [](uint32_t index) { return index != 1; })];
+  for (int i = 0; i < 300; ++i) ++counted[PickWith(balancer, random, [](uint32_t index) { return index != 1; })];
   EXPECT_EQ(counted, (std::vector<int>{100, 0, 100, 100}));
 }
 
-// The order of the names is taken over from the list before; the schedule is as if it were sorted anew, also where `from` says
-// nothing.
+// The order of the names is taken over from the list before; the schedule is as if it were sorted anew, also where
+// `from` says nothing.
 TEST(RoundRobin, FromAPreviousListTheScheduleIsTheSame) {
   base::Random random(14);
   Endpoints before;
@@ -193,7 +185,8 @@ TEST(RoundRobin, FromAPreviousListTheScheduleIsTheSame) {
     auto add = [&](std::string_view name, uint32_t from) {
       if (!names.insert(name).second) return;
       const double weight = all_equal ? 1 : 0.25 * static_cast<double>(1 + random.Below(8));
-      after.insert(after.begin() + static_cast<ptrdiff_t>(random.Below(after.size() + 1)), {name, weight, base::Hash64(name), from});
+      after.insert(after.begin() + static_cast<ptrdiff_t>(random.Below(after.size() + 1)),
+                   {name, weight, base::Hash64(name), from});
     };
     for (uint32_t i = 0; i < before.size(); ++i) {
       const uint64_t fate = random.Below(10);
@@ -201,7 +194,8 @@ TEST(RoundRobin, FromAPreviousListTheScheduleIsTheSame) {
       const uint32_t from = fate == 1 ? BalancerEndpoint::kNew : fate == 2 ? BalancerEndpoint::kByName : i;
       add(before[i].name, from);
     }
-    for (uint64_t i = random.Below(5); i > 0; --i) add(Keep("n" + std::to_string(random.Below(60))), BalancerEndpoint::kByName);
+    for (uint64_t i = random.Below(5); i > 0; --i)
+      add(Keep("n" + std::to_string(random.Below(60))), BalancerEndpoint::kByName);
     auto merged = std::make_unique<RoundRobin>(after, 1, previous.get());
     const RoundRobin fresh(after, 1);
     ASSERT_EQ(merged->schedule(), fresh.schedule()) << step;

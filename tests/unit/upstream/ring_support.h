@@ -24,8 +24,8 @@ inline HashRing MakeRing(const Members& members, uint32_t base, const HashRing* 
 inline Members Named(int n, int fleet = 0) {
   Members members;
   for (int i = 0; i < n; ++i) {
-    members["10." + std::to_string(fleet) + "." + std::to_string(i / 250) + "." + std::to_string(i % 250) +
-            ":50051"] = 1;
+    members["10." + std::to_string(fleet) + "." + std::to_string(i / 250) + "." + std::to_string(i % 250) + ":50051"] =
+        1;
   }
   return members;
 }

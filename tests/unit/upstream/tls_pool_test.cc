@@ -34,18 +34,20 @@ class TlsPoolTest : public ::testing::Test, public EndpointPool::Waiter {
   }
   std::unique_ptr<net::Attempt> Dial(net::Dialer::OnDone done) {
     auto pair = net::MemoryStream::Make(time.worker, "proxy", "10.0.0.1:1");
-    handshake = std::make_unique<net::TlsHandshake>(time.worker, std::move(pair.far), server_context, base::kNever,
-                                                    [this](net::TlsOutcome outcome) { server = std::move(outcome.stream); });
-    time.worker.Post([done = std::move(done), near = std::make_shared<std::unique_ptr<net::Stream>>(std::move(pair.near))] {
-      done(std::move(*near));
-    });
+    handshake =
+        std::make_unique<net::TlsHandshake>(time.worker, std::move(pair.far), server_context, base::kNever,
+                                            [this](net::TlsOutcome outcome) { server = std::move(outcome.stream); });
+    time.worker.Post([done = std::move(done), near = std::make_shared<std::unique_ptr<net::Stream>>(
+                                                  std::move(pair.near))] { done(std::move(*near)); });
     return std::make_unique<net::Attempt>();
   }
   void Call() {
-    context.reset(new http2::ConnectionContext{time.worker, {}, {}, [this](auto&, auto&, auto, auto done) { return Dial(std::move(done)); }});
+    context.reset(new http2::ConnectionContext{
+        time.worker, {}, {}, [this](auto&, auto&, auto, auto done) { return Dial(std::move(done)); }});
     set.emplace(*context);
-    endpoint = std::make_shared<Endpoint>("c", "e", *net::Address::Parse("10.0.0.1:1"), std::make_shared<ClusterOptions>(options),
-                                          std::make_shared<ClusterLoad>(1), 1, registry);
+    endpoint = std::make_shared<Endpoint>("c", "e", *net::Address::Parse("10.0.0.1:1"),
+                                          std::make_shared<ClusterOptions>(options), std::make_shared<ClusterLoad>(1),
+                                          1, registry);
     ASSERT_TRUE(set->Get(endpoint, endpoint->options())->Wait(*this));
     time.Run();
     ASSERT_NE(server, nullptr);
@@ -54,7 +56,9 @@ class TlsPoolTest : public ::testing::Test, public EndpointPool::Waiter {
     log.push_back("connection");
     stream = connection.Open(h2::List(context->interns, h2::GrpcRequest()), true, recorder);
   }
-  void OnNoConnection(const base::Error& error) override { log.push_back(std::string(base::Reason(error.kind)) + ": " + error.detail); }
+  void OnNoConnection(const base::Error& error) override {
+    log.push_back(std::string(base::Reason(error.kind)) + ": " + error.detail);
+  }
   void Say(std::string bytes) {
     iovec part{bytes.data(), bytes.size()};
     ASSERT_EQ(server->Write(&part, 1).bytes, bytes.size());

@@ -86,8 +86,7 @@ TEST(Section4, UnusedFlagsChangeNothingOfWhatFramesDo) {
   server.Handshake();
   const std::string block = Block(h2::GrpcRequest());
   // HEADERS without END_HEADERS, CONTINUATION with the bits of END_STREAM, PADDED and PRIORITY: none of its own.
-  server.Feed(h2::Headers(1, block.substr(0, 9), 0xd2 & ~h2::kEndHeaders) +
-              h2::Continuation(1, block.substr(9), 0xff));
+  server.Feed(h2::Headers(1, block.substr(0, 9), 0xd2 & ~h2::kEndHeaders) + h2::Continuation(1, block.substr(9), 0xff));
   ASSERT_TRUE(server.streams.count(1));
   EXPECT_FALSE(server.Heard(1).end);
   server.Feed(h2::Data(1, "abc", 0xf6));
@@ -143,8 +142,7 @@ TEST(Section4, ABlockThatIsDroppedStillChangesTheTable) {
       {"malformed", [&](SessionHarness& server) { server.Feed(h2::Headers(1, kAdd, h2::kEnd)); }},
       {"too large",
        [&](SessionHarness& server) {
-         server.Feed(
-             h2::Headers(1, Block(With(h2::GrpcRequest(), {{"x", std::string(5000, 'x')}})) + kAdd, h2::kEnd));
+         server.Feed(h2::Headers(1, Block(With(h2::GrpcRequest(), {{"x", std::string(5000, 'x')}})) + kAdd, h2::kEnd));
        }},
       {"of trailers without END_STREAM",
        [&](SessionHarness& server) {
@@ -203,8 +201,7 @@ TEST(Section4, AfterAReductionOfOurTableTheNextBlockMustBeginWithAnUpdate) {
   options.header_table_bytes = 100;
   const std::string request = Block(h2::GrpcRequest());
   const std::string to_100("\x3f\x45", 2), to_101("\x3f\x46", 2);
-  for (auto [update, ok] :
-       {std::pair<std::string, bool>{"", false}, {to_101, false}, {to_100, true}, {"\x20", true}}) {
+  for (auto [update, ok] : {std::pair<std::string, bool>{"", false}, {to_101, false}, {to_100, true}, {"\x20", true}}) {
     SessionHarness server(Role::kServer, options);
     server.session->Start();
     // Until it has acknowledged the setting the peer may use what the protocol begins with.

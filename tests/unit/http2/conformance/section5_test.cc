@@ -43,8 +43,8 @@ TEST(Section5, ARequestThatHasEndedIsAnswered) {
   stream.SendData(base::Slice::Copy("x"), false);
   stream.SendHeaders(h2::List(server.interns, h2::GrpcTrailers()), true);
   EXPECT_EQ(stream.state(), StreamState::kClosed);
-  EXPECT_THAT(server.Said(), ElementsAre(StartsWith("HEADERS[1] flags=4"), "DATA[1] flags=0 len=1",
-                                         StartsWith("HEADERS[1] flags=5")));
+  EXPECT_THAT(server.Said(),
+              ElementsAre(StartsWith("HEADERS[1] flags=4"), "DATA[1] flags=0 len=1", StartsWith("HEADERS[1] flags=5")));
 }
 
 // 5.1 half-closed (local) and closed: nothing but RST_STREAM, WINDOW_UPDATE and PRIORITY may follow our END_STREAM.

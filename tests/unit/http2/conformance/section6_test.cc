@@ -193,8 +193,7 @@ TEST(Section6, AfterAGoawayNothingIsOpened) {
   SessionHarness client(Role::kClient);
   client.Handshake();
   client.Open();
-  client.Feed(
-      h2::RawFrame(h2::kGoaway, 0, 0, h2::Big(0xffffffff, 4) + h2::Big(0, 4)));  // the reserved bit is ignored
+  client.Feed(h2::RawFrame(h2::kGoaway, 0, 0, h2::Big(0xffffffff, 4) + h2::Big(0, 4)));  // the reserved bit is ignored
   EXPECT_THAT(client.log, ElementsAre("goaway NO_ERROR last=2147483647 "));
   EXPECT_FALSE(client.session->CanOpen());
   client.Feed(h2::Settings({{3, 1000}}));

@@ -10,8 +10,7 @@ namespace sluice::http2 {
 namespace {
 
 TEST(FrameHeader, IsReadAsTheRfcDrawsIt) {
-  std::string wire =
-      h2::RawFrame(h2::kHeaders, h2::kEndHeaders | h2::kPadded, 0x7abbccdd, std::string(0x010203, 'x'));
+  std::string wire = h2::RawFrame(h2::kHeaders, h2::kEndHeaders | h2::kPadded, 0x7abbccdd, std::string(0x010203, 'x'));
   FrameHeader frame = ReadFrameHeader(reinterpret_cast<const uint8_t*>(wire.data()));
   EXPECT_EQ(frame.length, 0x010203u);
   EXPECT_EQ(frame.type, FrameType::kHeaders);

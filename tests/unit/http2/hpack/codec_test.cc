@@ -36,8 +36,7 @@ TEST(HpackDecoder, RefusesWhatIsCutShort) {
     HpackDecoder decoder(interns);
     HeaderList list(&interns);
     const bool whole = i == 0 || i == block.size();
-    EXPECT_EQ(decoder.Decode(std::string_view(block).substr(0, i), {}, list) == DecodeResult::kOk, whole)
-        << i;
+    EXPECT_EQ(decoder.Decode(std::string_view(block).substr(0, i), {}, list) == DecodeResult::kOk, whole) << i;
   }
   EXPECT_EQ(DecodeHex("40"), DecodeResult::kError);
   EXPECT_EQ(DecodeHex("400161"), DecodeResult::kError);
@@ -59,13 +58,10 @@ TEST(HpackDecoder, BoundsIntegers) {
 TEST(HpackDecoder, RefusesBadHuffmanCode) {
   for (const char* kind : {"00", "10", "40"}) {
     EXPECT_EQ(DecodeHex((std::string(kind) + "811f811f").c_str()), DecodeResult::kOk);
-    EXPECT_EQ(DecodeHex((std::string(kind) + "8118811f").c_str()), DecodeResult::kError)
-        << "padding in a name";
-    EXPECT_EQ(DecodeHex((std::string(kind) + "811f8118").c_str()), DecodeResult::kError)
-        << "padding in a value";
+    EXPECT_EQ(DecodeHex((std::string(kind) + "8118811f").c_str()), DecodeResult::kError) << "padding in a name";
+    EXPECT_EQ(DecodeHex((std::string(kind) + "811f8118").c_str()), DecodeResult::kError) << "padding in a value";
     EXPECT_EQ(DecodeHex((std::string(kind) + "811f84ffffffff").c_str()), DecodeResult::kError) << "EOS";
-    EXPECT_EQ(DecodeHex((std::string(kind) + "811f81ff").c_str()), DecodeResult::kError)
-        << "8 bits of padding";
+    EXPECT_EQ(DecodeHex((std::string(kind) + "811f81ff").c_str()), DecodeResult::kError) << "8 bits of padding";
   }
 }
 
@@ -150,8 +146,7 @@ TEST(HpackDecoder, AFieldLargerThanTheTableEmptiesIt) {
   InternTable interns;
   HpackDecoder decoder(interns, 40);
   HeaderList list(&interns);
-  EXPECT_EQ(decoder.Decode(FromHex("40 0161 0131 40 0a 61616161616161616161 0131"), {}, list),
-            DecodeResult::kOk);
+  EXPECT_EQ(decoder.Decode(FromHex("40 0161 0131 40 0a 61616161616161616161 0131"), {}, list), DecodeResult::kOk);
   EXPECT_EQ(decoder.table_bytes(), 0u);
   EXPECT_EQ(list.size(), 2u);
 }
@@ -187,9 +182,7 @@ TEST(HpackDecoder, AListKeepsAFieldThatTheTableEvicts) {
   EXPECT_EQ(interns.size(), 0u);
 }
 
-std::string EncodeHex(HpackEncoder& encoder, const HeaderList& list) {
-  return ToHex(EncodeToString(encoder, list));
-}
+std::string EncodeHex(HpackEncoder& encoder, const HeaderList& list) { return ToHex(EncodeToString(encoder, list)); }
 
 TEST(HpackEncoder, MirrorsTheSendersChoice) {
   InternTable interns;

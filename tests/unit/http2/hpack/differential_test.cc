@@ -60,13 +60,13 @@ class Deflater {
     std::vector<nghttp2_nv> nvs;
     for (size_t i = 0; i < pairs.size(); ++i) {
       nvs.push_back({reinterpret_cast<uint8_t*>(const_cast<char*>(pairs[i].first.data())),
-                     reinterpret_cast<uint8_t*>(const_cast<char*>(pairs[i].second.data())),
-                     pairs[i].first.size(), pairs[i].second.size(),
+                     reinterpret_cast<uint8_t*>(const_cast<char*>(pairs[i].second.data())), pairs[i].first.size(),
+                     pairs[i].second.size(),
                      static_cast<uint8_t>(never[i] ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE)});
     }
     std::string block(nghttp2_hd_deflate_bound(deflater_, nvs.data(), nvs.size()), '\0');
-    const ssize_t size = nghttp2_hd_deflate_hd(deflater_, reinterpret_cast<uint8_t*>(block.data()),
-                                               block.size(), nvs.data(), nvs.size());
+    const ssize_t size = nghttp2_hd_deflate_hd(deflater_, reinterpret_cast<uint8_t*>(block.data()), block.size(),
+                                               nvs.data(), nvs.size());
     EXPECT_GE(size, 0);
     block.resize(static_cast<size_t>(size));
     return block;
@@ -95,8 +95,7 @@ class FieldSource {
         "x-a",     "user-agent", "grpc-message", "traceparent",  "accept-encoding"};
     static constexpr const char* kValues[] = {
         "GET", "POST", "200", "", "/pkg.Svc/Get", "gzip, deflate", "application/grpc"};
-    std::string name =
-        random_.Below(8) == 0 ? Bytes(1 + random_.Below(20)) : kNames[random_.Below(std::size(kNames))];
+    std::string name = random_.Below(8) == 0 ? Bytes(1 + random_.Below(20)) : kNames[random_.Below(std::size(kNames))];
     std::string value;
     switch (random_.Below(10)) {
       case 0:

@@ -18,8 +18,8 @@ uint64_t NewSeed() {
 
 constexpr DecodeLimits kNoLimits = {SIZE_MAX, SIZE_MAX};
 
-// Blocks of a few kinds in any order, while the tables now and then change: what arrives is what was sent, by the coders
-// that remember and by a hop behind them.
+// Blocks of a few kinds in any order, while the tables now and then change: what arrives is what was sent, by the
+// coders that remember and by a hop behind them.
 TEST(FieldRun, RepeatedBlocksArriveAsTheyWereSent) {
   base::Random random(NewSeed());
   InternTable interns;
@@ -201,7 +201,8 @@ TEST_F(RunTest, WhatARunBreaksIsBrokenEachTimeAndWhatFollowsIsJudgedWithIt) {
     EXPECT_EQ(ValidateResponse(length).content_length, 7);
     length.Add("content-length", "8");
     EXPECT_NE(ValidateResponse(length).malformed, nullptr);
-    HeaderList host = WithRun({{":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {":authority", "a"}, {"host", "A"}});
+    HeaderList host =
+        WithRun({{":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {":authority", "a"}, {"host", "A"}});
     EXPECT_EQ(ValidateRequest(host).malformed, nullptr);
     HeaderList other = WithRun({{":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {":authority", "a"}});
     EXPECT_EQ(ValidateRequest(other).malformed, nullptr);

@@ -28,8 +28,7 @@ void ExpectDecodes(size_t table_bytes_max, const std::vector<Example>& examples)
   EXPECT_EQ(interns.size(), 0u);
 }
 
-const Pairs kRequest1 = {
-    {":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {":authority", "www.example.com"}};
+const Pairs kRequest1 = {{":method", "GET"}, {":scheme", "http"}, {":path", "/"}, {":authority", "www.example.com"}};
 const Pairs kRequest2 = {{":method", "GET"},
                          {":scheme", "http"},
                          {":path", "/"},
@@ -83,9 +82,8 @@ TEST(Rfc7541, C1Integers) {
   EXPECT_EQ(read(FromHex("1f9a0a"), 5), 1337u);
   EXPECT_EQ(read("\x2a", 8), 42u);
   uint8_t bytes[kIntegerBytesMax];
-  EXPECT_EQ(
-      ToHex({reinterpret_cast<char*>(bytes), static_cast<size_t>(WriteInteger(bytes, 0, 5, 1337) - bytes)}),
-      "1f9a0a");
+  EXPECT_EQ(ToHex({reinterpret_cast<char*>(bytes), static_cast<size_t>(WriteInteger(bytes, 0, 5, 1337) - bytes)}),
+            "1f9a0a");
   for (uint64_t value : {0ull, 30ull, 31ull, 32ull, 158ull, 159ull, 65535ull, 0xffffffffull}) {
     const uint8_t* end = WriteInteger(bytes, 0, 5, value);
     EXPECT_EQ(read({reinterpret_cast<char*>(bytes), static_cast<size_t>(end - bytes)}, 5), value);
@@ -93,34 +91,32 @@ TEST(Rfc7541, C1Integers) {
 }
 
 TEST(Rfc7541, C2SingleRepresentations) {
-  ExpectDecodes(4096, {{"400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572",
-                        {{"custom-key", "custom-header"}},
-                        55}});
+  ExpectDecodes(
+      4096,
+      {{"400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572", {{"custom-key", "custom-header"}}, 55}});
   ExpectDecodes(4096, {{"040c 2f73 616d 706c 652f 7061 7468", {{":path", "/sample/path"}}, 0}});
   ExpectDecodes(4096, {{"1008 7061 7373 776f 7264 0673 6563 7265 74", {{"password", "secret"}}, 0}});
   ExpectDecodes(4096, {{"82", {{":method", "GET"}}, 0}});
 }
 
 TEST(Rfc7541, C3RequestsWithoutHuffman) {
-  ExpectDecodes(
-      4096, {{"8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d", kRequest1, 57},
-             {"8286 84be 5808 6e6f 2d63 6163 6865", kRequest2, 110},
-             {"8287 85bf 400a 6375 7374 6f6d 2d6b 6579 0c63 7573 746f 6d2d 7661 6c75 65", kRequest3, 164}});
+  ExpectDecodes(4096, {{"8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d", kRequest1, 57},
+                       {"8286 84be 5808 6e6f 2d63 6163 6865", kRequest2, 110},
+                       {"8287 85bf 400a 6375 7374 6f6d 2d6b 6579 0c63 7573 746f 6d2d 7661 6c75 65", kRequest3, 164}});
 }
 
 TEST(Rfc7541, C4RequestsWithHuffman) { ExpectDecodes(4096, kHuffmanRequests); }
 
 TEST(Rfc7541, C5ResponsesWithoutHuffman) {
-  ExpectDecodes(
-      256,
-      {{"4803 3330 3258 0770 7269 7661 7465 611d 4d6f 6e2c 2032 3120 4f63 7420 3230 3133 2032 303a 3133 3a32"
-        "3120 474d 546e 1768 7474 7073 3a2f 2f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
-        kResponse1, 222},
-       {"4803 3330 37c1 c0bf", kResponse2, 222},
-       {"88c1 611d 4d6f 6e2c 2032 3120 4f63 7420 3230 3133 2032 303a 3133 3a32 3220 474d 54c0 5a04 677a 6970"
-        "7738 666f 6f3d 4153 444a 4b48 514b 425a 584f 5157 454f 5049 5541 5851 5745 4f49 553b 206d 6178 2d61"
-        "6765 3d33 3630 303b 2076 6572 7369 6f6e 3d31",
-        kResponse3, 215}});
+  ExpectDecodes(256,
+                {{"4803 3330 3258 0770 7269 7661 7465 611d 4d6f 6e2c 2032 3120 4f63 7420 3230 3133 2032 303a 3133 3a32"
+                  "3120 474d 546e 1768 7474 7073 3a2f 2f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
+                  kResponse1, 222},
+                 {"4803 3330 37c1 c0bf", kResponse2, 222},
+                 {"88c1 611d 4d6f 6e2c 2032 3120 4f63 7420 3230 3133 2032 303a 3133 3a32 3220 474d 54c0 5a04 677a 6970"
+                  "7738 666f 6f3d 4153 444a 4b48 514b 425a 584f 5157 454f 5049 5541 5851 5745 4f49 553b 206d 6178 2d61"
+                  "6765 3d33 3630 303b 2076 6572 7369 6f6e 3d31",
+                  kResponse3, 215}});
 }
 
 TEST(Rfc7541, C6ResponsesWithHuffman) { ExpectDecodes(256, kHuffmanResponses); }
