@@ -1,21 +1,31 @@
 #!/usr/bin/env bash
 # Installs what building and testing Sluice needs from Debian 12. Does nothing, and needs no root, when all is there.
-# With the argument "bench": also the libraries that tests/bench compares with. With "fuzz": also clang with libFuzzer. With "lint": also
-# what tests/lint.sh runs.
+# With the argument "bench": also the libraries that tests/bench compares with. With "peers": also the proxies and tools of
+# tests/bench/peers and tests/faults/matrix. With "fuzz": also clang with libFuzzer. With "lint": also what tests/lint.sh runs.
 set -euo pipefail
+
+installed() {
+  [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+# Debian 12 has two versions of Boost, of which only one can be installed. Both will do: the one that is there stays.
+boost=libboost1.81-dev
+if installed libboost1.74-dev; then boost=libboost1.74-dev; fi
 
 packages=(
   # build
   cmake ninja-build g++ ccache pkg-config
   # libraries; docs/dependencies.md says what each is for
-  libboost1.81-dev libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler
-  libspdlog-dev libyaml-cpp-dev libabsl-dev libssl-dev libxxhash-dev
+  "$boost" libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler
+  libspdlog-dev libyaml-cpp-dev libcli11-dev libabsl-dev libssl-dev libxxhash-dev
   # tests only
-  libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev python3 python3-grpcio python3-protobuf
+  libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev python3 python3-grpcio python3-protobuf clang-format-14
 )
 
 if [ "${1:-}" = bench ]; then
   packages+=(librocksdb-dev liburcu-dev)
+elif [ "${1:-}" = peers ]; then
+  packages+=(haproxy nginx nghttp2-proxy nghttp2-client caddy linux-perf iproute2 util-linux openssl)
 elif [ "${1:-}" = fuzz ]; then
   packages+=(clang-14 libclang-rt-14-dev)
 elif [ "${1:-}" = lint ]; then
@@ -30,7 +40,7 @@ fail() {
 missing_packages() {
   local package
   for package in "${packages[@]}"; do
-    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || echo "$package"
+    installed "$package" || echo "$package"
   done
 }
 

@@ -63,7 +63,7 @@ wait_for() {
   fail "$what did not come up"
 }
 in_use() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
-# free_port WANTED: the wanted port, or another one if somebody has it.
+# free_port WANTED: the wanted port, or another one if it is in use.
 free_port() {
   local candidate=$1
   while in_use "$candidate"; do candidate=$((20000 + RANDOM % 12000)); done
@@ -94,7 +94,7 @@ port[sluiced]=$(free_port 7070)
 port[http]=$(free_port 7099)
 admin=unix:/tmp/sluice-quickstart.sock
 if [ -e "${admin#unix:}" ]; then admin=unix:$work/admin.sock; fi
-# The file is used as it stands unless somebody else has one of its addresses.
+# The file is used as it stands unless one of its addresses is in use.
 sed -e "s|127\.0\.0\.1:7070|127.0.0.1:${port[sluiced]}|g" \
     -e "s|127\.0\.0\.1:7101|127.0.0.1:${port[echo-1]}|g" \
     -e "s|127\.0\.0\.1:7102|127.0.0.1:${port[echo-2]}|g" \

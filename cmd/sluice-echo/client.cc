@@ -37,7 +37,7 @@ class Caller {
   Caller(const ClientOptions& options, v1::Echo::Stub* stub) : options_(options), stub_(stub) {
     request_.set_payload(std::string(options.payload_bytes, 'x'));
     request_.set_reply_count(options.messages);
-    request_.set_delay_ms(options.delay_ms);
+    request_.set_delay_ms(static_cast<uint32_t>(options.delay.count()));
   }
 
   grpc::Status Call(const std::string& kind, const std::string& key, std::string* backend) {

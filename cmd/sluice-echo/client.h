@@ -1,4 +1,4 @@
-// RunClient: keyed calls of the four kinds against a target, and a tally of who answered.
+// RunClient: keyed calls of the four kinds to a target, and a tally of the servers that answered.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ struct ClientOptions {
   uint64_t rate = 0;                      // calls a second over all threads; 0: as fast as answers come
   std::chrono::milliseconds duration{0};  // 0: no bound
   std::chrono::milliseconds timeout{10000};
-  uint32_t delay_ms = 0;  // the server waits this long before it answers
+  std::chrono::milliseconds delay{0};  // the server waits this long before it answers
 };
 
 // Returns when all calls are made, the duration is over, or `*stop` is set.

@@ -31,8 +31,6 @@ EchoServer::~EchoServer() {
   if (server_) Shutdown(0);
 }
 
-void EchoServer::Wait() { server_->Wait(); }
-
 void EchoServer::Shutdown(int grace_ms) {
   server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(grace_ms));
 }

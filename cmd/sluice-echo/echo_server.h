@@ -20,8 +20,6 @@ class EchoServer {
 
   int port() const { return port_; }
   const EchoService& service() const { return service_; }
-  // Blocks until Shutdown() was called elsewhere.
-  void Wait();
   // Stops listening, lets calls finish for up to `grace_ms`, then resets them.
   void Shutdown(int grace_ms);
 

@@ -28,8 +28,7 @@ class EchoService final : public v1::Echo::CallbackService {
   grpc::ServerBidiReactor<v1::EchoRequest, v1::EchoReply>* BidiStream(grpc::CallbackServerContext* context) override;
 
   const std::string& name() const { return name_; }
-  // Calls that have reached the service, and those of them that the client cancelled or whose deadline
-  // passed.
+  // Calls that have reached the service, and those of them that the client cancelled or whose deadline passed.
   uint64_t calls() const { return calls_.load(std::memory_order_relaxed); }
   uint64_t cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
   // Calls whose reactor is still alive.

@@ -1,279 +1,255 @@
-// A table says what each command takes; one pass over the words separates flags from the rest, then the
-// command's own words are read. Flags may stand anywhere; --timeout before `drain` is the RPC's, after it the
-// drain's.
-#include "args.h"
+// The command tree: what each command takes and which flags it has. Flags may stand anywhere; --timeout before `drain`
+// is the RPC's, after it the drain's.
+#include "sluicectl/args.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
+#include <initializer_list>
+#include <iterator>
 
-#include "values.h"
+#include "cli/command_line.h"
+#include "sluicectl/completion.h"
 
 namespace sluice::ctl {
 namespace {
 
-using std::chrono::milliseconds;
-
-// The flags that only some commands take, as bits of CommandSpec::flags.
-enum FlagBit : uint32_t {
-  kWeight = 1 << 0,
-  kIfVersion = 1 << 1,
-  kPreview = 1 << 2,
-  kRate = 1 << 3,
-  kBurst = 1 << 4,
-  kMax = 1 << 5,
-  kQueue = 1 << 6,
-  kService = 1 << 7,
-  kMethod = 1 << 8,
-  kKey = 1 << 9,
-  kKeyHex = 1 << 10,
-  kKeyFile = 1 << 11,
-};
-constexpr uint32_t kChangeFlags = kIfVersion | kPreview;
-constexpr uint32_t kLimitFlags = kRate | kBurst | kMax | kQueue;
-constexpr uint32_t kKeyFlags = kKey | kKeyHex | kKeyFile;
+using cli::Bad;
+using cli::Quoted;
 
 struct CommandSpec {
   std::string_view name;  // one word, or two
-  Command command;
-  size_t words_min, words_max;  // after the command
-  std::string_view takes;       // for the message when the number is wrong
-  uint32_t flags = 0;
+  Command command;        // kPrint: only a first word
+  const char* group;      // of the help
+  const char* help;
+  const char* takes = "";  // the words after it, for help and errors
+  size_t words_min = 0, words_max = 0;
+  const char* offers = "";  // what completion knows of the first of those words
 };
 
+constexpr const char* kLook = "Look";
+constexpr const char* kEndpoints =
+    "Change a cluster's endpoints (each whole or not at all; no call fails because of it)";
+constexpr const char* kHealth = "An endpoint's health (`endpoints CLUSTER --why` shows it)";
+constexpr const char* kOneEndpoint = "CLUSTER NAME";
+constexpr const char* kLimits =
+    "Change a limit (at once, also for calls that wait; until a restart, or a reload that changes it)";
+constexpr const char* kCache = "The response cache";
+constexpr const char* kChange = "Change the daemon";
+constexpr const char* kOther = "Other";
+constexpr const char* kEndpoint = "CLUSTER [NAME=]ADDRESS[@WEIGHT]...";
 constexpr size_t kMany = 5000;
+
 constexpr CommandSpec kCommands[] = {
-    {"status", Command::kStatus, 0, 0, "nothing"},
-    {"clusters", Command::kClusters, 0, 1, "[CLUSTER]"},
-    {"endpoints", Command::kEndpoints, 1, 1, "CLUSTER"},
-    {"add", Command::kAdd, 2, kMany, "CLUSTER [NAME=]ADDRESS[@WEIGHT]...", kWeight | kChangeFlags},
-    {"remove", Command::kRemove, 2, kMany, "CLUSTER NAME...", kChangeFlags},
-    {"reweight", Command::kReweight, 2, kMany, "CLUSTER NAME@WEIGHT...", kWeight | kChangeFlags},
-    {"replace", Command::kReplace, 2, kMany, "CLUSTER [NAME=]ADDRESS[@WEIGHT]...", kWeight | kChangeFlags},
-    {"drain-endpoint", Command::kDrainEndpoint, 2, kMany, "CLUSTER NAME...", kChangeFlags},
-    {"undrain-endpoint", Command::kUndrainEndpoint, 2, kMany, "CLUSTER NAME...", kChangeFlags},
-    {"limits", Command::kLimits, 0, 0, "nothing"},
-    {"certs", Command::kCerts, 0, 0, "nothing"},
-    {"limit set", Command::kLimitSet, 1, 1, "NAME and --rate, --burst, --max or --queue", kLimitFlags},
-    {"limit reset", Command::kLimitReset, 1, 1, "NAME"},
-    {"cache stats", Command::kCacheStats, 0, 0, "nothing"},
-    {"cache purge", Command::kCachePurge, 0, 0, "nothing but flags", kService | kMethod | kKeyFlags},
-    {"reload", Command::kReload, 0, 0, "nothing"},
-    {"metrics", Command::kMetrics, 0, 0, "nothing"},
-    {"log-level", Command::kLogLevel, 0, 1, "[LEVEL]"},
-    {"drain", Command::kDrain, 0, 0, "nothing but --timeout"},
-    {"stop", Command::kStop, 0, 0, "nothing"},
-    {"completion", Command::kCompletion, 1, 1, "bash or zsh"},
+    {"status", Command::kStatus, kLook, "the process: version, uptime, readiness, load"},
+    {"clusters", Command::kClusters, kLook, "clusters: policy, version and digest of their lists", "[CLUSTER]", 0, 1,
+     kOfferClusters},
+    {"endpoints", Command::kEndpoints, kLook, "endpoints: state, connection, weight, share of keys, calls", "CLUSTER",
+     1, 1, kOfferClusters},
+    {"limits", Command::kLimits, kLook, "limits of rate and concurrency: what is in force, what waits"},
+    {"certs", Command::kCerts, kLook,
+     "certificates of TLS: where in use, how long valid, why a new file is not in force"},
+    {"metrics", Command::kMetrics, kLook, "all metrics, in Prometheus text format"},
+    {"add", Command::kAdd, kEndpoints, "add endpoints; without NAME the address is the name", kEndpoint, 2, kMany,
+     kOfferClusters},
+    {"replace", Command::kReplace, kEndpoints, "the list becomes exactly this", kEndpoint, 2, kMany, kOfferClusters},
+    {"remove", Command::kRemove, kEndpoints, "no new calls; calls in flight finish", "CLUSTER NAME...", 2, kMany,
+     kOfferClusters},
+    {"reweight", Command::kReweight, kEndpoints, "change weights", "CLUSTER NAME@WEIGHT...", 2, kMany, kOfferClusters},
+    {"drain-endpoint", Command::kDrainEndpoint, kEndpoints, "stays in the list, takes no new calls", "CLUSTER NAME...",
+     2, kMany, kOfferClusters},
+    {"undrain-endpoint", Command::kUndrainEndpoint, kEndpoints, "takes calls again", "CLUSTER NAME...", 2, kMany,
+     kOfferClusters},
+    {"endpoint", Command::kPrint, kHealth, "drain an endpoint; eject or restore it, or probe it at once"},
+    {"endpoint drain", Command::kDrainEndpoint, kHealth, "as drain-endpoint", "CLUSTER NAME...", 2, kMany,
+     kOfferClusters},
+    {"endpoint undrain", Command::kUndrainEndpoint, kHealth, "as undrain-endpoint", "CLUSTER NAME...", 2, kMany,
+     kOfferClusters},
+    {"endpoint eject", Command::kEject, kHealth, "out of rotation until it is restored", kOneEndpoint, 2, 2,
+     kOfferClusters},
+    {"endpoint restore", Command::kRestore, kHealth, "back in rotation, with a growing share of its keys", kOneEndpoint,
+     2, 2, kOfferClusters},
+    {"endpoint reset-backoff", Command::kResetBackoff, kHealth, "probe an ejected endpoint at once", kOneEndpoint, 2, 2,
+     kOfferClusters},
+    {"limit", Command::kPrint, kLimits, "set or reset a limit"},
+    {"limit set", Command::kLimitSet, kLimits, "set what is given", "NAME and --rate, --burst, --max or --queue", 1, 1,
+     kOfferLimits},
+    {"limit reset", Command::kLimitReset, kLimits, "back to what is configured", "NAME", 1, 1, kOfferLimits},
+    {"cache", Command::kPrint, kCache, "look at or purge the response cache"},
+    {"cache stats", Command::kCacheStats, kCache, "size, hits, why responses were not kept"},
+    {"cache purge", Command::kCachePurge, kCache, "drop all responses, or only those that the flags name"},
+    {"reload", Command::kReload, kChange, "read the configuration file again; with an error in it nothing changes"},
+    {"log-level", Command::kLogLevel, kChange, "show or set the level: trace, debug, info, warn, error or off",
+     "[LEVEL]", 0, 1, "trace debug info warn error off"},
+    {"drain", Command::kDrain, kChange, "take no new work, finish what runs, then exit"},
+    {"stop", Command::kStop, kChange, "exit now; calls in flight are cut"},
+    {"completion", Command::kCompletion, kOther, "a completion script, on standard output", "bash or zsh", 1, 1,
+     "bash zsh"},
 };
 
-constexpr std::pair<std::string_view, uint32_t> kValueFlags[] = {
-    {"--address", 0},  // of every command
-    {"--timeout", 0},  // of every command
-    {"--tls-ca", 0},   // of every command, as the other --tls-*
-    {"--tls-cert", 0},
-    {"--tls-key", 0},
-    {"--tls-server-name", 0},
-    {"--weight", kWeight},
-    {"--if-version", kIfVersion},
-    {"--rate", kRate},
-    {"--burst", kBurst},
-    {"--max", kMax},
-    {"--queue", kQueue},
-    {"--service", kService},
-    {"--method", kMethod},
-    {"--key", kKey},
-    {"--key-hex", kKeyHex},
-    {"--key-file", kKeyFile},
-};
+constexpr char kFooter[] =
+    R"(`sluicectl COMMAND --help` tells a command's flags. Of a limit NAME is as `limits` shows it.
 
-base::Result<double> ParseWeight(std::string_view text) {
-  const std::optional<double> weight = Number<double>(text);
-  if (!weight || !std::isfinite(*weight) || *weight <= 0) {
-    return Bad("weight " + Quoted(text) + ": must be a number above 0");
-  }
-  return *weight;
+Exit codes
+  0  done
+  1  the daemon refused or failed; standard error says why and what to do
+  2  the command line is wrong
+  3  no daemon answers at the address
+
+Examples
+  sluicectl add users c=10.0.0.7:50051@2 d=10.0.0.8:50051
+  sluicectl reweight users c d --weight 4 --preview
+  sluicectl limit set cluster/users/rate --rate 500 --burst 50
+  sluicectl cache purge --service pkg.Users --method Get --key-hex 0a03616263
+  sluicectl --address 127.0.0.1:9900 --json endpoints users)";
+
+// Stores what `parse` makes of a flag's value.
+template <typename T, typename Out>
+cli::ReadValue Into(std::string_view flag, base::Result<T> (*parse)(std::string_view), Out* out) {
+  return [flag, parse, out](std::string_view text) -> base::Status {
+    base::Result<T> value = parse(text);
+    if (!value.ok()) return Bad(std::string(flag) + " " + value.error().detail);
+    *out = std::move(*value);
+    return base::Ok();
+  };
 }
 
-bool TakesWeight(Command command) {
-  return command == Command::kAdd || command == Command::kReplace || command == Command::kReweight;
+base::Result<std::string> ParseText(std::string_view text) { return std::string(text); }
+base::Result<std::string> ParseNotEmpty(std::string_view text) {
+  if (text.empty()) return Bad("needs a value");
+  return std::string(text);
+}
+
+base::Result<std::chrono::milliseconds> ParseTimeout(std::string_view text) {
+  base::Result<std::chrono::milliseconds> timeout = ParseDuration(text);
+  if (timeout.ok() && timeout->count() == 0) return Bad("must be more than 0");
+  return timeout;
 }
 
 class Parser {
  public:
-  Parser(const std::vector<std::string_view>& words, std::string_view env_address) : words_(words) {
+  explicit Parser(std::string_view env_address) {
     args_.address = env_address.empty() ? kDefaultAddress : env_address;
+    cli::SetUp(root_, "sluicectl " SLUICE_VERSION);
+    AddFlags();
+    for (const CommandSpec& spec : kCommands) AddCommand(spec);
+    AddFlagsOfCommands();
+    root_.footer(kFooter);
   }
 
-  base::Result<Args> Parse() {
-    if (words_.empty()) return Bad("a command is needed");
-    bool flags_over = false;
-    for (next_ = 0; next_ < words_.size();) {
-      const std::string_view word = words_[next_++];
-      if (!flags_over && word == "--") {
-        flags_over = true;
-      } else if (!flags_over && word.size() > 1 && word.starts_with('-')) {
-        if (base::Status flag = Flag(word); !flag.ok()) return flag.error();
-      } else if (spec_ == nullptr) {
-        if (base::Status command = Word(word); !command.ok()) return command.error();
-      } else {
-        rest_.push_back(word);
-      }
-    }
-    if (help_ || version_) {
-      args_.command = help_ ? Command::kHelp : Command::kVersion;
+  base::Result<Args> Parse(const std::vector<std::string>& words) {
+    if (!words.empty() && words[0] == kCompleteCommand) {
+      args_.timeout = std::chrono::seconds(1);  // a shell waits for it
+      Complete(root_, {words.begin() + 1, words.end()}, &args_);
       return args_;
     }
-    return Finish();
+    base::Result<std::string> text = cli::Parse(root_, words);
+    if (!text.ok()) return text.error();
+    if (text->empty()) return Finish();
+    args_.text = std::move(*text);
+    return args_;
   }
 
  private:
-  static const CommandSpec* Find(std::string_view name) {
-    const auto* it = std::find_if(std::begin(kCommands), std::end(kCommands), [&](auto& c) { return c.name == name; });
-    return it == std::end(kCommands) ? nullptr : it;
+  // A command may have two names.
+  std::vector<CLI::App*> AppsOf(Command command) const {
+    std::vector<CLI::App*> found;
+    for (size_t i = 0; i < apps_.size(); ++i) {
+      if (kCommands[i].command == command) found.push_back(apps_[i]);
+    }
+    return found;
   }
 
-  // A command's first word, or the second after a group's.
-  base::Status Word(std::string_view word) {
-    std::string name(word);
-    if (!group_.empty()) name = std::string(group_) + " " + name;
-    spec_ = Find(name);
-    if (spec_ != nullptr) return base::Ok();
-    if (!group_.empty()) return Bad("no command " + Quoted(name) + ": " + Choices(group_));
-    if (Choices(word).empty()) return Bad("no command " + Quoted(word));
-    group_ = word;
-    return base::Ok();
+  template <typename T, typename Out>
+  static CLI::Option* Value(CLI::App& app, const char* name, const char* type, const char* help,
+                            base::Result<T> (*parse)(std::string_view), Out* out) {
+    return cli::AddValue(app, name, type, help, Into(name, parse, out));
   }
 
-  // "limit takes set or reset"; empty if `group` begins no command.
-  static std::string Choices(std::string_view group) {
-    std::string choices;
-    for (const CommandSpec& spec : kCommands) {
-      if (!spec.name.starts_with(std::string(group) + " ")) continue;
-      choices += choices.empty() ? std::string(group) + " takes " : " or ";
-      choices += spec.name.substr(group.size() + 1);
+  // A flag of some commands. It may also stand before the command: there it belongs to the root, whose help does not
+  // show it.
+  template <typename T, typename Out>
+  void Flag(std::initializer_list<Command> commands, const char* name, const char* type, const char* help,
+            base::Result<T> (*parse)(std::string_view), Out* out) {
+    early_.push_back(Value(root_, name, type, help, parse, out)->group(""));
+    for (Command command : commands) {
+      for (CLI::App* app : AppsOf(command)) Value(*app, name, type, help, parse, out);
     }
-    return choices;
+  }
+  void Switch(std::initializer_list<Command> commands, const char* name, const char* help, bool* out) {
+    early_.push_back(cli::AddSwitch(root_, name, help, out)->group(""));
+    for (Command command : commands) {
+      for (CLI::App* app : AppsOf(command)) cli::AddSwitch(*app, name, help, out);
+    }
   }
 
-  // A flag's value: after "=", or the next word.
-  base::Result<std::string_view> Value(std::string_view flag, std::optional<std::string_view> inline_value) {
-    if (inline_value) return *inline_value;
-    if (next_ == words_.size()) return Bad(std::string(flag) + " needs a value");
-    return words_[next_++];
+  void AddFlags() {
+    Value(
+        root_, "--address", "ADDRESS",
+        "unix:/path or host:port of the daemon's admin RPC (default: $SLUICE_ADMIN, else unix:/tmp/sluice-admin.sock)",
+        ParseText, &args_.address);
+    Value(root_, "--tls-ca", "FILE", "TLS: the authority of the daemon's certificate (PEM, as the next two)",
+          ParseNotEmpty, &args_.tls.ca);
+    Value(root_, "--tls-cert", "FILE", "TLS: our certificate; the daemon looks up in it what we may do", ParseNotEmpty,
+          &args_.tls.certificate);
+    Value(root_, "--tls-key", "FILE", "TLS: its key", ParseNotEmpty, &args_.tls.key);
+    Value(root_, "--tls-server-name", "NAME", "TLS: the name in the daemon's certificate, if not the host in --address",
+          ParseNotEmpty, &args_.tls.server_name);
+    Value(root_, "--timeout", "DURATION", "for the daemon's answer (default 10s); after `drain` it is the drain's",
+          ParseTimeout, &args_.timeout);
+    cli::AddSwitch(root_, "--json", "print the answer as JSON; 64-bit numbers are strings there", &args_.json);
   }
 
-  base::Status Flag(std::string_view word) {
-    const size_t equals = word.find('=');
-    const std::string_view flag = word.substr(0, equals);
-    std::optional<std::string_view> inline_value;
-    if (equals != word.npos) inline_value = word.substr(equals + 1);
-    for (auto [name, target] : {std::pair<std::string_view, bool*>{"--json", &args_.json},
-                                {"--preview", &args_.preview},
-                                {"--help", &help_},
-                                {"-h", &help_},
-                                {"--version", &version_}}) {
-      if (flag != name) continue;
-      if (inline_value) return Bad(std::string(flag) + " takes no value");
-      *target = true;
-      if (target == &args_.preview) given_ |= kPreview;
-      return base::Ok();
-    }
-    const auto* known =
-        std::find_if(std::begin(kValueFlags), std::end(kValueFlags), [&](auto& f) { return f.first == flag; });
-    if (known == std::end(kValueFlags)) return Bad("no flag " + Quoted(flag));
-    base::Result<std::string_view> value = Value(flag, inline_value);
-    if (!value.ok()) return value.error();
-    given_ |= known->second;
-    if ((known->second & kLimitFlags) != 0) return LimitFlag(flag, *value);
-    if ((known->second & (kService | kMethod | kKeyFlags)) != 0) return PurgeFlag(flag, *value);
-    return ValueFlag(flag, *value);
+  void AddCommand(const CommandSpec& spec) {
+    const size_t blank = spec.name.find(' ');
+    CLI::App& parent = blank == spec.name.npos ? root_ : *root_.get_subcommand(std::string(spec.name.substr(0, blank)));
+    CLI::App* app = parent.add_subcommand(std::string(spec.name.substr(blank + 1)), spec.help);
+    app->group(&parent == &root_ ? spec.group : "Commands");
+    if (spec.words_max > 0) cli::AddWords(*app, spec.takes, &words_)->type_name(spec.offers);
+    apps_.push_back(app);
   }
 
-  base::Status ValueFlag(std::string_view flag, std::string_view value) {
-    for (auto [name, target] : {std::pair<std::string_view, std::string*>{"--address", &args_.address},
-                                {"--tls-ca", &args_.tls.ca},
-                                {"--tls-cert", &args_.tls.certificate},
-                                {"--tls-key", &args_.tls.key},
-                                {"--tls-server-name", &args_.tls.server_name}}) {
-      if (flag != name) continue;
-      if (value.empty() && target != &args_.address) return Bad(std::string(flag) + " needs a value");
-      *target = value;
-      return base::Ok();
-    }
-    if (flag == "--timeout") {
-      base::Result<milliseconds> duration = ParseDuration(value);
-      if (!duration.ok()) return Bad("--timeout " + duration.error().detail);
-      if (spec_ != nullptr && spec_->command == Command::kDrain) {
-        args_.drain_timeout = *duration;
-      } else if (duration->count() == 0) {
-        return Bad("--timeout must be more than 0");
-      } else {
-        args_.timeout = *duration;
-      }
-    } else if (flag == "--weight") {
-      base::Result<double> weight = ParseWeight(value);
-      if (!weight.ok()) return weight.error();
-      weight_ = *weight;
-    } else {
-      const std::optional<uint64_t> version = Number<uint64_t>(value);
-      if (!version) return Bad("--if-version " + Quoted(value) + ": must be a version as `clusters` shows it");
-      args_.if_version = *version;
-    }
-    return base::Ok();
-  }
-
-  base::Status LimitFlag(std::string_view flag, std::string_view value) {
-    if (flag == "--rate") {
-      base::Result<double> rate = ReadRate(flag, value);
-      if (!rate.ok()) return rate.error();
-      args_.limit.rate = *rate;
-      return base::Ok();
-    }
-    base::Result<uint32_t> count = ReadCount(flag, value);
-    if (!count.ok()) return count.error();
-    (flag == "--burst" ? args_.limit.burst : flag == "--max" ? args_.limit.max : args_.limit.queue) = *count;
-    return base::Ok();
-  }
-
-  base::Status PurgeFlag(std::string_view flag, std::string_view value) {
-    if (value.empty() && flag != "--key" && flag != "--key-hex") return Bad(std::string(flag) + " needs a value");
-    if (flag == "--service" || flag == "--method") {
-      (flag == "--service" ? args_.purge.service : args_.purge.method) = value;
-    } else if (flag == "--key-file") {
-      args_.purge.key_file = value;
-    } else if (flag == "--key") {
-      args_.purge.key = value;
-    } else {
-      base::Result<std::string> bytes = ReadHex(flag, value);
-      if (!bytes.ok()) return bytes.error();
-      args_.purge.key = std::move(*bytes);
-    }
-    return base::Ok();
-  }
-
-  // Flags that stand beside a command that does not know them are an error: they would change what it means.
-  base::Status CheckFlags() const {
-    if ((given_ & kPreview & ~spec_->flags) != 0) return Bad(std::string(spec_->name) + " takes no --preview");
-    for (const auto& [flag, bit] : kValueFlags) {
-      if ((given_ & bit & ~spec_->flags) != 0) return Bad(std::string(spec_->name) + " takes no " + std::string(flag));
-    }
-    if (spec_->command == Command::kLimitSet && (given_ & kLimitFlags) == 0) {
-      return Bad("limit set needs --rate, --burst, --max or --queue");
-    }
-    if ((given_ & kMethod) != 0 && (given_ & kService) == 0) return Bad("--method needs --service");
-    const uint32_t keys = given_ & kKeyFlags;
-    if ((keys & (keys - 1)) != 0) return Bad("one of --key, --key-hex and --key-file is enough");
-    if (keys != 0 && (given_ & kMethod) == 0) {
-      return Bad("a key needs --service and --method: it is a request of that method");
-    }
-    return base::Ok();
+  void AddFlagsOfCommands() {
+    using C = Command;
+    const auto changes = {C::kAdd, C::kReplace, C::kRemove, C::kReweight, C::kDrainEndpoint, C::kUndrainEndpoint};
+    const auto weigh = {C::kAdd, C::kReplace, C::kReweight};
+    const auto set = {C::kLimitSet};
+    const auto purge = {C::kCachePurge};
+    Flag(weigh, "--weight", "W", "of the endpoints without @WEIGHT", ParseWeight, &args_.weight);
+    const auto stand = {C::kAdd, C::kReplace};
+    Flag(stand, "--priority", "N", "of these endpoints: 0 (the highest, the default) to 7", ParseCount,
+         &args_.priority);
+    Flag(stand, "--locality", "NAME", "where these endpoints are", ParseNotEmpty, &args_.locality);
+    Flag(changes, "--if-version", "N", "only if the list is still at version N", ParseVersion, &args_.if_version);
+    Switch(changes, "--preview", "say what would move, change nothing", &args_.preview);
+    Flag({C::kDrainEndpoint}, "--over", "DURATION", "give the keys away little by little, each once; default: at once",
+         ParseTimeout, &args_.over);
+    Switch({C::kEndpoints}, "--why", "health: state, since when and why, last error, next probe; and its last changes",
+           &args_.why);
+    Flag(set, "--rate", "R", "calls a second, like 100 or 0.5; 0: no limit", ParseRate, &args_.limit.rate);
+    Flag(set, "--burst", "N", "calls that may start at once after a pause", ParseCount, &args_.limit.burst);
+    Flag(set, "--max", "N", "calls under way at once; 0: no limit", ParseCount, &args_.limit.max);
+    Flag(set, "--queue", "N", "calls that may wait; the next is refused", ParseCount, &args_.limit.queue);
+    Flag(purge, "--service", "S", "the responses of a service, like pkg.Service", ParseNotEmpty, &args_.purge.service);
+    Flag(purge, "--method", "M", "and of one of its methods, like Get", ParseNotEmpty, &args_.purge.method);
+    Flag(purge, "--key", "TEXT", "and to one request message: its bytes, literally", ParseText, &args_.purge.key);
+    Flag(purge, "--key-hex", "HEX", "... its bytes in hex, like 0a03616263", ParseHex, &args_.purge.key);
+    Flag(purge, "--key-file", "FILE", "... a file with its bytes, as `protoc --encode` writes them", ParseNotEmpty,
+         &args_.purge.key_file);
+    Value(*AppsOf(C::kDrain)[0], "--timeout", "DURATION", "finish what runs for at most so long", ParseDuration,
+          &args_.drain_timeout);
   }
 
   base::Result<Args> Finish() {
-    if (spec_ == nullptr) return Bad(group_.empty() ? "a command is needed" : Choices(group_));
-    args_.command = spec_->command;
-    const std::string name(spec_->name);
-    if (rest_.size() < spec_->words_min || rest_.size() > spec_->words_max) {
-      return Bad(name + " takes " + std::string(spec_->takes));
+    const CLI::App* app = &root_;
+    while (!app->get_subcommands().empty()) app = app->get_subcommands().front();
+    const std::vector<std::string> surplus = cli::Surplus(root_);
+    if (!app->get_subcommands({}).empty()) return NoCommand(*app, surplus);
+    const CommandSpec& spec = kCommands[std::find(apps_.begin(), apps_.end(), app) - apps_.begin()];
+    args_.command = spec.command;
+    const std::string name(spec.name);
+    if (words_.size() < spec.words_min || words_.size() > spec.words_max || !surplus.empty()) {
+      const bool own_flags = app->get_options().size() > 1;  // besides --help
+      return Bad(name + " takes " + (spec.words_max > 0 ? spec.takes : own_flags ? "nothing but flags" : "nothing"));
     }
     if (!args_.address.starts_with("unix:/") && (args_.address.find(':') == std::string::npos)) {
       return Bad("address " + Quoted(args_.address) + ": must be unix:/path or host:port");
@@ -282,90 +258,84 @@ class Parser {
     if (!(tls == TlsArgs{}) && (tls.ca.empty() || tls.certificate.empty() || tls.key.empty())) {
       return Bad("TLS needs --tls-ca, --tls-cert and --tls-key: the daemon asks for a certificate");
     }
-    if (base::Status flags = CheckFlags(); !flags.ok()) return flags.error();
-    if (args_.command == Command::kLogLevel || args_.command == Command::kCompletion ||
-        args_.command == Command::kLimitSet || args_.command == Command::kLimitReset) {
-      if (!rest_.empty()) args_.word = rest_[0];
-      if (args_.command == Command::kCompletion && CompletionScript(args_.word).empty()) {
-        return Bad("completion takes bash or zsh");
-      }
-      return args_;
+    // A flag beside a command that does not know it is an error: it would change what it means.
+    for (const CLI::Option* flag : early_) {
+      const std::string flag_name = "--" + flag->get_lnames()[0];
+      if (flag->count() == 0 || app->get_option_no_throw(flag_name) != nullptr) continue;
+      return Bad(name + " takes no " + flag_name);
     }
-    if (!rest_.empty()) args_.cluster = rest_[0];
-    return ReadEndpoints();
+    if (base::Status flags = CheckFlags(*app); !flags.ok()) return flags.error();
+    return ReadWords();
+  }
+
+  // The command line ends before a command does, or goes on with a word that is none.
+  static base::Error NoCommand(const CLI::App& app, const std::vector<std::string>& surplus) {
+    const bool root = app.get_parent() == nullptr;
+    if (root) return Bad(surplus.empty() ? "a command is needed" : "no command " + Quoted(surplus[0]));
+    std::string choices;
+    for (const CLI::App* command : app.get_subcommands({})) {
+      choices += (choices.empty() ? app.get_name() + " takes " : " or ") + command->get_name();
+    }
+    return Bad(surplus.empty() ? choices : "no command " + Quoted(app.get_name() + " " + surplus[0]) + ": " + choices);
+  }
+
+  base::Status CheckFlags(const CLI::App& app) const {
+    const auto given = [&](const char* flag) { return root_.count(flag) + app.count(flag) > 0; };
+    if (args_.command == Command::kLimitSet && args_.limit == LimitArgs{}) {
+      return Bad("limit set needs --rate, --burst, --max or --queue");
+    }
+    if (args_.command != Command::kCachePurge) return base::Ok();
+    if (given("--method") && !given("--service")) return Bad("--method needs --service");
+    const int keys = given("--key") + given("--key-hex") + given("--key-file");
+    if (keys > 1) return Bad("one of --key, --key-hex and --key-file is enough");
+    if (keys > 0 && !given("--method")) {
+      return Bad("a key needs --service and --method: it is a request of that method");
+    }
+    return base::Ok();
+  }
+
+  base::Result<Args> ReadWords() {
+    const Command command = args_.command;
+    if (command == Command::kCompletion) {
+      args_.command = Command::kPrint;
+      args_.text = CompletionScript(words_[0]);
+      if (args_.text.empty()) return Bad("completion takes bash or zsh");
+    } else if (command == Command::kLogLevel || command == Command::kLimitSet || command == Command::kLimitReset) {
+      if (!words_.empty()) args_.word = words_[0];
+    } else if (!words_.empty()) {
+      args_.cluster = words_[0];
+      return ReadEndpoints();
+    }
+    return args_;
   }
 
   base::Result<Args> ReadEndpoints() {
+    const bool reweight = args_.command == Command::kReweight;
     const bool with_address = args_.command == Command::kAdd || args_.command == Command::kReplace;
-    for (size_t i = 1; i < rest_.size(); ++i) {
-      base::Result<EndpointArg> endpoint = EndpointArg{std::string(rest_[i]), "", std::nullopt};
-      if (TakesWeight(args_.command)) endpoint = with_address ? ParseEndpoint(rest_[i]) : ParseNamed(rest_[i]);
+    for (size_t i = 1; i < words_.size(); ++i) {
+      base::Result<EndpointArg> endpoint = EndpointArg{words_[i], "", std::nullopt};
+      if (with_address || reweight) endpoint = with_address ? ParseEndpoint(words_[i]) : ParseNamed(words_[i]);
       if (!endpoint.ok()) return endpoint.error();
-      if (!endpoint->weight) endpoint->weight = weight_;
-      if (args_.command == Command::kReweight && !endpoint->weight) {
-        return Bad(Quoted(rest_[i]) + " has no weight: write " + std::string(rest_[i]) + "@2, or --weight 2 for all");
+      if (!endpoint->weight) endpoint->weight = args_.weight;
+      if (reweight && !endpoint->weight) {
+        return Bad(Quoted(words_[i]) + " has no weight: write " + words_[i] + "@2, or --weight 2 for all");
       }
       args_.endpoints.push_back(*endpoint);
     }
     return args_;
   }
 
-  const std::vector<std::string_view>& words_;
-  size_t next_ = 0;
   Args args_;
-  const CommandSpec* spec_ = nullptr;
-  std::vector<std::string_view> rest_;
-  std::string_view group_;  // "limit" or "cache", until the second word is there
-  uint32_t given_ = 0;      // FlagBits
-  std::optional<double> weight_;
-  bool help_ = false, version_ = false;
+  CLI::App root_{"sluicectl: looks at and changes a running sluice daemon", "sluicectl"};
+  std::vector<CLI::App*> apps_;      // as kCommands
+  std::vector<CLI::Option*> early_;  // flags of commands where they belong to the root
+  std::vector<std::string> words_;   // after the command
 };
 
 }  // namespace
 
-base::Result<Args> ParseArgs(const std::vector<std::string_view>& words, std::string_view env_address) {
-  return Parser(words, env_address).Parse();
-}
-
-base::Result<EndpointArg> ParseNamed(std::string_view text) {
-  EndpointArg endpoint;
-  if (const size_t at = text.rfind('@'); at != text.npos && Number<double>(text.substr(at + 1))) {
-    base::Result<double> weight = ParseWeight(text.substr(at + 1));
-    if (!weight.ok()) return Bad(Quoted(text) + ": " + weight.error().detail);
-    endpoint.weight = *weight;
-    text = text.substr(0, at);
-  }
-  if (text.empty()) return Bad("an endpoint's name is empty");
-  endpoint.name = text;
-  return endpoint;
-}
-
-base::Result<EndpointArg> ParseEndpoint(std::string_view text) {
-  base::Result<EndpointArg> endpoint = ParseNamed(text);
-  if (!endpoint.ok()) return endpoint;
-  endpoint->address = std::move(endpoint->name);
-  endpoint->name.clear();
-  const size_t equals = endpoint->address.find('=');
-  if (equals != std::string::npos && endpoint->address.find_first_of(":/") > equals) {
-    endpoint->name = endpoint->address.substr(0, equals);
-    endpoint->address.erase(0, equals + 1);
-    if (endpoint->name.empty()) return Bad(Quoted(text) + ": nothing before =");
-  }
-  if (endpoint->address.find(':') == std::string::npos) {
-    return Bad(Quoted(text) + ": must be [NAME=]ADDRESS[@WEIGHT], the address host:port or unix:/path");
-  }
-  return endpoint;
-}
-
-base::Result<milliseconds> ParseDuration(std::string_view text) {
-  constexpr std::pair<std::string_view, int64_t> kUnits[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}};
-  constexpr int64_t kDay = 24 * 3'600'000;
-  for (auto [unit, factor] : kUnits) {
-    if (!text.ends_with(unit)) continue;
-    const std::optional<uint32_t> count = Number<uint32_t>(text.substr(0, text.size() - unit.size()));
-    if (count && *count <= kDay / factor) return milliseconds(*count * factor);
-  }
-  return Bad(Quoted(text) + ": must be like 500ms, 30s, 2m or 1h, at most a day");
+base::Result<Args> ParseArgs(const std::vector<std::string>& words, std::string_view env_address) {
+  return Parser(env_address).Parse(words);
 }
 
 }  // namespace sluice::ctl

@@ -1,5 +1,4 @@
-// Args: what a command line of sluicectl asks for. Parsing only: no I/O, no environment but what is handed
-// in.
+// Args: what a command line of sluicectl asks for. Parsing only: no I/O, no environment but what is handed in.
 #pragma once
 
 #include <chrono>
@@ -10,12 +9,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "sluicectl/values.h"
 
 namespace sluice::ctl {
 
 enum class Command : uint8_t {
-  kHelp,
-  kVersion,
+  kPrint,  // Args::text: help, version, a completion script, candidates of completion
   kStatus,
   kClusters,
   kEndpoints,
@@ -25,6 +24,9 @@ enum class Command : uint8_t {
   kReplace,
   kDrainEndpoint,
   kUndrainEndpoint,
+  kEject,
+  kRestore,
+  kResetBackoff,
   kLimits,
   kCerts,
   kLimitSet,
@@ -37,12 +39,8 @@ enum class Command : uint8_t {
   kDrain,
   kStop,
   kCompletion,
-};
-
-struct EndpointArg {
-  std::string name, address;
-  std::optional<double> weight;
-  bool operator==(const EndpointArg&) const = default;
+  kCompleteCluster,  // the names of clusters, or of limits, that begin with Args::word, for completion
+  kCompleteLimit,
 };
 
 // What `limit set` changes.
@@ -60,7 +58,7 @@ struct PurgeArgs {
   bool operator==(const PurgeArgs&) const = default;
 };
 
-// PEM files and whom the daemon's certificate must be for (empty: the host of the address).
+// PEM files, and the name that the daemon's certificate must be for (empty: the host of the address).
 struct TlsArgs {
   std::string ca, certificate, key, server_name;
   bool any() const { return !ca.empty(); }
@@ -70,34 +68,31 @@ struct TlsArgs {
 inline constexpr std::string_view kDefaultAddress = "unix:/tmp/sluice-admin.sock";
 
 struct Args {
-  Command command = Command::kHelp;
+  Command command = Command::kPrint;
   std::string address;
   TlsArgs tls;
   std::chrono::milliseconds timeout{10'000};  // of the RPC
   bool json = false;
   std::string cluster;                 // clusters: may be empty
   std::vector<EndpointArg> endpoints;  // of a change
+  std::optional<double> weight;        // of those endpoints that have none of their own
+  uint32_t priority = 0;               // these two of all of them: add, replace
+  std::string locality;
   std::optional<uint64_t> if_version;
   bool preview = false;
+  bool why = false;  // endpoints: with their health and its changes
   LimitArgs limit;
   PurgeArgs purge;
-  std::string word;  // log-level: the level or empty; completion: the shell; limit: its name
+  std::string word;                                        // log-level: the level or empty; limit: its name
+  std::string text;                                        // kPrint
   std::optional<std::chrono::milliseconds> drain_timeout;  // drain --timeout
+  std::chrono::milliseconds over{0};                       // endpoint drain --over; 0: at once
 };
 
 // `words`: without the program's name. `env_address`: the value of SLUICE_ADMIN, may be empty. The error is a
 // usage error.
-base::Result<Args> ParseArgs(const std::vector<std::string_view>& words, std::string_view env_address);
+base::Result<Args> ParseArgs(const std::vector<std::string>& words, std::string_view env_address);
 
-// "[NAME=]ADDRESS[@WEIGHT]". A NAME holds neither : nor /, so "unix:/a=b" is an address; a WEIGHT is a
-// number, so "unix:/a@b" is one too.
-base::Result<EndpointArg> ParseEndpoint(std::string_view text);
-// "NAME[@WEIGHT]".
-base::Result<EndpointArg> ParseNamed(std::string_view text);
-// "500ms", "30s", "2m", "1h"; whole numbers, at most a day.
-base::Result<std::chrono::milliseconds> ParseDuration(std::string_view text);
-
-std::string_view Usage();
 // The completion script for "bash" or "zsh"; empty: no such shell.
 std::string_view CompletionScript(std::string_view shell);
 

@@ -1,4 +1,4 @@
-#include "channel.h"
+#include "sluicectl/channel.h"
 
 #include <grpcpp/grpcpp.h>
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "args.h"
+#include "sluicectl/args.h"
 
 namespace grpc {
 class Channel;
@@ -12,7 +12,7 @@ class Channel;
 
 namespace sluice::ctl {
 
-// kIo, kInvalidArgument: a file of --tls-*; names the flag. Whether somebody answers is for the first call to find.
+// kIo, kInvalidArgument: a file of --tls-*; names the flag. The first call finds out whether a daemon answers.
 base::Result<std::shared_ptr<grpc::Channel>> MakeChannel(const Args& args);
 
 // All of a file that is not larger than `bytes_max`. `flag` is for the message. kIo, kTooLarge.

@@ -1,107 +1,105 @@
-// Completion scripts; deploy/completion holds the same texts for packages (a test compares them).
-#include "args.h"
+#include "sluicectl/completion.h"
+
+#include <CLI/CLI.hpp>
+
+#include "completion_scripts.h"
 
 namespace sluice::ctl {
 namespace {
 
-constexpr std::string_view kBash = R"script(# bash completion for sluicectl
-_sluicectl() {
-    local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}
-    local commands="status clusters endpoints add remove reweight replace drain-endpoint undrain-endpoint
-        limits limit cache certs reload metrics log-level drain stop completion"
-    local flags="--address --tls-ca --tls-cert --tls-key --tls-server-name --timeout --json --help --version --weight --if-version --preview
-        --rate --burst --max --queue --service --method --key --key-hex --key-file"
-    local values=" --address --tls-ca --tls-cert --tls-key --tls-server-name --timeout --weight --if-version --rate --burst --max --queue --service --method
-        --key --key-hex --key-file "
-    case $previous in
-    --key-file | --tls-ca | --tls-cert | --tls-key) COMPREPLY=($(compgen -f -- "$current")); return ;;
-    --address | --tls-server-name | --timeout | --weight | --if-version) return ;;
-    --rate | --burst | --max | --queue | --service | --method | --key | --key-hex) return ;;
-    limit) COMPREPLY=($(compgen -W "set reset" -- "$current")); return ;;
-    cache) COMPREPLY=($(compgen -W "stats purge" -- "$current")); return ;;
-    set | reset)
-        if [[ $current != -* ]]; then
-            local limits=$(sluicectl --timeout 1s limits 2>/dev/null | awk 'NR > 1 { print $1 }')
-            COMPREPLY=($(compgen -W "$limits" -- "$current"))
-            return
-        fi ;;
-    log-level) COMPREPLY=($(compgen -W "trace debug info warn error off" -- "$current")); return ;;
-    completion) COMPREPLY=($(compgen -W "bash zsh" -- "$current")); return ;;
-    clusters | endpoints | add | remove | reweight | replace | drain-endpoint | undrain-endpoint)
-        if [[ $current != -* ]]; then
-            local clusters=$(sluicectl --timeout 1s clusters 2>/dev/null | awk 'NR > 1 { print $1 }')
-            COMPREPLY=($(compgen -W "$clusters" -- "$current"))
-            return
-        fi ;;
-    esac
-    local i word skip=
-    for ((i = 1; i < COMP_CWORD; i++)); do
-        word=${COMP_WORDS[i]}
-        if [[ $skip ]]; then skip=; continue; fi
-        if [[ $values == *[[:space:]]"$word"[[:space:]]* ]]; then skip=1; continue; fi
-        if [[ $word != -* ]]; then commands=; break; fi
-    done
-    COMPREPLY=($(compgen -W "$commands $flags" -- "$current"))
-}
-complete -F _sluicectl sluicectl
-)script";
+bool IsFlag(std::string_view word) { return word.size() > 1 && word[0] == '-'; }
 
-constexpr std::string_view kZsh = R"script(#compdef sluicectl
-# zsh completion for sluicectl
-_sluicectl() {
-    local -a commands
-    local state context line
-    commands=(
-        'status:the process'
-        'clusters:clusters and the versions of their lists'
-        'endpoints:the endpoints of a cluster'
-        'add:add endpoints'
-        'remove:remove endpoints'
-        'reweight:change weights'
-        'replace:replace the whole list'
-        'drain-endpoint:no new calls for an endpoint'
-        'undrain-endpoint:calls for an endpoint again'
-        'limits:limits of rate and concurrency'
-        'limit:set or reset a limit'
-        'cache:look at or purge the response cache'
-        'certs:certificates of TLS'
-        'reload:read the configuration again'
-        'metrics:all metrics'
-        'log-level:show or set the log level'
-        'drain:finish what runs, then exit'
-        'stop:exit now'
-        'completion:a completion script'
-    )
-    _arguments \
-        '--address[admin address]:address:' '--tls-ca[authority of the daemon]:file:_files' \
-        '--tls-cert[our certificate]:file:_files' '--tls-key[its key]:file:_files' \
-        '--tls-server-name[name of the daemon]:name:' '--timeout[for the answer]:duration:' '--json[print JSON]' \
-        '--weight[weight of endpoints]:weight:' '--if-version[only at this version]:version:' \
-        '--preview[change nothing]' '--rate[calls a second]:rate:' '--burst[calls at once after a pause]:calls:' \
-        '--max[calls under way]:calls:' '--queue[calls that may wait]:calls:' '--service[of cached calls]:service:' \
-        '--method[of cached calls]:method:' '--key[request message]:text:' '--key-hex[request message]:hex:' \
-        '--key-file[request message]:file:_files' '(-h --help)'{-h,--help}'[help]' '--version[version]' \
-        '1: :{_describe command commands}' '*:: :->rest'
-    if [[ $state == rest ]]; then
-        case $words[1] in
-        log-level) compadd trace debug info warn error off ;;
-        completion) compadd bash zsh ;;
-        cache) ((CURRENT == 2)) && compadd stats purge ;;
-        limit)
-            ((CURRENT == 2)) && compadd set reset
-            ((CURRENT == 3)) && compadd -- $(sluicectl --timeout 1s limits 2>/dev/null | awk 'NR > 1 { print $1 }') ;;
-        *) ((CURRENT == 2)) && compadd -- $(sluicectl --timeout 1s clusters 2>/dev/null | awk 'NR > 1 { print $1 }') ;;
-        esac
-    fi
-}
-if [[ $funcstack[1] == _sluicectl ]]; then _sluicectl "$@"; else compdef _sluicectl sluicectl; fi
-)script";
+// Walks the words before the cursor through the command tree.
+class Cursor {
+ public:
+  explicit Cursor(const CLI::App& root) : root_(root), app_(&root) {}
+
+  void Pass(const std::string& word) {
+    if (value_of_ != nullptr) {
+      value_of_ = nullptr;
+    } else if (IsFlag(word) && !only_words_) {
+      only_words_ = word == "--";
+      const CLI::Option* flag = FindFlag(word);
+      if (flag != nullptr && flag->get_expected_max() > 0) value_of_ = flag;
+    } else if (const CLI::App* command = FindCommand(word)) {
+      app_ = command;
+    } else {
+      ++words_;
+    }
+  }
+
+  void Offer(const std::string& begin, Args* answer) const {
+    std::string* text = &answer->text;
+    const std::string offers = words_ == 0 ? OffersOfFirstWord() : "";
+    if (value_of_ != nullptr) {
+      if (value_of_->get_type_name() == "FILE") *text = ":files\n";
+    } else if (begin.starts_with('-') && !only_words_) {
+      AddFlags(begin, text);
+    } else if (offers == kOfferClusters || offers == kOfferLimits) {
+      answer->command = offers == kOfferClusters ? Command::kCompleteCluster : Command::kCompleteLimit;
+      answer->word = begin;
+    } else {
+      for (const std::string& word : CLI::detail::split(offers, ' ')) Add(begin, word, "", text);
+      if (words_ == 0) {
+        for (const CLI::App* command : app_->get_subcommands({})) {
+          Add(begin, command->get_name(), command->get_description(), text);
+        }
+      }
+      if (text->empty() && begin.empty() && !only_words_) AddFlags(begin, text);
+    }
+  }
+
+ private:
+  static void Add(const std::string& begin, const std::string& word, const std::string& what, std::string* out) {
+    if (!word.empty() && word.starts_with(begin)) *out += word + "\t" + what + "\n";
+  }
+
+  void AddFlags(const std::string& begin, std::string* out) const {
+    const auto shown = [](const CLI::Option* option) {
+      return option->nonpositional() && !option->get_group().empty();
+    };
+    std::vector<const CLI::Option*> flags = app_->get_options(shown);
+    if (app_ != &root_) {
+      for (const CLI::Option* option : root_.get_options(shown)) {
+        if (app_->get_option_no_throw(option->get_name()) == nullptr) flags.push_back(option);
+      }
+    }
+    for (const CLI::Option* option : flags) Add(begin, option->get_name(), option->get_description(), out);
+  }
+
+  std::string OffersOfFirstWord() const {
+    const auto words = app_->get_options([](const CLI::Option* option) { return option->get_positional(); });
+    return words.empty() ? "" : words[0]->get_type_name();
+  }
+
+  const CLI::Option* FindFlag(const std::string& word) const {
+    const CLI::Option* flag = app_->get_option_no_throw(word);
+    return flag != nullptr ? flag : root_.get_option_no_throw(word);
+  }
+
+  const CLI::App* FindCommand(const std::string& word) const {
+    const auto found = app_->get_subcommands([&](const CLI::App* command) { return command->get_name() == word; });
+    return found.empty() ? nullptr : found.front();
+  }
+
+  const CLI::App& root_;
+  const CLI::App* app_;                    // the command so far
+  const CLI::Option* value_of_ = nullptr;  // the flag whose value comes next
+  size_t words_ = 0;                       // after the command
+  bool only_words_ = false;                // after --
+};
 
 }  // namespace
 
+void Complete(const CLI::App& root, const std::vector<std::string>& words, Args* answer) {
+  Cursor cursor(root);
+  for (size_t i = 0; i + 1 < words.size(); ++i) cursor.Pass(words[i]);
+  cursor.Offer(words.empty() ? "" : words.back(), answer);
+}
+
 std::string_view CompletionScript(std::string_view shell) {
-  if (shell == "bash") return kBash;
-  if (shell == "zsh") return kZsh;
+  if (shell == "bash") return kBashScript;
+  if (shell == "zsh") return kZshScript;
   return {};
 }
 

@@ -1,4 +1,4 @@
-#include "print.h"
+#include "sluicectl/print.h"
 
 #include <google/protobuf/util/json_util.h>
 
@@ -6,6 +6,8 @@
 #include <cinttypes>
 #include <cstdio>
 #include <ctime>
+
+#include "base/ascii.h"
 
 namespace sluice::ctl {
 namespace {
@@ -40,17 +42,11 @@ std::string Age(uint64_t seconds) {
   return std::to_string(seconds) + "s";
 }
 
+// "active" for STATE_ACTIVE. A newer daemon may have states that have no name here.
 std::string StateName(v1::Endpoint::State state) {
-  switch (state) {
-    case v1::Endpoint::STATE_ACTIVE:
-      return "active";
-    case v1::Endpoint::STATE_DRAINING:
-      return "draining";
-    case v1::Endpoint::STATE_REMOVED:
-      return "removed";
-    default:
-      return "unknown";
-  }
+  constexpr size_t kPrefix = sizeof("STATE_") - 1;
+  const std::string& name = v1::Endpoint::State_Name(state);
+  return name.empty() || state == v1::Endpoint::STATE_UNSPECIFIED ? "unknown" : base::ToLower(name.substr(kPrefix));
 }
 
 // 0 stands for no limit.
@@ -138,16 +134,53 @@ std::string Print(const v1::ListClustersResponse& clusters) {
   return Table(rows, {false, false, true, false, true, true, false});
 }
 
+// Priority and locality only where some endpoint has them.
 std::string PrintEndpoints(const v1::Cluster& cluster) {
   std::vector<std::vector<std::string>> rows = {
       {"NAME", "ADDRESS", "STATE", "CONNECTION", "WEIGHT", "SHARE", "IN-FLIGHT", "CALLS", "FAILURES", "CONNECTIONS"}};
+  std::vector<bool> right = {false, false, false, false, true, true, true, true, true, true};
+  const bool standing = std::any_of(cluster.endpoints().begin(), cluster.endpoints().end(), [](const auto& endpoint) {
+    return endpoint.priority() != 0 || !endpoint.locality().empty();
+  });
+  if (standing) {
+    rows[0].insert(rows[0].end(), {"PRIORITY", "LOCALITY"});
+    right.insert(right.end(), {true, false});
+  }
   for (const v1::Endpoint& endpoint : cluster.endpoints()) {
     rows.push_back({endpoint.name(), endpoint.address(), StateName(endpoint.state()), endpoint.connection(),
                     Format("%g", endpoint.weight()), Percent(endpoint.share()), std::to_string(endpoint.in_flight()),
                     std::to_string(endpoint.calls()), std::to_string(endpoint.failures()),
                     std::to_string(endpoint.connections())});
+    if (!standing) continue;
+    rows.back().insert(rows.back().end(),
+                       {std::to_string(endpoint.priority()), endpoint.locality().empty() ? "-" : endpoint.locality()});
   }
-  return Table(rows, {false, false, false, false, true, true, true, true, true, true});
+  return Table(rows, right);
+}
+
+std::string PrintHealth(const v1::Cluster& cluster) {
+  std::vector<std::vector<std::string>> rows = {{"NAME", "HEALTH", "FOR", "SHARE", "PROBE-IN", "WHY", "LAST-ERROR"}};
+  const bool asked = std::any_of(cluster.endpoints().begin(), cluster.endpoints().end(),
+                                 [](const v1::Endpoint& each) { return !each.health().health_service().empty(); });
+  if (asked) rows[0].push_back("HEALTH-SERVICE");
+  for (const v1::Endpoint& endpoint : cluster.endpoints()) {
+    if (!endpoint.has_health()) continue;
+    const v1::Health& health = endpoint.health();
+    rows.push_back({endpoint.name(), health.state(), health.why().empty() ? "-" : Age(health.in_state_ms() / 1000),
+                    Percent(health.share()),
+                    health.has_probe_in_ms() ? Format("%.1fs", static_cast<double>(health.probe_in_ms()) / 1000) : "-",
+                    health.why().empty() ? "-" : health.why(),
+                    health.last_error().empty() ? "-" : health.last_error()});
+    if (asked) rows.back().push_back(health.health_service().empty() ? "-" : health.health_service());
+  }
+  std::vector<bool> right = {false, false, true, true, true, false, false};
+  if (asked) right.push_back(false);
+  std::string text = Table(rows, right);
+  if (cluster.health_changes().empty()) return text;
+  rows = {{"AGO", "NAME", "FROM", "TO", "WHY"}};
+  for (const v1::HealthChange& change : cluster.health_changes())
+    rows.push_back({Age(change.ago_ms() / 1000), change.endpoint(), change.from(), change.to(), change.why()});
+  return text + "\n" + Table(rows, {true, false, false, false, false});
 }
 
 std::string Print(const v1::ChangeEndpointsResponse& change, const std::string& cluster, bool preview) {

@@ -15,6 +15,8 @@ std::string Table(const std::vector<std::vector<std::string>>& rows, const std::
 std::string Print(const admin::v1::GetServerResponse& server);
 std::string Print(const admin::v1::ListClustersResponse& clusters);
 std::string PrintEndpoints(const admin::v1::Cluster& cluster);
+// Their health, and below it the last changes.
+std::string PrintHealth(const admin::v1::Cluster& cluster);
 std::string Print(const admin::v1::ChangeEndpointsResponse& change, const std::string& cluster, bool preview);
 std::string Print(const admin::v1::ListLimitsResponse& limits);
 // What a limit is now, in a line.

@@ -1,12 +1,12 @@
-#include "run.h"
+#include "sluicectl/run.h"
 
 #include <grpcpp/grpcpp.h>
 
 #include <cstdio>
 
-#include "channel.h"
-#include "print.h"
 #include "sluice/admin/v1/admin.grpc.pb.h"
+#include "sluicectl/channel.h"
+#include "sluicectl/print.h"
 
 namespace sluice::ctl {
 namespace {
@@ -28,37 +28,45 @@ v1::ChangeLimitRequest MakeLimitChange(const Args& args) {
 }
 
 v1::ChangeEndpointsRequest MakeChange(const Args& args) {
+  constexpr std::pair<Command, Kind::Kind> kKinds[] = {{Command::kAdd, Kind::KIND_ADD},
+                                                       {Command::kRemove, Kind::KIND_REMOVE},
+                                                       {Command::kReweight, Kind::KIND_REWEIGHT},
+                                                       {Command::kReplace, Kind::KIND_REPLACE},
+                                                       {Command::kDrainEndpoint, Kind::KIND_DRAIN},
+                                                       {Command::kUndrainEndpoint, Kind::KIND_UNDRAIN}};
   v1::ChangeEndpointsRequest request;
-  switch (args.command) {
-    case Command::kAdd:
-      request.set_kind(Kind::KIND_ADD);
-      break;
-    case Command::kRemove:
-      request.set_kind(Kind::KIND_REMOVE);
-      break;
-    case Command::kReweight:
-      request.set_kind(Kind::KIND_REWEIGHT);
-      break;
-    case Command::kReplace:
-      request.set_kind(Kind::KIND_REPLACE);
-      break;
-    case Command::kDrainEndpoint:
-      request.set_kind(Kind::KIND_DRAIN);
-      break;
-    default:
-      request.set_kind(Kind::KIND_UNDRAIN);
-      break;
+  for (const auto& [command, kind] : kKinds) {
+    if (command == args.command) request.set_kind(kind);
   }
   request.set_cluster(args.cluster);
   request.set_preview(args.preview);
+  request.set_over_ms(static_cast<uint64_t>(args.over.count()));
   if (args.if_version) request.set_expected_version(*args.if_version);
   for (const EndpointArg& endpoint : args.endpoints) {
     v1::EndpointSpec& spec = *request.add_endpoints();
     spec.set_name(endpoint.name);
     spec.set_address(endpoint.address);
     if (endpoint.weight) spec.set_weight(*endpoint.weight);
+    spec.set_priority(args.priority);
+    spec.set_locality(args.locality);
   }
   return request;
+}
+
+v1::SetEndpointHealthRequest MakeHealthOrder(const Args& args) {
+  v1::SetEndpointHealthRequest request;
+  request.set_cluster(args.cluster);
+  request.set_endpoint(args.endpoints[0].name);
+  request.set_action(args.command == Command::kEject     ? v1::SetEndpointHealthRequest::ACTION_EJECT
+                     : args.command == Command::kRestore ? v1::SetEndpointHealthRequest::ACTION_RESTORE
+                                                         : v1::SetEndpointHealthRequest::ACTION_RESET_BACKOFF);
+  return request;
+}
+
+int Write(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return kDone;
+  std::fprintf(stderr, "sluicectl: cannot write to standard output\n");
+  return kRefused;
 }
 
 class Session {
@@ -78,10 +86,20 @@ class Session {
       case Command::kEndpoints: {
         v1::ListClustersRequest request;
         request.set_name(args_.cluster);
-        return Call(&v1::Admin::Stub::ListClusters, request, [](const v1::ListClustersResponse& response) {
-          return response.clusters().empty() ? std::string() : PrintEndpoints(response.clusters(0));
+        return Call(&v1::Admin::Stub::ListClusters, request, [this](const v1::ListClustersResponse& response) {
+          if (response.clusters().empty()) return std::string();
+          return args_.why ? PrintHealth(response.clusters(0)) : PrintEndpoints(response.clusters(0));
         });
       }
+      case Command::kEject:
+      case Command::kRestore:
+      case Command::kResetBackoff:
+        return Call(&v1::Admin::Stub::SetEndpointHealth, MakeHealthOrder(args_), [this](const auto&) {
+          return args_.endpoints[0].name + (args_.command == Command::kEject ? " is ejected\n"
+                                            : args_.command == Command::kRestore
+                                                ? " is restored\n"
+                                                : " is probed at once where it is ejected\n");
+        });
       case Command::kLimits:
         return Call(&v1::Admin::Stub::ListLimits, v1::ListLimitsRequest(), [](const auto& r) { return Print(r); });
       case Command::kLimitSet:
@@ -106,6 +124,12 @@ class Session {
         if (args_.drain_timeout) request.set_timeout_ms(static_cast<uint64_t>(args_.drain_timeout->count()));
         return Call(&v1::Admin::Stub::Drain, request, [](const auto&) { return "draining\n"; });
       }
+      case Command::kCompleteCluster:
+        return Call(&v1::Admin::Stub::ListClusters, v1::ListClustersRequest(),
+                    [this](const auto& r) { return Candidates(r.clusters()); });
+      case Command::kCompleteLimit:
+        return Call(&v1::Admin::Stub::ListLimits, v1::ListLimitsRequest(),
+                    [this](const auto& r) { return Candidates(r.limits()); });
       case Command::kStop:
         return Call(&v1::Admin::Stub::Stop, v1::StopRequest(), [](const auto&) { return "stopping\n"; });
       default:
@@ -129,13 +153,18 @@ class Session {
       return Explain(status, reason == trailers.end() ? "" : std::string(reason->second.data(), reason->second.size()));
     }
     const std::string text = args_.json ? Json(response) : std::string(print(response));
-    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
     if (answer != nullptr) *answer = std::move(response);
-    if (!written) {
-      std::fprintf(stderr, "sluicectl: cannot write to standard output\n");
-      return kRefused;
+    return Write(text);
+  }
+
+  // A line for each name that begins with what stands at the cursor.
+  template <typename Items>
+  std::string Candidates(const Items& items) const {
+    std::string lines;
+    for (const auto& item : items) {
+      if (item.name().starts_with(args_.word)) lines += item.name() + "\n";
     }
-    return kDone;
+    return lines;
   }
 
   int Reload() {
@@ -198,7 +227,7 @@ class Session {
     return kRefused;
   }
 
-  // A handshake that fails looks like nobody.
+  // To gRPC a failed handshake looks like an address where no process listens.
   const char* TlsHint() const {
     if (args_.tls.any()) {
       return "\n  with TLS: does its client_ca know --tls-cert, and --tls-ca its certificate, and is that for this "
@@ -241,6 +270,7 @@ class Session {
 }  // namespace
 
 int Run(const Args& args) {
+  if (args.command == Command::kPrint) return Write(args.text);
   base::Result<std::shared_ptr<grpc::Channel>> channel = MakeChannel(args);
   if (!channel.ok()) {
     std::fprintf(stderr, "sluicectl: %s\n", channel.error().detail.c_str());

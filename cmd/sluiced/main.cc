@@ -1,33 +1,23 @@
-// sluiced: the daemon. Flags, signals and exit codes; everything else is src/server.
+// sluiced: the daemon. Flags, privileges, signals and exit codes; everything else is src/server.
 #include <pthread.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
+#include <optional>
 #include <string>
-#include <string_view>
 
 #include "base/log.h"
+#include "cli/command_line.h"
 #include "config/config.h"
-#include "privileges.h"
 #include "server/log_setup.h"
 #include "server/server.h"
 #include "server/version.h"
 
 namespace {
-
-constexpr char kUsage[] =
-    "Usage: sluiced -c FILE [--check] [--core-dumps]\n"
-    "\n"
-    "  -c, --config FILE   the configuration (YAML); see config/reference.yaml\n"
-    "      --check         read and check the configuration, print OK or every error, start nothing\n"
-    "      --core-dumps    allow core files and debuggers; what they see includes keys and messages\n"
-    "      --version       print the version\n"
-    "  -h, --help          this text\n"
-    "\n"
-    "Signals: TERM, INT drain and stop (a second one stops now); HUP reloads; USR1 opens log files anew.\n"
-    "Exit: 0 stopped or checked well, 1 the configuration or the start failed, 2 wrong flags.\n";
 
 struct Flags {
   std::string config;
@@ -35,36 +25,39 @@ struct Flags {
   bool core_dumps = false;
 };
 
-// Nothing to run if it returns an exit code.
-int ParseFlags(int argc, char** argv, Flags& flags) {
-  for (int i = 1; i < argc; ++i) {
-    std::string_view arg = argv[i];
-    if (arg == "-h" || arg == "--help") {
-      std::fputs(kUsage, stdout);
-      return 0;
-    }
-    if (arg == "--version") {
-      std::printf("sluiced %s\n", sluice::server::kVersion);
-      return 0;
-    }
-    if (arg == "--check") {
-      flags.check = true;
-    } else if (arg == "--core-dumps") {
-      flags.core_dumps = true;
-    } else if ((arg == "-c" || arg == "--config") && i + 1 < argc) {
-      flags.config = argv[++i];
-    } else if (arg.starts_with("--config=")) {
-      flags.config = arg.substr(std::strlen("--config="));
-    } else {
-      std::fprintf(stderr, "sluiced: unknown or incomplete flag: %s\n\n%s", argv[i], kUsage);
-      return 2;
-    }
+// Before threads are made. Nothing that it or its children run gains rights from a file (no_new_privs). Without
+// `core_dumps` also no core file and no debugger of the same user: memory has keys and other people's messages. What
+// the kernel refuses is left as it is. deploy/sluiced.service takes away more.
+void DropPrivileges(bool core_dumps) {
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+#ifndef SLUICE_SANITIZED  // the leak check at the end reads the process as a debugger does
+  if (!core_dumps) prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+#endif
+}
+
+// An exit code: there is nothing to run.
+std::optional<int> ParseFlags(int argc, char** argv, Flags& flags) {
+  namespace cli = sluice::cli;
+  CLI::App app("sluiced: the proxy", "sluiced");
+  cli::SetUp(app, std::string("sluiced ") + sluice::server::kVersion);
+  cli::AddText(app, "-c,--config", "FILE", "the configuration (YAML); see config/reference.yaml", &flags.config);
+  cli::AddSwitch(app, "--check", "read and check the configuration, print OK or every error, start nothing",
+                 &flags.check);
+  cli::AddSwitch(app, "--core-dumps", "allow core files and debuggers; what they see includes keys and messages",
+                 &flags.core_dumps);
+  app.footer(
+      "Signals: TERM, INT drain and stop (a second one stops now); HUP reloads; USR1 opens log files anew.\n"
+      "Exit: 0 stopped or checked well, 1 the configuration or the start failed, 2 wrong flags.");
+  sluice::base::Result<std::string> text = cli::Parse(app, {argv + 1, argv + argc});
+  if (text.ok() && !text->empty()) {
+    std::fputs(text->c_str(), stdout);
+    return 0;
   }
-  if (flags.config.empty()) {
-    std::fprintf(stderr, "sluiced: no configuration: give -c FILE\n\n%s", kUsage);
-    return 2;
-  }
-  return -1;
+  if (text.ok() && !cli::Surplus(app).empty()) text = cli::Bad(cli::Quoted(cli::Surplus(app)[0]) + " is not a flag");
+  if (text.ok() && flags.config.empty()) text = cli::Bad("no configuration: give -c FILE");
+  if (text.ok()) return std::nullopt;
+  std::fprintf(stderr, "sluiced: %s\n\n%s", text.error().detail.c_str(), app.help().c_str());
+  return cli::kUsageError;
 }
 
 // The signals we handle, blocked in every thread and taken one by one in Serve.
@@ -101,10 +94,10 @@ void Serve(sluice::server::Server& server, const sigset_t& signals) {
 
 int main(int argc, char** argv) {
   Flags flags;
-  if (int code = ParseFlags(argc, argv, flags); code >= 0) return code;
-  sluiced::DropPrivileges(flags.core_dumps);
-  // Before anything takes time: whoever started it may reload it at once, and a SIGHUP that is not blocked is its end.
-  // What comes before it serves waits until then.
+  if (const std::optional<int> code = ParseFlags(argc, argv, flags)) return *code;
+  DropPrivileges(flags.core_dumps);
+  // Before anything takes time: a SIGHUP that is not blocked ends the process, and the parent may send one at once.
+  // Signals that arrive before Serve wait until then.
   const sigset_t signals = OurSignals();
   if (!flags.check) pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
@@ -126,7 +119,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "sluiced: %s\n", status.error().ToString().c_str());
     return 1;
   }
-  if (sluiced::IsRoot()) SLUICE_LOG_WARN("runs as root; it needs none of root's rights: see deploy/sluiced.service");
+  if (geteuid() == 0) SLUICE_LOG_WARN("runs as root; it needs none of root's rights: see deploy/sluiced.service");
   auto server = sluice::server::Server::Start(std::move(parsed.config), {flags.config});
   if (!server) {
     std::fprintf(stderr, "sluiced: cannot start: %s\n", server.error().detail.c_str());

@@ -1,7 +1,5 @@
 #include "admin/access.h"
 
-#include <algorithm>
-
 namespace sluice::admin {
 
 Role RoleOf(std::string_view method) {
@@ -33,7 +31,7 @@ std::shared_ptr<const Roles> Access::roles() const {
 
 std::optional<std::string> Access::Refusal(const Caller& caller, std::string_view method, int64_t now) const {
   if (!certificates_) return std::nullopt;
-  // The handshake has asked for one; if it is not to be seen here, nobody knows who this is.
+  // The handshake has asked for one; if it is not to be seen here, the client is unknown.
   if (!caller.has_certificate) return "no client certificate";
   // The handshake has looked, but connections live longer than certificates (and TLS 1.3 resumes without looking).
   if (now < caller.not_before || now > caller.not_after) {

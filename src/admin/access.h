@@ -1,8 +1,8 @@
-// Access: who may call which RPC of the admin service.
+// Access: which caller may call which RPC of the admin service.
 //
-// Without TLS (a Unix socket, loopback) whoever could connect may do everything: the file's mode, or being on this
-// host, was the check. With TLS a caller is what its certificate says, and may do what the roles say: `write` is
-// everything, `read` what changes nothing. Who has no role may do nothing. Thread-safe.
+// Without TLS (a Unix socket, loopback) every client that could connect may do everything: the file's mode, or being on
+// this host, was the check. With TLS a caller is what its certificate says, and may do what the roles say: `write` is
+// everything, `read` what changes nothing. A caller without a role may do nothing. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,29 @@
 #include <utility>
 #include <vector>
 
-#include "net/tls_names.h"
+#include "net/tls/names.h"
 
 namespace sluice::admin {
 
 enum class Role : uint8_t { kRead, kWrite };
 
-// Every RPC of sluice.admin.v1.Admin with the role it needs. A test holds it against the service's descriptor.
+// Every RPC of sluice.admin.v1.Admin with the role it needs. A test compares it with the service's descriptor.
 inline constexpr std::pair<std::string_view, Role> kMethodRoles[] = {
-    {"GetServer", Role::kRead},    {"ListClusters", Role::kRead},
-    {"ListLimits", Role::kRead},   {"ListCertificates", Role::kRead},
-    {"GetCache", Role::kRead},     {"GetMetrics", Role::kRead},
-    {"GetLogLevel", Role::kRead},  {"ChangeEndpoints", Role::kWrite},
-    {"ChangeLimit", Role::kWrite}, {"PurgeCache", Role::kWrite},
-    {"Reload", Role::kWrite},      {"SetLogLevel", Role::kWrite},
-    {"Drain", Role::kWrite},       {"Stop", Role::kWrite},
+    {"GetServer", Role::kRead},
+    {"ListClusters", Role::kRead},
+    {"ListLimits", Role::kRead},
+    {"ListCertificates", Role::kRead},
+    {"GetCache", Role::kRead},
+    {"GetMetrics", Role::kRead},
+    {"GetLogLevel", Role::kRead},
+    {"ChangeEndpoints", Role::kWrite},
+    {"ChangeLimit", Role::kWrite},
+    {"PurgeCache", Role::kWrite},
+    {"Reload", Role::kWrite},
+    {"SetLogLevel", Role::kWrite},
+    {"Drain", Role::kWrite},
+    {"Stop", Role::kWrite},
+    {"SetEndpointHealth", Role::kWrite},
 };
 // kWrite for a name that is not in the table.
 Role RoleOf(std::string_view method);
@@ -38,7 +46,7 @@ struct Roles {
   std::vector<std::string> read, write;
 };
 
-// Who calls, as far as the connection tells.
+// The client, as far as its connection tells.
 struct Caller {
   bool has_certificate = false;
   net::TlsNames names;                    // of the certificate

@@ -1,28 +1,30 @@
-// Start: 1. parse the address, read the certificates; 2. claim a Unix path; 3. bind; 4. set the file's mode; 5. build
-// the server, accept; 6. report health. Shutdown: 1. health says NOT_SERVING to its watchers; 2. nothing is accepted
-// any more, the socket's file is removed; 3. gRPC waits for handlers.
+// Start: 1. parse the address; 2. listen; 3. build the server; 4. report health, accept. Shutdown: 1. health says
+// NOT_SERVING to its watchers; 2. the socket is closed, its file removed; 3. gRPC waits for handlers.
 #include "admin/admin_server.h"
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/impl/service_type.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <mutex>
+#include <optional>
 
 #include "admin/admin_service.h"
+#include "admin/control_acceptor.h"
+#include "admin/control_loop.h"
 #include "admin/health_reporter.h"
-#include "admin/listen_address.h"
-#include "admin/rpc_listener.h"
-#include "admin/unix_socket.h"
+#include "net/descriptor_reserve.h"
 
 namespace sluice::admin {
 namespace {
 
 constexpr char kServiceName[] = "sluice.admin.v1.Admin";
 
-// Both act on all of the process's later servers, which is harmless: the admin server is the only one in a
-// daemon.
+// Both act on all of the process's later servers, which is harmless: the admin server is the only one in a daemon.
 void EnablePluginsOnce() {
   static const bool done = [] {
     grpc::EnableDefaultHealthCheckService(true);
@@ -48,15 +50,16 @@ void SetLimits(grpc::ServerBuilder& builder) {
 
 struct AdminServer::Impl {
   Impl(bool certificates, Roles roles) : access(certificates, std::move(roles)) {}
-  // Calls are made in the order of the fields' life: the service outlives the server, the server the
-  // reporter.
+  // Calls are made in the order of the fields' life: the service outlives the server, the server the loop and what
+  // runs on it.
   Access access;
-  std::unique_ptr<TlsFiles> tls;  // null: none
+  std::shared_ptr<GrpcCredentials> tls;  // null: none
   std::unique_ptr<grpc::Service> service;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
-  std::unique_ptr<RpcListener> listener;  // ends before those that it tells
-  std::unique_ptr<HealthReporter> reporter;
+  ControlLoop loop;
+  std::optional<ControlAcceptor> acceptor;
+  std::optional<HealthReporter> reporter;
   std::string address;
   std::once_flag shut_down;
 };
@@ -65,42 +68,23 @@ AdminServer::AdminServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 AdminServer::~AdminServer() { Shutdown(base::Nanos::zero()); }
 std::string AdminServer::address() const { return impl_->address; }
 
-base::Status AdminServer::Check(const TlsPaths& tls) {
-  const auto files = TlsFiles::Open(tls);
-  return files.ok() ? base::Ok() : base::Status(files.error());
-}
-
 base::Result<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string& text, Backend& backend,
                                                               AdminSecurity security) {
-  base::Result<ListenAddress> address = ParseListenAddress(text);
+  const base::Result<net::Address> address = net::Address::Parse(text);
   if (!address.ok()) return address.error();
-  if (!security.tls && !address->is_local()) {
+  const bool local = address->kind() == net::Address::Kind::kUnix || address->is_loopback();
+  if (!security.tls && !local) {
     return base::MakeError(base::ErrorKind::kInvalidArgument,
                            "admin address " + text +
-                               ": everybody who reaches it could change everything; allowed without "
+                               ": every client that reaches it could change everything; allowed without "
                                "TLS: unix:/path, 127.0.0.1:port, [::1]:port");
   }
-  auto impl = std::make_unique<Impl>(security.tls.has_value(), std::move(security.roles));
-  if (security.tls) {
-    base::Result<std::unique_ptr<TlsFiles>> files = TlsFiles::Open(*security.tls);
-    if (!files.ok()) return files.error();
-    impl->tls = std::move(*files);
-  }
-  std::optional<UnixSocketClaim> claim;  // until bound
-  if (address->is_unix()) {
-    base::Result<UnixSocketClaim> claimed = UnixSocketClaim::Claim(address->path);
-    if (!claimed.ok()) return claimed.error();
-    claim.emplace(std::move(*claimed));
-  }
-
-  base::Result<std::unique_ptr<RpcListener>> listener = RpcListener::Open(std::move(*address));
-  if (!listener.ok()) return listener.error();
-  impl->listener = std::move(*listener);
-  if (claim) {
-    if (base::Status mode = claim->SetMode(); !mode.ok()) return mode.error();
-    claim.reset();
-  }
-  impl->address = impl->listener->address().ToString();
+  auto impl = std::make_unique<Impl>(security.tls != nullptr, std::move(security.roles));
+  impl->tls = std::move(security.tls);
+  base::Result<net::ListenSocket> socket =
+      net::ListenSocket::Open(*address, {.backlog = kBacklog, .unix_mode = kSocketMode});
+  if (!socket.ok()) return socket.error();
+  impl->address = socket->address().ToString();
 
   EnablePluginsOnce();
   impl->service = MakeAdminService(backend, impl->access);
@@ -108,45 +92,42 @@ base::Result<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string&
   SetLimits(builder);
   using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
   impl->connections = builder.experimental().AddExternalConnectionAcceptor(
-      External::FROM_FD, impl->tls != nullptr ? impl->tls->Credentials() : grpc::InsecureServerCredentials());
+      External::FROM_FD, impl->tls != nullptr ? impl->tls->ForServer() : grpc::InsecureServerCredentials());
   builder.RegisterService(impl->service.get());
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr)
     return base::MakeError(base::ErrorKind::kInternal, "the admin RPC's server does not start");
-  impl->listener->Start([connections = impl->connections.get()](int listening, int fd) {
+  const auto on_accept = [connections = impl->connections.get(), listener = socket->fd()](int fd) {
+    const int on = 1;
+    ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // fails harmlessly on a Unix socket
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
-    parameters.listener_fd = listening;
+    parameters.listener_fd = listener;
     parameters.fd = fd;
     connections->HandleNewConnection(&parameters);
-  });
+  };
+  impl->acceptor.emplace(impl->loop.context(), std::move(*socket), "admin RPC", net::DescriptorReserve::kOperatorsShare,
+                         on_accept);
   grpc::HealthCheckServiceInterface* health = impl->server->GetHealthCheckService();
   SLUICE_CHECK(health != nullptr);
-  impl->reporter = std::make_unique<HealthReporter>(
-      kHealthPeriod,
-      [&backend, tls = impl->tls.get(), turn = 0]() mutable {
-        if (tls != nullptr && ++turn % (TlsFiles::kPeriod / kHealthPeriod) == 0) tls->Refresh();
-        return backend.Ready();
-      },
+  impl->reporter.emplace(
+      impl->loop.context(), kHealthPeriod, [&backend] { return backend.Ready(); },
       [health](bool ready) {
         health->SetServingStatus("", ready);
         health->SetServingStatus(kServiceName, ready);
       });
+  impl->loop.Start();
   return std::unique_ptr<AdminServer>(new AdminServer(std::move(impl)));
-}
-
-std::vector<CertificateView> AdminServer::ListCertificates() const {
-  return impl_->tls == nullptr ? std::vector<CertificateView>() : impl_->tls->List();
 }
 
 void AdminServer::SetRoles(Roles roles) { impl_->access.SetRoles(std::move(roles)); }
 
 void AdminServer::Shutdown(base::Nanos grace) {
   std::call_once(impl_->shut_down, [&] {
-    impl_->reporter.reset();
-    // A Watch ends only when its client goes, so it would use up the grace; Health::Shutdown tells it
-    // NOT_SERVING first.
+    impl_->loop.Stop();
+    // A Watch ends only when its client goes, so it would use up the grace; Health::Shutdown tells it NOT_SERVING
+    // first.
     impl_->server->GetHealthCheckService()->Shutdown();
-    impl_->listener.reset();
+    impl_->acceptor.reset();
     const auto deadline =
         std::chrono::system_clock::now() + std::chrono::duration_cast<std::chrono::microseconds>(grace);
     impl_->server->Shutdown(deadline);

@@ -1,5 +1,4 @@
-// AdminServer: the control plane over gRPC: sluice.admin.v1.Admin, grpc.health.v1.Health and server
-// reflection.
+// AdminServer: the control plane over gRPC: sluice.admin.v1.Admin, grpc.health.v1.Health and server reflection.
 //
 // It runs on gRPC's threads (at most kThreadsMax) and one of its own, apart from the workers that carry
 // calls; a busy control plane takes CPU from calls, but no lock and no queue of theirs. Thread-safe. The
@@ -7,22 +6,22 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "admin/access.h"
 #include "admin/backend.h"
-#include "admin/tls_files.h"
+#include "admin/grpc_credentials.h"
 #include "base/clock.h"
 
 namespace sluice::admin {
 
-// Who may connect and call. Without `tls`: whoever reaches the socket, which must be a Unix one or on loopback.
+// Access to the admin RPC. Without `tls` every process that reaches the socket has it: it must be a Unix one or on
+// loopback.
 struct AdminSecurity {
-  std::optional<TlsPaths> tls;
-  Roles roles;  // with tls; who has none may only ask for health and reflection
+  std::shared_ptr<GrpcCredentials> tls;
+  Roles roles;  // with tls; a client without one may only ask for health and reflection
 };
 
 class AdminServer {
@@ -31,24 +30,20 @@ class AdminServer {
   static constexpr int kStreamsPerConnectionMax = 16;     // further RPCs on a connection wait in their client
   static constexpr int kRequestBytesMax = 1 << 20;        // above it RESOURCE_EXHAUSTED
   static constexpr size_t kMemoryBytesMax = 64ull << 20;  // of gRPC's buffers; connections that exceed it are cut
-  static constexpr std::chrono::milliseconds kHealthPeriod{
-      100};  // how long grpc.health may lag behind Backend::Ready()
+  // How long grpc.health may lag behind Backend::Ready().
+  static constexpr std::chrono::milliseconds kHealthPeriod{100};
+  static constexpr int kBacklog = 128;
+  static constexpr uint32_t kSocketMode = 0600;  // of a Unix socket
 
-  // `address`: "unix:/path" (mode 0600; a socket file that a dead process left is replaced, one in use is
-  // kConflict) or "host:port" (port 0: any). kInvalidArgument (also: neither TLS nor loopback), kConflict, kIo.
+  // `address`: "unix:/path" (a socket file that a dead process left is replaced) or "ip:port" (port 0: any).
+  // kInvalidArgument (also: neither TLS nor loopback), kConflict (in use), kIo.
   static base::Result<std::unique_ptr<AdminServer>> Start(const std::string& address, Backend& backend,
                                                           AdminSecurity security = {});
-  // What Start would find wrong with the files of `tls`.
-  static base::Status Check(const TlsPaths& tls);
-
   // As Shutdown without grace.
   ~AdminServer();
 
-  // What clients dial: "unix:/path" or "host:port" with the real port.
+  // What clients dial: "unix:/path" or "ip:port" with the real port.
   std::string address() const;
-
-  // Those of its TLS that are in use, as Backend::ListCertificates has them; none without TLS. Never blocks on files.
-  std::vector<CertificateView> ListCertificates() const;
 
   // For later RPCs, also on connections that are up. Of no consequence without TLS.
   void SetRoles(Roles roles);

@@ -63,12 +63,22 @@ class AdminService final : public v1::Admin::Service {
   grpc::Status ChangeEndpoints(Context* context, const v1::ChangeEndpointsRequest* request,
                                v1::ChangeEndpointsResponse* response) override {
     return Write(*context, "ChangeEndpoints", Summary(*request), [&]() -> Outcome {
-      base::Result<EndpointChange> change = ToChange(*request);
+      base::Result<upstream::EndpointChange> change = ToChange(*request);
       if (!change.ok()) return ToStatus(*context, change.error());
       base::Result<ChangeResult> result = backend_.ChangeEndpoints(*change);
       if (!result.ok()) return ToStatus(*context, result.error());
       ToMessage(*result, *response);
       return {grpc::Status::OK, "version " + std::to_string(result->version)};
+    });
+  }
+
+  grpc::Status SetEndpointHealth(Context* context, const v1::SetEndpointHealthRequest* request,
+                                 v1::SetEndpointHealthResponse*) override {
+    return Write(*context, "SetEndpointHealth", Summary(*request), [&]() -> Outcome {
+      const base::Result<HealthOrder> order = ToOrder(*request);
+      if (!order.ok()) return ToStatus(*context, order.error());
+      const base::Status status = backend_.SetEndpointHealth(*order);
+      return status.ok() ? grpc::Status::OK : ToStatus(*context, status.error());
     });
   }
 
@@ -101,12 +111,11 @@ class AdminService final : public v1::Admin::Service {
   grpc::Status PurgeCache(Context* context, const v1::PurgeCacheRequest* request,
                           v1::PurgeCacheResponse* response) override {
     return Write(*context, "PurgeCache", Summary(*request), [&]() -> Outcome {
-      base::Result<CachePurgeRequest> purge = ToPurge(*request);
+      base::Result<proxy::CachePurge> purge = ToPurge(*request);
       if (!purge.ok()) return ToStatus(*context, purge.error());
-      base::Result<uint64_t> dropped = backend_.PurgeCache(*purge);
-      if (!dropped.ok()) return ToStatus(*context, dropped.error());
-      response->set_dropped(*dropped);
-      return {grpc::Status::OK, std::to_string(*dropped) + " dropped"};
+      const uint64_t dropped = backend_.PurgeCache(*purge);
+      response->set_dropped(dropped);
+      return {grpc::Status::OK, std::to_string(dropped) + " dropped"};
     });
   }
 

@@ -1,4 +1,4 @@
-// MakeAdminService: the RPCs of sluice.admin.v1.Admin, each one a call of the Backend for who may make it.
+// MakeAdminService: the RPCs of sluice.admin.v1.Admin, each one a call of the Backend, if its caller may make it.
 #pragma once
 
 #include <memory>

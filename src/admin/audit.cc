@@ -25,6 +25,7 @@ std::string Summary(const v1::ChangeEndpointsRequest& request) {
   std::string kind = v1::ChangeEndpointsRequest::Kind_Name(request.kind());
   if (kind.empty()) kind = std::to_string(request.kind());
   std::string out = request.cluster() + " " + kind + (request.preview() ? " (preview)" : "");
+  if (request.over_ms() > 0) out += " over " + std::to_string(request.over_ms()) + "ms";
   for (const v1::EndpointSpec& endpoint : request.endpoints()) {
     if (out.size() > kAuditTextBytesMax) break;
     out += " " + endpoint.name();
@@ -32,6 +33,12 @@ std::string Summary(const v1::ChangeEndpointsRequest& request) {
     if (endpoint.has_weight()) out += "@" + Decimal(endpoint.weight());
   }
   return out;
+}
+
+std::string Summary(const v1::SetEndpointHealthRequest& request) {
+  std::string action = v1::SetEndpointHealthRequest::Action_Name(request.action());
+  if (action.empty()) action = std::to_string(request.action());
+  return request.cluster() + " " + action + " " + request.endpoint();
 }
 
 std::string Summary(const v1::ChangeLimitRequest& request) {

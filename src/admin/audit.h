@@ -1,4 +1,5 @@
-// Audit: one line in the log for each RPC that changes something, or was refused: who, what, how it ended.
+// Audit: one line in the log for each RPC that changes something, or was refused: its caller, what it asked for, how it
+// ended.
 #pragma once
 
 #include <string>
@@ -11,6 +12,7 @@ class ChangeEndpointsRequest;
 class ChangeLimitRequest;
 class DrainRequest;
 class PurgeCacheRequest;
+class SetEndpointHealthRequest;
 }  // namespace sluice::admin::v1
 
 namespace sluice::admin {
@@ -23,6 +25,7 @@ std::string AuditText(std::string_view text);
 
 // What a request asks for, in a few words. Not yet fit for a line.
 std::string Summary(const v1::ChangeEndpointsRequest& request);
+std::string Summary(const v1::SetEndpointHealthRequest& request);
 std::string Summary(const v1::ChangeLimitRequest& request);
 std::string Summary(const v1::PurgeCacheRequest& request);
 std::string Summary(const v1::DrainRequest& request);

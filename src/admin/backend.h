@@ -10,44 +10,40 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "proxy/response_cache/cache.h"
+#include "upstream/cluster_health.h"
+#include "upstream/endpoint_change.h"
+#include "upstream/endpoint_state.h"
 
 namespace sluice::admin {
 
 struct EndpointView {
   std::string name, address;
   double weight = 1;
-  double share = 0;  // of keys, 0..1; 0 for draining ones
-  // "active", "draining" (in the list, takes no new calls), "removed" (calls in flight finish)
-  std::string state;
-  std::string connection;  // "connected", "connecting", "backoff", "idle"
+  double share = 0;  // of keys, 0..1; of one that is drained what it still takes
+  upstream::EndpointState state = upstream::EndpointState::kActive;
+  upstream::EndpointLink connection = upstream::EndpointLink::kIdle;
   uint64_t in_flight = 0, calls = 0, failures = 0, connections = 0;
+  std::optional<upstream::HealthView> health{};  // not of one that is removed
+  uint32_t priority = 0;
+  std::string locality{};
 };
 
 struct ClusterView {
   std::string name, policy;
-  uint64_t version = 0;     // grows by one with every change of the list
-  uint64_t digest = 0;      // of the ring: equal on all proxies with the same list
-  bool overridden = false;  // the list was changed by RPC and differs from the configuration's
+  uint64_t version = 0;  // grows by one with every change of the list
+  uint64_t digest = 0;   // of the ring: equal on all proxies with the same list
+  upstream::ListSource source = upstream::ListSource::kConfig;
   std::vector<EndpointView> endpoints;
+  std::vector<upstream::HealthChangeView> health_changes{};
 };
 
-struct EndpointSpec {
-  std::string name;     // empty: the address
-  std::string address;  // needed for add and replace
-  double weight = 1;
-};
-
-// One change of a cluster's list, applied whole or not at all.
-struct EndpointChange {
-  enum class Kind : uint8_t { kReplace, kAdd, kRemove, kReweight, kDrain, kUndrain } kind = Kind::kAdd;
-  std::string cluster;
-  std::vector<EndpointSpec> endpoints;       // kRemove, kDrain, kUndrain look at name only
-  std::optional<uint64_t> expected_version;  // kConflict if it is not the one in force
-  bool preview = false;                      // compute, change nothing
+struct HealthOrder {
+  std::string cluster, endpoint;
+  upstream::ClusterHealth::Order order;
 };
 
 struct ChangeResult {
@@ -85,21 +81,16 @@ struct LimitChange {
 
 struct CacheView {
   bool enabled = false;  // some route caches
-  uint64_t capacity_bytes = 0, usage_bytes = 0, entries = 0, fetches = 0;
-  uint64_t hits = 0, misses = 0, stale = 0, coalesced = 0;
-  uint64_t evicted = 0, expired = 0, purged = 0;
-  std::vector<std::pair<std::string, uint64_t>> not_cached;  // by reason
+  proxy::CacheStats stats;
 };
 
-struct CachePurgeRequest {
-  std::string service, method;     // empty: all
-  std::optional<std::string> key;  // the request message's bytes; with service and method
-};
+// Which side of TLS a certificate proves: ours, or peers that it vouches for.
+enum class CertificatePurpose : uint8_t { kOwn, kTrusted };
 
 // A certificate in use for TLS.
 struct CertificateView {
-  std::string used_by;                    // "listener/NAME", "cluster/NAME", "admin"
-  std::string purpose;                    // "own", "trusted"
+  std::string used_by;  // "listener/NAME", "cluster/NAME", "admin"
+  CertificatePurpose purpose = CertificatePurpose::kOwn;
   std::string file;                       // or "system": the system's authorities, of which nothing else is told
   std::string subject, issuer;            // RFC 2253: "CN=a,O=b"
   std::vector<std::string> names;         // DNS, URIs, IP addresses
@@ -128,15 +119,16 @@ class Backend {
   virtual base::Result<std::vector<ClusterView>> ListClusters(std::string_view name) = 0;
   // Returns when every later call sees the new list. kNotFound, kInvalidArgument, kConflict, kIo (state file;
   // nothing changed).
-  virtual base::Result<ChangeResult> ChangeEndpoints(const EndpointChange& change) = 0;
+  virtual base::Result<ChangeResult> ChangeEndpoints(const upstream::EndpointChange& change) = 0;
+  // kNotFound; kInvalidArgument: it is the last one in rotation.
+  virtual base::Status SetEndpointHealth(const HealthOrder& order) = 0;
   // In the order process, clusters, routes.
   virtual std::vector<LimitView> ListLimits() = 0;
   // kNotFound, kInvalidArgument (says what is allowed). Returns the limit as it is now.
   virtual base::Result<LimitView> ChangeLimit(const LimitChange& change) = 0;
   virtual CacheView DescribeCache() = 0;
   // Calls that begin after it returns get nothing from before. Returns how many responses were dropped.
-  // kInvalidArgument.
-  virtual base::Result<uint64_t> PurgeCache(const CachePurgeRequest& purge) = 0;
+  virtual uint64_t PurgeCache(const proxy::CachePurge& purge) = 0;
   virtual std::vector<CertificateView> ListCertificates() = 0;
   virtual ReloadResult Reload() = 0;
   // "trace".."off"; kInvalidArgument names what is allowed.

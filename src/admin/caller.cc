@@ -3,7 +3,7 @@
 #include <grpc/grpc_security_constants.h>
 #include <grpcpp/grpcpp.h>
 
-#include "net/tls_pem.h"
+#include "net/tls/pem.h"
 
 namespace sluice::admin {
 

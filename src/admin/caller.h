@@ -1,4 +1,4 @@
-// Identify: who is behind an RPC, from what gRPC knows of its connection.
+// Identify: the caller of an RPC, by what gRPC knows of its connection.
 #pragma once
 
 #include "admin/access.h"

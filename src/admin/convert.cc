@@ -1,18 +1,29 @@
 #include "admin/convert.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
+
+#include "upstream/drain_ramp.h"
 
 namespace sluice::admin {
 namespace {
 
+using upstream::EndpointChange;
+using upstream::EndpointSpec;
 using Kind = EndpointChange::Kind;
 
 base::Error Bad(std::string why) { return base::MakeError(base::ErrorKind::kInvalidArgument, std::move(why)); }
 
-v1::Endpoint::State StateOf(std::string_view state) {
-  if (state == "active") return v1::Endpoint::STATE_ACTIVE;
-  if (state == "draining") return v1::Endpoint::STATE_DRAINING;
-  if (state == "removed") return v1::Endpoint::STATE_REMOVED;
+v1::Endpoint::State StateOf(upstream::EndpointState state) {
+  switch (state) {
+    case upstream::EndpointState::kActive:
+      return v1::Endpoint::STATE_ACTIVE;
+    case upstream::EndpointState::kDraining:
+      return v1::Endpoint::STATE_DRAINING;
+    case upstream::EndpointState::kRemoved:
+      return v1::Endpoint::STATE_REMOVED;
+  }
   return v1::Endpoint::STATE_UNSPECIFIED;
 }
 
@@ -44,7 +55,25 @@ base::Result<EndpointSpec> ToSpec(const v1::EndpointSpec& message, Kind kind, in
   if (message.has_weight() && !(std::isfinite(message.weight()) && message.weight() > 0)) {
     return Bad(at + ".weight: must be a number above 0; to take calls away from an endpoint, drain it");
   }
-  return EndpointSpec{message.name(), message.address(), message.has_weight() ? message.weight() : 1};
+  if (!needs_address && (message.priority() != 0 || !message.locality().empty()))
+    return Bad(at + ": priority and locality go with KIND_ADD and KIND_REPLACE only");
+  return EndpointSpec{message.name(), message.address(), message.has_weight() ? message.weight() : 1,
+                      message.priority(), message.locality()};
+}
+
+uint64_t Milliseconds(base::Nanos time) {
+  return static_cast<uint64_t>(
+      std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(time).count()));
+}
+
+void ToMessage(const upstream::HealthView& view, v1::Health& message) {
+  message.set_state(std::string(ToString(view.state)));
+  message.set_in_state_ms(Milliseconds(view.in_state));
+  message.set_why(view.why);
+  message.set_last_error(view.last_error);
+  if (view.probe_in) message.set_probe_in_ms(Milliseconds(*view.probe_in));
+  message.set_share(view.share);
+  message.set_health_service(view.health_service);
 }
 
 // By the name's last part: "concurrency" and "endpoint_concurrency", or else a rate.
@@ -69,7 +98,7 @@ void ToMessage(const ClusterView& view, v1::Cluster& message) {
   message.set_policy(view.policy);
   message.set_version(view.version);
   message.set_digest(view.digest);
-  message.set_overridden(view.overridden);
+  message.set_overridden(view.source == upstream::ListSource::kRpc);
   for (const EndpointView& endpoint : view.endpoints) {
     v1::Endpoint& out = *message.add_endpoints();
     out.set_name(endpoint.name);
@@ -77,11 +106,22 @@ void ToMessage(const ClusterView& view, v1::Cluster& message) {
     out.set_weight(endpoint.weight);
     out.set_share(endpoint.share);
     out.set_state(StateOf(endpoint.state));
-    out.set_connection(endpoint.connection);
+    out.set_connection(std::string(ToString(endpoint.connection)));
     out.set_in_flight(endpoint.in_flight);
     out.set_calls(endpoint.calls);
     out.set_failures(endpoint.failures);
     out.set_connections(endpoint.connections);
+    out.set_priority(endpoint.priority);
+    out.set_locality(endpoint.locality);
+    if (endpoint.health) ToMessage(*endpoint.health, *out.mutable_health());
+  }
+  for (const upstream::HealthChangeView& change : view.health_changes) {
+    v1::HealthChange& out = *message.add_health_changes();
+    out.set_ago_ms(Milliseconds(change.ago));
+    out.set_endpoint(change.endpoint);
+    out.set_from(std::string(ToString(change.from)));
+    out.set_to(std::string(ToString(change.to)));
+    out.set_why(change.why);
   }
 }
 
@@ -109,28 +149,30 @@ void ToMessage(const LimitView& view, v1::Limit& message) {
 }
 
 void ToMessage(const CacheView& view, v1::GetCacheResponse& message) {
+  const proxy::CacheStats& stats = view.stats;
   message.set_enabled(view.enabled);
-  message.set_capacity_bytes(view.capacity_bytes);
-  message.set_usage_bytes(view.usage_bytes);
-  message.set_entries(view.entries);
-  message.set_fetches(view.fetches);
-  message.set_hits(view.hits);
-  message.set_misses(view.misses);
-  message.set_stale(view.stale);
-  message.set_coalesced(view.coalesced);
-  message.set_evicted(view.evicted);
-  message.set_expired(view.expired);
-  message.set_purged(view.purged);
-  for (const auto& [reason, count] : view.not_cached) {
+  message.set_capacity_bytes(stats.capacity_bytes);
+  message.set_usage_bytes(stats.usage_bytes);
+  message.set_entries(stats.entries);
+  message.set_fetches(stats.fetches);
+  message.set_hits(stats.hits);
+  message.set_misses(stats.misses);
+  message.set_stale(stats.stale);
+  message.set_coalesced(stats.coalesced);
+  message.set_evicted(stats.evicted);
+  message.set_expired(stats.expired);
+  message.set_purged(stats.purged);
+  for (size_t i = 0; i < proxy::kNotCachedReasons; ++i) {
     v1::NotCached& out = *message.add_not_cached();
-    out.set_reason(reason);
-    out.set_count(count);
+    out.set_reason(std::string(ToString(static_cast<proxy::NotCached>(i))));
+    out.set_count(stats.not_cached[i]);
   }
 }
 
 void ToMessage(const CertificateView& view, v1::Certificate& message) {
   message.set_used_by(view.used_by);
-  message.set_purpose(view.purpose == "own" ? v1::Certificate::PURPOSE_OWN : v1::Certificate::PURPOSE_TRUSTED);
+  message.set_purpose(view.purpose == CertificatePurpose::kOwn ? v1::Certificate::PURPOSE_OWN
+                                                               : v1::Certificate::PURPOSE_TRUSTED);
   message.set_file(view.file);
   message.set_subject(view.subject);
   message.set_issuer(view.issuer);
@@ -146,7 +188,7 @@ void ToMessage(const ReloadResult& result, v1::ReloadResponse& message) {
   for (const std::string& warning : result.warnings) message.add_warnings(warning);
 }
 
-base::Result<EndpointChange> ToChange(const v1::ChangeEndpointsRequest& request) {
+base::Result<upstream::EndpointChange> ToChange(const v1::ChangeEndpointsRequest& request) {
   if (request.cluster().empty()) return Bad("cluster: is needed");
   base::Result<Kind> kind = KindOf(request.kind());
   if (!kind.ok()) return kind.error();
@@ -161,12 +203,36 @@ base::Result<EndpointChange> ToChange(const v1::ChangeEndpointsRequest& request)
   change.cluster = request.cluster();
   change.preview = request.preview();
   if (request.has_expected_version()) change.expected_version = request.expected_version();
+  if (request.over_ms() > 0 && *kind != Kind::kDrain) return Bad("over_ms: goes with KIND_DRAIN only");
+  if (request.over_ms() > static_cast<uint64_t>(upstream::DrainRamp::kOverMax.count()))
+    return Bad("over_ms: must be at most a day (86400000)");
+  change.over = std::chrono::milliseconds(request.over_ms());
   for (int i = 0; i < request.endpoints_size(); ++i) {
     base::Result<EndpointSpec> spec = ToSpec(request.endpoints(i), *kind, i);
     if (!spec.ok()) return spec.error();
     change.endpoints.push_back(std::move(*spec));
   }
   return change;
+}
+
+base::Result<HealthOrder> ToOrder(const v1::SetEndpointHealthRequest& request) {
+  using Order = upstream::ClusterHealth::Order;
+  if (request.cluster().empty()) return Bad("cluster: is needed");
+  if (request.endpoint().empty()) return Bad("endpoint: is needed");
+  HealthOrder order{request.cluster(), request.endpoint(), Order::kEject};
+  switch (request.action()) {
+    case v1::SetEndpointHealthRequest::ACTION_EJECT:
+      return order;
+    case v1::SetEndpointHealthRequest::ACTION_RESTORE:
+      order.order = Order::kRestore;
+      return order;
+    case v1::SetEndpointHealthRequest::ACTION_RESET_BACKOFF:
+      order.order = Order::kResetBackoff;
+      return order;
+    default:
+      return Bad("action: must be one that this daemon knows, not " +
+                 std::to_string(static_cast<int>(request.action())));
+  }
 }
 
 base::Result<LimitChange> ToChange(const v1::ChangeLimitRequest& request) {
@@ -184,12 +250,12 @@ base::Result<LimitChange> ToChange(const v1::ChangeLimitRequest& request) {
   return change;
 }
 
-base::Result<CachePurgeRequest> ToPurge(const v1::PurgeCacheRequest& request) {
+base::Result<proxy::CachePurge> ToPurge(const v1::PurgeCacheRequest& request) {
   if (request.service().find('/') != std::string::npos) return Bad("service: must be like pkg.Service, without a /");
   if (request.method().find('/') != std::string::npos) return Bad("method: must be a name like Get, without a /");
   if (!request.method().empty() && request.service().empty()) return Bad("service: is needed with method");
   if (request.has_key() && request.method().empty()) return Bad("service and method: are needed with key");
-  CachePurgeRequest purge{request.service(), request.method(), std::nullopt};
+  proxy::CachePurge purge{request.service(), request.method(), std::nullopt};
   if (request.has_key()) purge.key = request.key();
   return purge;
 }

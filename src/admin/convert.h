@@ -17,12 +17,14 @@ void ToMessage(const CacheView& view, v1::GetCacheResponse& message);
 void ToMessage(const CertificateView& view, v1::Certificate& message);
 void ToMessage(const ReloadResult& result, v1::ReloadResponse& message);
 
-// kInvalidArgument for what is wrong whatever the cluster holds: no cluster, no kind, no endpoints, a missing
+// kInvalidArgument for what is wrong whatever the cluster has: no cluster, no kind, no endpoints, a missing
 // field, a weight that is not a positive number.
-base::Result<EndpointChange> ToChange(const v1::ChangeEndpointsRequest& request);
+base::Result<upstream::EndpointChange> ToChange(const v1::ChangeEndpointsRequest& request);
+// kInvalidArgument: no cluster, no endpoint, no action that this daemon knows.
+base::Result<HealthOrder> ToOrder(const v1::SetEndpointHealthRequest& request);
 // kInvalidArgument: no name, nothing to change, reset with something else. Ranges are the Backend's to check.
 base::Result<LimitChange> ToChange(const v1::ChangeLimitRequest& request);
 // kInvalidArgument: a method without a service, a key without both, a service or method that is a path.
-base::Result<CachePurgeRequest> ToPurge(const v1::PurgeCacheRequest& request);
+base::Result<proxy::CachePurge> ToPurge(const v1::PurgeCacheRequest& request);
 
 }  // namespace sluice::admin

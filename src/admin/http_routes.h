@@ -15,8 +15,7 @@ struct HttpReply {
   bool wrong_method = false;  // 405: the sender adds Allow
 };
 
-// `target` as in the request line; a query is ignored. HEAD is answered as GET, its body left out by the
-// sender.
+// `target` as in the request line; a query is ignored. HEAD is answered as GET, its body left out by the sender.
 HttpReply HandleHttp(Backend& backend, std::string_view method, std::string_view target);
 
 // For text between tags and in quoted attributes: & < > " '

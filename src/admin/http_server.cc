@@ -1,21 +1,22 @@
-// A connection: read a request (one deadline) -> answer (another) -> read the next, or close. Everything
-// below runs on the server's one thread; closing after an error response reads on for a moment, since data
-// unread at close makes the kernel send a reset that can destroy the response on its way (RFC 9112 9.6).
+// A connection: read a request (one deadline) -> answer (another) -> read the next, or close. Everything below runs on
+// the server's one thread; closing after an error response reads on for a moment, since data unread at close makes the
+// kernel send a reset that can destroy the response on its way (RFC 9112 9.6).
 #include "admin/http_server.h"
+
+#include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
-#include <thread>
+#include <optional>
+#include <utility>
 
+#include "admin/control_acceptor.h"
+#include "admin/control_loop.h"
 #include "admin/http_routes.h"
-#include "admin/listen_address.h"
-#include "base/clock.h"
-#include "base/log.h"
-#include "base/log_limit.h"
+#include "net/descriptor_reserve.h"
 
 namespace sluice::admin {
 namespace {
@@ -58,7 +59,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (error.category() == http::make_error_code(http::error::bad_method).category()) {
       return Refuse(http::status::bad_request, "malformed request: " + error.message() + "\n");
     }
-    if (error) return;  // timed out, reset or stopped: there is nobody to answer
+    if (error) return;  // timed out, reset or stopped: there is no peer to answer
     const auto& request = parser_->get();
     const std::string_view method(request.method_string().data(), request.method_string().size());
     const std::string_view target(request.target().data(), request.target().size());
@@ -114,82 +115,49 @@ class Connection : public std::enable_shared_from_this<Connection> {
   char scrap_[512];
 };
 
-base::Error Failed(const ListenAddress& address, const Code& error) {
-  const auto kind = error == asio::error::address_in_use ? base::ErrorKind::kConflict : base::ErrorKind::kIo;
-  return base::MakeError(kind, "cannot listen on " + address.ToString() + ": " + error.message());
-}
-
 }  // namespace
 
 struct HttpServer::Impl {
   Impl(Backend& backend, const HttpOptions& options) : shared{backend, options} {}
 
-  base::Status Listen(ListenAddress where) {
+  void Accepted(int fd, const tcp& protocol) {
+    tcp::socket socket(loop.context());
     Code error;
-    const auto found = tcp::resolver(context).resolve(where.host, std::to_string(where.port),
-                                                      tcp::resolver::passive | tcp::resolver::numeric_service, error);
-    if (error || found.empty()) return Failed(where, error);
-    const tcp::endpoint endpoint = found.begin()->endpoint();
-    acceptor.open(endpoint.protocol(), error);
-    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor.bind(endpoint, error);
-    if (!error) acceptor.listen(static_cast<int>(shared.options.connections_max), error);
-    if (!error) where.port = acceptor.local_endpoint(error).port();
-    if (error) return Failed(where, error);
-    address = std::move(where);
-    return base::Ok();
+    if (socket.assign(protocol, fd, error); error) {
+      ::close(fd);
+    } else if (shared.open < shared.options.connections_max) {
+      std::make_shared<Connection>(std::move(socket), shared)->Read();
+    }
   }
 
-  void Accept() {
-    acceptor.async_accept([this](Code error, tcp::socket socket) {
-      if (error == asio::error::operation_aborted) return;
-      if (error) {
-        // Most likely no descriptor is left; to try again at once would spin.
-        if (const auto note = log.Allow(base::Clock::Steady().Now()))
-          SLUICE_LOG_WARN("admin http: accept: {}{}", error.message(), *note);
-        retry.expires_after(std::chrono::milliseconds(100));
-        return retry.async_wait([this](Code wait_error) {
-          if (!wait_error) Accept();
-        });
-      }
-      if (shared.open < shared.options.connections_max) {
-        std::make_shared<Connection>(std::move(socket), shared)->Read();
-      }
-      Accept();
-    });
-  }
-
-  Shared shared;  // outlives the context, whose destruction ends the connections
-  asio::io_context context{1};
-  tcp::acceptor acceptor{context};
-  asio::steady_timer retry{context};
-  base::LogLimit log{1, std::chrono::seconds(10)};
-  ListenAddress address;
-  std::thread thread;
+  Shared shared;  // outlives the loop, whose destruction ends the connections
+  ControlLoop loop;
+  std::optional<ControlAcceptor> acceptor;
 };
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-HttpServer::~HttpServer() {
-  impl_->context.stop();
-  impl_->thread.join();
-}
+HttpServer::~HttpServer() { impl_->loop.Stop(); }
 
 base::Result<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& text, Backend& backend,
                                                             HttpOptions options) {
-  base::Result<ListenAddress> address = ParseListenAddress(text);
+  const base::Result<net::Address> address = net::Address::Parse(text);
   if (!address.ok()) return address.error();
-  if (address->is_unix()) {
-    return base::MakeError(base::ErrorKind::kInvalidArgument, "the HTTP port must be host:port, not " + text);
+  if (address->kind() == net::Address::Kind::kUnix) {
+    return base::MakeError(base::ErrorKind::kInvalidArgument, "the HTTP port must be ip:port, not " + text);
   }
+  base::Result<net::ListenSocket> socket =
+      net::ListenSocket::Open(*address, {.backlog = static_cast<int>(options.connections_max)});
+  if (!socket.ok()) return socket.error();
   auto impl = std::make_unique<Impl>(backend, options);
-  if (base::Status listening = impl->Listen(*address); !listening.ok()) return listening.error();
-  impl->Accept();
-  impl->thread = std::thread([raw = impl.get()] { raw->context.run(); });
+  const tcp protocol = address->host().find(':') == std::string::npos ? tcp::v4() : tcp::v6();
+  impl->acceptor.emplace(impl->loop.context(), std::move(*socket), "admin HTTP", net::DescriptorReserve::kNothingKept,
+                         [raw = impl.get(), protocol](int fd) { raw->Accepted(fd, protocol); });
+  impl->loop.Start();
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
 
-uint16_t HttpServer::port() const { return impl_->address.port; }
-std::string HttpServer::address() const { return impl_->address.ToString(); }
+uint16_t HttpServer::port() const { return impl_->acceptor->address().port(); }
+std::string HttpServer::address() const { return impl_->acceptor->address().ToString(); }
 
 }  // namespace sluice::admin

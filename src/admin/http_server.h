@@ -1,9 +1,7 @@
-// HttpServer: the HTTP/1.1 port for people and monitoring: /metrics, /healthz, /readyz and a status page at
-// /.
+// HttpServer: the HTTP/1.1 port for people and monitoring: /metrics, /healthz, /readyz and a status page at /.
 //
-// It only reads. One thread with its own io_context: requests are answered one after the other, and a slow
-// client is only its own problem, because every connection has a deadline. The Backend must outlive it.
-// Thread-safe.
+// It only reads. It has a ControlLoop of its own: requests are answered one after the other, and a slow client is only
+// its own problem, because every connection has a deadline. The Backend must outlive it. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -21,8 +19,8 @@ struct HttpOptions {
   size_t connections_max = 64;
   // Of a request's line and header; above it 431. A body is refused with 413.
   size_t header_bytes_max = 8 << 10;
-  // From the first moment of a connection, or the end of the last response, until the next request is
-  // complete. One deadline for the whole of it: a byte now and then buys no time.
+  // From the first moment of a connection, or the end of the last response, until the next request is complete. One
+  // deadline for the whole of it: a byte now and then buys no time.
   std::chrono::milliseconds request_timeout{10'000};
   // Until the client has taken the response.
   std::chrono::milliseconds write_timeout{30'000};
@@ -30,14 +28,14 @@ struct HttpOptions {
 
 class HttpServer {
  public:
-  // `address`: "host:port"; port 0: any. kInvalidArgument, kConflict (in use), kIo.
+  // `address`: "ip:port"; port 0: any. kInvalidArgument, kConflict (in use), kIo.
   static base::Result<std::unique_ptr<HttpServer>> Start(const std::string& address, Backend& backend,
                                                          HttpOptions options = {});
   // Cuts what is open and ends the thread. Must not be called from a Backend function.
   ~HttpServer();
 
   uint16_t port() const;
-  std::string address() const;  // "host:port" with the real port
+  std::string address() const;  // "ip:port" with the real port
 
  private:
   struct Impl;

@@ -1,46 +1,31 @@
 #include "admin/status_code.h"
 
 namespace sluice::admin {
-namespace {
-
-// https://grpc.github.io/grpc/core/md_doc_statuscodes.html; spelled here to keep gRPC's headers out.
-enum Code : int {
-  kCancelled = 1,
-  kInvalidArgument = 3,
-  kDeadlineExceeded = 4,
-  kNotFound = 5,
-  kResourceExhausted = 8,
-  kFailedPrecondition = 9,
-  kAborted = 10,
-  kInternal = 13,
-};
-
-}  // namespace
-
-int StatusCode(base::ErrorKind kind) {
+proxy::GrpcCode StatusCode(base::ErrorKind kind) {
   using base::ErrorKind;
+  using proxy::GrpcCode;
   switch (kind) {
     case ErrorKind::kInvalidArgument:
     case ErrorKind::kMalformedRequest:
-      return kInvalidArgument;
+      return GrpcCode::kInvalidArgument;
     case ErrorKind::kNotFound:
     case ErrorKind::kNoRoute:
     case ErrorKind::kRemoved:
-      return kNotFound;
+      return GrpcCode::kNotFound;
     case ErrorKind::kConflict:
     case ErrorKind::kDraining:
     case ErrorKind::kNoEndpoint:
-      return kFailedPrecondition;
+      return GrpcCode::kFailedPrecondition;
     case ErrorKind::kQueueFull:
     case ErrorKind::kTooLarge:
-      return kResourceExhausted;
+      return GrpcCode::kResourceExhausted;
     case ErrorKind::kDeadlineExceeded:
     case ErrorKind::kConnectTimeout:
-      return kDeadlineExceeded;
+      return GrpcCode::kDeadlineExceeded;
     case ErrorKind::kBusy:  // the same request may succeed a moment later
-      return kAborted;
+      return GrpcCode::kAborted;
     case ErrorKind::kCancelled:
-      return kCancelled;
+      return GrpcCode::kCancelled;
     case ErrorKind::kInternal:
     case ErrorKind::kIo:
     case ErrorKind::kConnectFailed:
@@ -51,13 +36,14 @@ int StatusCode(base::ErrorKind kind) {
     case ErrorKind::kRateLimited:
     case ErrorKind::kConcurrencyLimited:
     case ErrorKind::kUpstreamStalled:
+    case ErrorKind::kTryTimeout:
     case ErrorKind::kMemoryLimited:
     case ErrorKind::kUpstreamRefused:
     case ErrorKind::kUpstreamProtocol:
     case ErrorKind::kUpstreamNoStatus:
-      return kInternal;
+      return GrpcCode::kInternal;
   }
-  return kInternal;
+  return GrpcCode::kInternal;
 }
 
 }  // namespace sluice::admin

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "base/error.h"
+#include "proxy/grpc_status.h"
 
 namespace sluice::admin {
 
-// The number of a grpc::StatusCode. Never UNAVAILABLE: a client may take that to mean that no daemon
-// answered.
-int StatusCode(base::ErrorKind kind);
+// Never UNAVAILABLE: a client may take that to mean that no daemon answered.
+proxy::GrpcCode StatusCode(base::ErrorKind kind);
 
 }  // namespace sluice::admin

@@ -49,7 +49,7 @@ void AppendServer(std::string& out, const ServerView& server) {
 void AppendCluster(std::string& out, const ClusterView& cluster) {
   Append(out, "<h2>", EscapeHtml(cluster.name), "</h2>\n<p>", EscapeHtml(cluster.policy), ", version ",
          std::to_string(cluster.version), ", digest ", Format("%016" PRIx64, cluster.digest),
-         cluster.overridden ? ", changed by RPC" : "", "</p>\n<table>\n<tr>");
+         cluster.source == upstream::ListSource::kRpc ? ", changed by RPC" : "", "</p>\n<table>\n<tr>");
   for (const char* title : {"Endpoint", "Address", "State", "Connection", "Weight", "Share", "In flight", "Calls",
                             "Failures", "Connections"}) {
     Append(out, "<th>", title, "</th>");
@@ -58,7 +58,7 @@ void AppendCluster(std::string& out, const ClusterView& cluster) {
   for (const EndpointView& endpoint : cluster.endpoints) {
     out += "<tr>";
     for (std::string_view text : {std::string_view(endpoint.name), std::string_view(endpoint.address),
-                                  std::string_view(endpoint.state), std::string_view(endpoint.connection)}) {
+                                  ToString(endpoint.state), ToString(endpoint.connection)}) {
       Cell(out, text);
     }
     Number(out, Format("%g", endpoint.weight));

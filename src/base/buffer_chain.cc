@@ -1,6 +1,7 @@
 #include "base/buffer_chain.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace sluice::base {
 namespace {
@@ -11,18 +12,10 @@ constexpr size_t kSlicesKept = 64;
 
 }  // namespace
 
-void BufferChain::Swap(BufferChain& other) noexcept {
-  std::swap(slices_, other.slices_);
-  std::swap(head_, other.head_);
-  std::swap(tail_, other.tail_);
-  std::swap(tail_used_, other.tail_used_);
-  std::swap(size_, other.size_);
-}
-
 void BufferChain::NewTail(size_t bytes) {
   tail_used_ = 0;
   if (tail_ != nullptr) {
-    // Nobody holds a slice of it any more, neither we nor those who took some: write it from the start again.
+    // No slice of it is left, neither here nor with a consumer: write it from the start again.
     if (tail_->Unique() && tail_->capacity() >= bytes) return;
     tail_->Unref();
   }
@@ -103,8 +96,7 @@ void BufferChain::Consume(size_t bytes) {
     slices_.clear();
     if (slices_.capacity() > kSlicesKept) slices_.shrink_to_fit();
     head_ = 0;
-    // Everything was written. The tail goes back to the free list; keeping it would cost every idle
-    // connection a block.
+    // Everything was written. The tail goes back to the free list; keeping it would cost every idle connection a block.
     if (tail_ != nullptr) tail_->Unref();
     tail_ = nullptr;
     tail_used_ = 0;
@@ -112,20 +104,6 @@ void BufferChain::Consume(size_t bytes) {
     slices_.erase(slices_.begin(), slices_.begin() + static_cast<ptrdiff_t>(head_));
     head_ = 0;
   }
-}
-
-void BufferChain::Splice(BufferChain& other) {
-  SLUICE_CHECK(&other != this);
-  for (size_t i = other.head_; i < other.slices_.size(); ++i) Append(std::move(other.slices_[i]));
-  other.Clear();
-}
-
-Slice BufferChain::TakeFront(size_t max_bytes) {
-  if (size_ == 0 || max_bytes == 0) return Slice();
-  Slice& front = slices_[head_];
-  Slice taken = front.Sub(0, std::min(max_bytes, front.size()));
-  Consume(taken.size());
-  return taken;
 }
 
 void BufferChain::Clear() {

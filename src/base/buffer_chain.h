@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
@@ -25,13 +24,8 @@ class BufferChain {
   static constexpr size_t kTailBytes = 16 * 1024;
 
   BufferChain() = default;
-  BufferChain(BufferChain&& other) noexcept { Swap(other); }
-  BufferChain& operator=(BufferChain&& other) noexcept {
-    if (this == &other) return *this;
-    Clear();
-    Swap(other);
-    return *this;
-  }
+  BufferChain(const BufferChain&) = delete;
+  BufferChain& operator=(const BufferChain&) = delete;
   ~BufferChain() { Clear(); }
 
   size_t size() const { return size_; }
@@ -54,16 +48,11 @@ class BufferChain {
   size_t Gather(iovec* iov, size_t count, size_t max_bytes = SIZE_MAX) const;
   // Drops `bytes` from the front.
   void Consume(size_t bytes);
-  // Moves everything from `other`, which is not this one, to the end of this.
-  void Splice(BufferChain& other);
-  // The front as one Slice of at most max_bytes, consumed. Empty when the chain is.
-  Slice TakeFront(size_t max_bytes);
   void Clear();
   // A copy of all bytes, for tests and small reads.
   std::string ToString() const;
 
  private:
-  void Swap(BufferChain& other) noexcept;
   size_t TailRoom() const { return tail_ == nullptr ? 0 : tail_->capacity() - tail_used_; }
   void NewTail(size_t bytes);
   void Push(Slice slice);

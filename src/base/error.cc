@@ -58,6 +58,8 @@ std::string_view Reason(ErrorKind kind) {
       return "concurrency_limited";
     case ErrorKind::kUpstreamStalled:
       return "upstream_stalled";
+    case ErrorKind::kTryTimeout:
+      return "try_timeout";
     case ErrorKind::kMemoryLimited:
       return "memory_limited";
   }

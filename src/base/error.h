@@ -35,13 +35,14 @@ enum class ErrorKind : uint8_t {
   kDraining,            // the proxy or the endpoint is going away
   kMalformedRequest,    // the request breaks a rule that HTTP/2 framing does not cover
   kTooLarge,            // headers or metadata above a limit
-  kBusy,                // somebody else holds what is needed, and did not let go in time; control plane only
-  kRemoved,             // what the request waited for was taken away meanwhile; control plane only
+  kBusy,                // another operation held the object and did not release it in time; control plane only
+  kRemoved,             // the object the request waited for was removed meanwhile; control plane only
   kUpstreamCancelled,   // the upstream reset the stream with CANCEL
   kUpstreamOverloaded,  // the upstream reset the stream with ENHANCE_YOUR_CALM
   kRateLimited,         // a rate limit refused the call
   kConcurrencyLimited,  // a limit on calls under way refused the call
   kUpstreamStalled,     // the upstream took nothing, or sent nothing that it owed, for too long
+  kTryTimeout,          // one attempt took longer than the route's per_try_timeout
   kMemoryLimited,       // the proxy holds as much as it may
 };
 
@@ -58,8 +59,10 @@ struct Error {
   // kRateLimited, kConcurrencyLimited, and a deadline that passed in a queue: which bound it was, as
   // "cluster/users/rate".
   std::string bound;
-  // When it makes sense to try again; not given: nobody knows.
+  // When it makes sense to try again, where that is known.
   std::optional<std::chrono::milliseconds> retry_after;
+  // Of a call: some backend may have worked on it. False: certainly none has.
+  bool maybe_processed = false;
 
   std::string ToString() const;
 };

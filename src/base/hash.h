@@ -1,5 +1,5 @@
-// Hash: well mixed 64-bit and 128-bit hashes by xxHash (XXH3). Seeded, so that a client who does not know the seed
-// cannot aim.
+// Hash: well mixed 64-bit and 128-bit hashes by xxHash (XXH3). Seeded, so that a client that does not know the
+// seed cannot choose colliding keys.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ struct Hash128 {
 };
 
 // 128-bit hashes under a secret of this object's own, drawn from the system: no two processes agree on a value, so it
-// is for tables in memory only. Not a MAC: who looks a key up compares the key. Immutable, so any thread may use it.
+// is for tables in memory only. Not a MAC: a lookup compares the whole key. Immutable, so any thread may use it.
 class SecretHash {
  public:
   SecretHash();

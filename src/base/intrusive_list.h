@@ -3,8 +3,6 @@
 // An element derives from ListNode<Tag> and is in at most one list per Tag. Its destructor unlinks it. Not thread-safe.
 #pragma once
 
-#include <cstddef>
-
 #include "base/check.h"
 
 namespace sluice::base {
@@ -52,8 +50,14 @@ class IntrusiveList {
     Node* next = static_cast<Node&>(element).next_;
     return next == &head_ ? nullptr : static_cast<T*>(next);
   }
-  void PushBack(T& element) { Insert(&head_, element); }
-  void PushFront(T& element) { Insert(head_.next_, element); }
+  void PushBack(T& element) {
+    Node& node = element;
+    SLUICE_DCHECK(!node.linked());
+    node.prev_ = head_.prev_;
+    node.next_ = &head_;
+    head_.prev_->next_ = &node;
+    head_.prev_ = &node;
+  }
   T* PopFront() {
     T* element = front();
     if (element != nullptr) static_cast<Node*>(element)->Unlink();
@@ -72,14 +76,6 @@ class IntrusiveList {
   }
 
  private:
-  void Insert(Node* before, T& element) {
-    Node& node = element;
-    SLUICE_DCHECK(!node.linked());
-    node.prev_ = before->prev_;
-    node.next_ = before;
-    before->prev_->next_ = &node;
-    before->prev_ = &node;
-  }
   Node head_;
 };
 

@@ -1,5 +1,5 @@
-// LogLimit: bounds the lines of one kind that peers, or a trouble that lasts, can make us log, and says how many were
-// kept back. Not thread-safe.
+// LogLimit: bounds the log lines of one kind that peers, or an error that lasts, can cause, and reports how many were
+// suppressed. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class LogLimit {
   LogLimit(uint32_t lines, Nanos period) : lines_max_(lines), period_(period) {}
   LogLimit() : LogLimit(kLines, kPeriod) {}
 
-  // Whether one more line may be written now; if so, what to put at its end.
+  // The suffix for one more line if it may be written now, else nothing.
   std::optional<std::string> Allow(TimePoint now) {
     if (!begun_ || now - *begun_ >= period_) {
       begun_ = now;

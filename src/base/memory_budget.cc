@@ -24,7 +24,7 @@ void MemoryBudget::Add(int64_t bytes) {
   Refresh();
 }
 
-// Relaxed throughout: a level is advice, and whoever acts on one asks again.
+// Relaxed throughout: a level is advice; the code that acts on one asks again.
 void MemoryBudget::Refresh() {
   const MemoryLevel now = level();
   const MemoryLevel next = Next(now, held(), limit());

@@ -13,7 +13,7 @@
 //   kTight   6/8    5/8
 //   kFull    7/8    6/8
 //   kOver    8/8    7/8
-// What follows from a level is its readers' business: proxy/memory_relief.h.
+// What follows from a level is its readers' business: proxy/downstream/overload.h.
 #pragma once
 
 #include <atomic>
@@ -57,7 +57,7 @@ class MemoryBudget {
 
  private:
   static constexpr size_t kCacheLine = 64;
-  // What every read asks for, and next to nobody writes, stands apart from what all threads write.
+  // level_ is read at every socket read and rarely written, so it does not share a line with held_, which all write.
   alignas(kCacheLine) static inline std::atomic<int64_t> held_{0};
   alignas(kCacheLine) static inline std::atomic<MemoryLevel> level_{MemoryLevel::kFree};
   static inline std::atomic<int64_t> limit_{0};
@@ -71,7 +71,7 @@ class MemoryCharge {
   MemoryCharge& operator=(const MemoryCharge&) = delete;
   ~MemoryCharge() { Set(0); }
 
-  // So much is held now.
+  // The holder has `bytes` now.
   void Set(size_t bytes) {
     if (bytes != bytes_) MemoryBudget::Add(static_cast<int64_t>(bytes) - static_cast<int64_t>(bytes_));
     bytes_ = bytes;

@@ -8,7 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 
 #include "base/log.h"
 
@@ -76,7 +75,7 @@ void ReopenableSink::Write(std::string_view text, std::string_view end) {
   cut_ = false;
   if (lost_ == 0) return;
   SayIfHeard([this] {
-    SLUICE_LOG_WARN("log {}: can be written again; {} lines were lost: {}", name(), lost_, std::strerror(error_));
+    SLUICE_LOG_WARN("log {}: writable again; {} lines were lost: {}", name(), lost_, std::strerror(error_));
   });
   lost_ = 0;
 }
@@ -84,7 +83,7 @@ void ReopenableSink::Write(std::string_view text, std::string_view end) {
 void ReopenableSink::Lost(int error) {
   error_ = error;
   if (lost_++ > 0) return;
-  SayIfHeard([&] { SLUICE_LOG_ERROR("log {}: cannot be written, lines are lost: {}", name(), std::strerror(error)); });
+  SayIfHeard([&] { SLUICE_LOG_ERROR("log {}: cannot be written; lines are lost: {}", name(), std::strerror(error)); });
 }
 
 }  // namespace sluice::base

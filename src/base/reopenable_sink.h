@@ -1,7 +1,8 @@
 // ReopenableSink: a spdlog sink over a file that can be opened anew under its name, after it was rotated away.
 //
-// A line is one write, so there is nothing to flush. Where the disk is full lines are lost, nobody waits and nothing is
-// kept for later; the loss is said in the process's log, once when it begins and with its number when it has ended.
+// A line is one write, so there is nothing to flush. Where the disk is full, lines are lost: no thread waits and
+// nothing is kept for later. The process's log reports the loss once when it begins, and the number of lines at its
+// end.
 #pragma once
 
 #include <spdlog/sinks/base_sink.h>
@@ -26,8 +27,8 @@ class ReopenableSink final : public spdlog::sinks::base_sink<std::mutex> {
   // Opens, or opens again; on an error (kIo) what was open stays in use.
   Status Open();
 
-  // Whether losses are said (at first: yes), by all sinks of the process. To be off before the process's logger goes:
-  // when it returns nobody is about to use the logger.
+  // Whether all sinks of the process report losses (initially yes). Switch off before the process's logger is
+  // destroyed: once this has returned, no sink is about to use the logger.
   static void SayLosses(bool on);
 
  private:

@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -31,7 +30,7 @@ class Block {
 
   void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
   // Drops one reference. The release half orders this holder's reads before the reuse of the memory; the
-  // acquire half pairs with it in whoever drops the last one.
+  // acquire half pairs with it in the thread that drops the last one.
   void Unref() {
     if (refs_.load(std::memory_order_acquire) == 1 || refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) Free(this);
   }
@@ -64,7 +63,7 @@ class Slice {
   // A slice with a block of its own holding a copy.
   static Slice Copy(const void* data, size_t size);
   static Slice Copy(std::string_view text) { return Copy(text.data(), text.size()); }
-  // A slice with a block of its own, which the caller fills while nobody else has it.
+  // A slice with a block of its own, which the caller fills before it shares the slice.
   static Slice Uninitialized(size_t size);
   // Bytes that live for ever, such as a string literal; no block.
   static Slice Static(std::string_view text) {
@@ -99,8 +98,8 @@ class Slice {
     SLUICE_DCHECK(offset <= size_ && length <= size_ - offset);
     return Slice(block_, data_ + offset, length);
   }
-  // The same bytes for one who keeps them for long: a copy where they are less than 1/16 of the block that they would
-  // keep alive (a message of 300 bytes may lie in a read block of 256 KiB), else itself.
+  // The same bytes for a consumer that keeps them for long: a copy where they are less than 1/16 of the block that they
+  // would keep alive (a message of 300 bytes may lie in a read block of 256 KiB), else itself.
   Slice Unpinned() && {
     if (block_ != nullptr && size_ < block_->capacity() / 16) return Copy(data_, size_);
     return std::move(*this);
@@ -118,10 +117,6 @@ class Slice {
   }
   // Makes the slice longer by bytes that follow it in its block and were written since. For BufferChain.
   void Extend(size_t length) { size_ += length; }
-  void RemoveSuffix(size_t length) {
-    SLUICE_DCHECK(length <= size_);
-    size_ -= length;
-  }
 
  private:
   friend class BorrowedSlice;
@@ -130,8 +125,8 @@ class Slice {
   size_t size_ = 0;
 };
 
-// A part of a Slice, to be shown to somebody for the time of a call: it holds no reference of its own, so it costs no
-// atomic operation. Who keeps the Slice copies it, and the copy counts. `from` must outlive it.
+// A part of a Slice, to be passed to a function that reads it: it has no reference of its own, so it costs no atomic
+// operation. A function that keeps the Slice copies it, and the copy counts. `from` must outlive it.
 class BorrowedSlice {
  public:
   BorrowedSlice(const Slice& from, size_t offset, size_t length) {

@@ -64,8 +64,8 @@ class BasicClockCache {
   // here.
   Handle Lookup(const Key128& key, base::TimePoint now) { return Handle(ShardOf(key).Lookup(key, Count(now))); }
 
-  // Gives the reference back. `useful`: it counts as a use. `erase_if_last`: if nobody else has one, the entry is
-  // erased and freed; of several who ask for that at once, the last does it. The handle is void from here on.
+  // Gives the reference back. `useful`: it counts as a use. `erase_if_last`: if it is the last one, the entry is
+  // erased and freed; of several callers that ask for that at once, the last does it. The handle is void from here on.
   void Release(Handle handle, bool useful = true, bool erase_if_last = false) {
     Slot& slot = *handle.slot_;
     // The shard is known by the key, which may be read until the reference is given back.

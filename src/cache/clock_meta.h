@@ -1,4 +1,4 @@
-// The clock cache's slot and its meta word: layout, states, transitions, and who may touch what.
+// The clock cache's slot and its meta word: layout, states, transitions, and the owner of each field.
 //
 // Meta, from the low end:
 //
@@ -14,8 +14,8 @@
 //   Visible        1         1        1      lookups find it
 //
 // Transitions:
-//   Empty -> Construction       insert: fetch_or of occupied; who saw Empty owns it. Acquire, pairs with the store
-//                               of Empty
+//   Empty -> Construction       insert: fetch_or of occupied; the thread that saw Empty owns it. Acquire, pairs with
+//                               the store of Empty
 //   Construction -> Visible     insert: a release store of state and counters; pairs with every acquire add
 //                               of a reference
 //   Visible -> Invisible        erase, under a reference: fetch_and, idempotent. Never back
@@ -28,10 +28,10 @@
 //   countdown - 1               CAS by the evicting thread, from no references
 //
 // Fields:  key, value, charge: written in Construction, read there and under a reference
-//          tag, expires: written in Construction; read by anyone as a hint that is confirmed under a reference
+//          tag, expires: written in Construction; read by any thread as a hint that is confirmed under a reference
 //          cause: written under a reference before the entry becomes invisible, read in Construction
-//          displacements: no part of the entry. How many entries have passed this slot on their path, and lie further
-//          on
+//          displacements: no part of the entry. How many entries have passed this slot on their path
+//          and lie further on
 #pragma once
 
 #include <algorithm>

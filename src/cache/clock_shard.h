@@ -143,7 +143,7 @@ class ClockShard : public ClockTable<Traits> {
     return Inserted::kStandalone;
   }
 
-  // The doorkeeper notes everyone, and stops strangers once somebody would have to go for them.
+  // The doorkeeper notes every key, and stops unknown ones once an entry would have to be evicted for them.
   bool Admit(const Entry& entry, size_t capacity) {
     if (!guarded_ || doorkeeper_.Note(entry.key)) return true;
     return this->usage() + entry.charge <= capacity && this->occupancy() < occupancy_max_;
@@ -235,7 +235,7 @@ class ClockShard : public ClockTable<Traits> {
     if (seen.visible() && seen.countdown() > 0 && !expired) {
       ++evicted.lowered;
       const uint32_t left = std::min(seen.countdown() - 1, kCountdownMax - 1);
-      // Failure: somebody has just read it. Relaxed: nothing is read or published; a CAS continues the releases before
+      // Failure: it has just been read. Relaxed: nothing is read or published; a CAS continues the releases before
       // it.
       slot.meta.compare_exchange_strong(word, Meta::Unreferenced(left, true).word(), std::memory_order_relaxed,
                                         std::memory_order_relaxed);

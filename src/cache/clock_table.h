@@ -1,7 +1,7 @@
 // ClockTable: one shard's slots, and every way in which an entry is found, shared, erased and freed. The states and the
 // orderings are in clock_meta.h.
 //
-// An open-addressed table that never moves an entry. A search ends at the first slot that nobody has passed
+// An open-addressed table that never moves an entry. A search ends at the first slot that no insert has passed
 // (displacements = 0), or after all slots. Each entry is counted once in every slot before it on its path.
 //
 // Rules:
@@ -92,7 +92,7 @@ class ClockTable {
       const Meta seen(word);
       SLUICE_DCHECK(seen.references() > 0);
       if (seen.references() == 1) {
-        // Acquire: pairs with the releases of those who were here before.
+        // Acquire: pairs with the releases of the former references.
         if (slot.meta.compare_exchange_weak(word, Meta::Construction().word(), std::memory_order_acquire,
                                             std::memory_order_relaxed)) {
           return Free(slot, seen.visible() ? Cause::kErased : CauseOf(slot));
@@ -169,7 +169,7 @@ class ClockTable {
     return Place::kNone;
   }
 
-  // Fills a claimed slot and shows it to everyone. `references`: 1 to keep one.
+  // Fills a claimed slot and makes it visible to all threads. `references`: 1 to keep one.
   void Publish(Slot& slot, const Key128& key, void* value, size_t charge, int64_t expires, uint32_t countdown,
                uint64_t references) {
     slot.key = key;
@@ -193,7 +193,7 @@ class ClockTable {
     return slot;
   }
 
-  // Takes an unreferenced entry from everyone. False if it is not as in `seen` any more.
+  // Hides an unreferenced entry from all other threads. False if it is not as in `seen` any more.
   bool TakeOver(Slot& slot, Meta seen) {
     uint64_t word = seen.word();
     // Acquire: pairs with the release of every reference that was given back.
@@ -261,14 +261,14 @@ class ClockTable {
   // Under a reference, which is given back. Whether this call made the entry invisible.
   bool EraseReferenced(Slot& slot, Cause cause) {
     slot.cause.store(static_cast<uint32_t>(cause), std::memory_order_relaxed);
-    // Relaxed: the release that follows publishes the cause to whoever frees the entry.
+    // Relaxed: the release that follows publishes the cause to the thread that frees the entry.
     const Meta seen(slot.meta.fetch_and(~Meta::kVisible, std::memory_order_relaxed));
     Release(slot, false);
     return seen.visible();
   }
 
-  // Nobody refers to it and nobody can find it: the first to say so frees it. It may be somebody else by now, and even
-  // another invisible entry in this slot: that one is to be freed as well.
+  // No reference is left and no lookup can find it: the first thread to say so frees it. The slot may have another
+  // entry by now, even another invisible one: that one is to be freed as well.
   __attribute__((noinline)) void ReclaimInvisible(Slot& slot, Meta seen) {
     Traits::OnSlowPath(SlowPath::kReclaimed);
     if (seen.standalone()) {
@@ -296,7 +296,7 @@ class ClockTable {
 
   void CountFreed(Cause cause) { freed_[static_cast<size_t>(cause)].fetch_add(1, std::memory_order_relaxed); }
 
-  // Relaxed: nothing is published, the difference stays. Who comes second finds the bits gone; a successor has none.
+  // Relaxed: nothing is published, the difference stays. A second thread finds the bits gone; a successor has none.
   __attribute__((noinline)) static void LowerCounters(Slot& slot) {
     slot.meta.fetch_and(~Meta::kCounterTops, std::memory_order_relaxed);
     Traits::OnSlowPath(SlowPath::kCountersLowered);

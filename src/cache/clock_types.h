@@ -15,22 +15,22 @@ struct Key128 {
   bool operator==(const Key128&) const = default;
 };
 
-// How many rounds of the clock an entry survives that nobody reads: 3, 2, 1. With the doorkeeper one less, but at
+// How many rounds of the clock an entry survives without being read: 3, 2, 1. With the doorkeeper one less, but at
 // least 1. Reading an entry three times gives every one of them 3.
 enum class Priority : uint8_t { kHigh, kLow, kBottom };
 
 // Why the cache let a value go.
 enum class Cause : uint8_t {
   kEvicted,    // to make room
-  kExpired,    // its time had passed when somebody came across it
+  kExpired,    // its time had passed when a lookup or the clock met it
   kErased,     // Erase, EraseIf, or Release with erase_if_last
   kReleased,   // a standalone entry, which lives as long as its handle
   kDestroyed,  // the cache's end
 };
 inline constexpr size_t kCauses = 5;
 
-// Called once for every value that the cache took, when nobody can refer to it any more; on the thread that came
-// across it, with no lock held. May call the cache, but not from its destructor.
+// Called once for every value that the cache took, when nothing can refer to it any more; on the thread that
+// noticed, with no lock held. May call the cache, but not from its destructor.
 using Deleter = void (*)(void* value, Cause cause, void* context);
 
 struct ClockCacheOptions {
@@ -59,7 +59,7 @@ struct Stats {
   uint64_t standalone = 0;       // outside of the table, for want of room in it
   uint64_t freed[kCauses] = {};  // by cause
   uint64_t slots_examined = 0;   // by evictions
-  uint64_t pinned_seen = 0;      // of these, entries that somebody was reading
+  uint64_t pinned_seen = 0;      // of these, entries that were being read
   uint64_t effort_capped = 0;    // evictions that gave up
   // Inserts that had bytes but no slot left: entry_charge_expected is larger than the charges are, and capacity lies
   // idle.

@@ -7,7 +7,6 @@
 // Thread-safe. Relaxed throughout: nothing hangs on these words but a guess.
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -1,7 +1,7 @@
 // DoublyBufferedData (DBD): a value read on every call and written by hand a few times a day.
 // docs/doubly-buffered-data.md
 //
-// Two instances of T; readers use the front, a writer changes the back, flips, waits until nobody can be in
+// Two instances of T; readers use the front, a writer changes the back, flips, waits until no reader can be in
 // the old front, and changes that one too. Left-right (Ramalhete and Correia 2013) with one reader slot per
 // worker:
 //
@@ -14,18 +14,18 @@
 //                                                    wait until in[former parity] was 0 in every slot (3)
 //                                                    change the old front
 //
-// Safe:    a reader in the old front raised its counter before it loaded front, hence before the flip as the
-// writer sees
-//          it; (1) and (3) together look at both counters after the flip, so one of them waits for it. How
-//          old the parity was that the reader loaded does not matter.
-// Live:    (1) waits for readers that loaded the parity before the last write; (2) sends new ones to the
-// counter that (3)
-//          does not look at. So readers without end cannot hold a writer.
-// Barrier: reader's add then load of front against writer's store of front then load of counters is
-// store-buffering.
+// Safe:    a reader in the old front raised its counter before it loaded front,
+//          hence before the flip as the writer sees it; (1) and (3) together look at both counters after the flip,
+//          so one of them waits for it. The age of the parity that the reader loaded does not matter.
+// Live:    (1) waits for readers that loaded the parity before the last write;
+//          (2) sends new ones to the counter that (3) does not look at. So a continuous stream of readers cannot
+//          block a writer for ever.
+// Barrier: the reader's add then load of front, against the writer's store of front then load of counters,
+//          is store buffering.
 //          With membarrier the writer pays for both and the reader's add is two plain instructions on its own
 //          line (base/asymmetric_barrier.h); else all four are seq_cst and the add is a read-modify-write.
-// Costs:   memory of two T; a writer waits for the longest read; nobody may suspend inside of a read.
+//
+// Costs:   memory of two T; a writer waits for the longest read; a reader must not suspend.
 //
 // Thread safety: Read from any thread, with the slot that is the caller's; writers from any thread that may
 // block, which a worker may not: a reader that the writer waits for may be queued behind it. Lifetime: no
@@ -107,7 +107,7 @@ class DoublyBufferedData {
   size_t shared_slot() const { return slot_count_; }
 
   // fn(const T&), now, on this thread; returns what it returns, by value. Copy out a shared_ptr of what must
-  // live longer. Slots below shared_slot() are for one thread each. Reads nest, but an inner one may see a
+  // live longer. Slots below shared_slot() are for one thread each, at a time. Reads nest, but an inner one may see a
   // newer value. fn may throw.
   template <class Fn>
   auto Read(size_t slot, Fn&& fn) const {
@@ -151,9 +151,6 @@ class DoublyBufferedData {
         [&](T& back, const T&) { back = std::move(value); });
   }
 
-  // Whether readers use the writer's system call instead of barriers of their own.
-  bool asymmetric() const { return asymmetric_; }
-
  private:
   template <typename V>
   using Atomic = typename Sync::template Atomic<V>;
@@ -163,8 +160,9 @@ class DoublyBufferedData {
     // Readers inside, by the parity they came with. Written by the slot's thread alone (plain add where
     // asymmetric_), or by many for the shared slot (always read-modify-write); read by the writer.
     Atomic<uint32_t> in[2] = {0, 0};
-    // ReaderThread::Token of the slot's thread, set by its first read; for the check in RefuseInsideRead.
-    Atomic<uint64_t> owner{0};
+    // Where on its thread's stack the latest read was: tells which thread is inside, for RefuseInsideRead. Written by
+    // each read, since a slot may pass from thread to thread.
+    Atomic<uint64_t> place{0};
   };
 
   // A read in progress. Remembers the counter it raised, so that it lowers that same one.
@@ -179,11 +177,12 @@ class DoublyBufferedData {
       if (shared_) [[unlikely]] {
         read_.data = &data;
         ReaderThread::Push(read_);
-      } else if (slot_.owner.load(std::memory_order_relaxed) == 0) [[unlikely]] {
-        slot_.owner.store(ReaderThread::Token(), std::memory_order_relaxed);
+      } else {
+        slot_.place.store(reinterpret_cast<uintptr_t>(this), std::memory_order_relaxed);
       }
       if (data.asymmetric_ && !shared_) {
-        in.store(in.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+        // Release: publishes place to a writer that sees this reader inside; pairs with RefuseInsideRead.
+        in.store(in.load(std::memory_order_relaxed) + 1, std::memory_order_release);
         Sync::LightBarrier();  // pairs with Sync::HeavyBarrier in Barrier()
       } else {
         // seq_cst: this and the load of front below against the store of front and the loads in Drained().
@@ -322,11 +321,13 @@ class DoublyBufferedData {
   // A write inside of a read of the same data by the same thread would wait for itself for ever.
   void RefuseInsideRead() const {
     SLUICE_CHECK(!ReaderThread::Reads(this));
-    uint64_t token = ReaderThread::Token();
     for (size_t s = 0; s < slot_count_; ++s) {
-      bool ours = slots_[s].owner.load(std::memory_order_relaxed) == token;
-      SLUICE_CHECK(!ours || Depth(slots_[s]) == 0);
+      const Slot& slot = slots_[s];
+      // Acquire: a reader inside has stored its place before.
+      if (slot.in[0].load(std::memory_order_acquire) + slot.in[1].load(std::memory_order_acquire) == 0) continue;
+      SLUICE_CHECK(!ReaderThread::OnThisStack(slot.place.load(std::memory_order_relaxed)));
     }
+    const uint64_t token = ReaderThread::Token();
     SLUICE_CHECK(writing_.load(std::memory_order_relaxed) != token);  // nor a write inside of a write
   }
 

@@ -3,9 +3,9 @@
 //
 //   head_ -> newest -> ... -> oldest -> null       head_ == closed mark: no more pushes
 //
-// Push:      one CAS on head_ (Treiber 1986). There is no single pop, hence no ABA: nodes leave only all at
-// once. TakeAll:   one exchange with null, then the chain is reversed, privately. Close:     one exchange
-// with the closed mark. A push comes either before it (and is returned) or after (and is
+// Push:      one CAS on head_ (Treiber 1986). No single pop, hence no ABA: nodes leave only all at once.
+// TakeAll:   one exchange with null, then the chain is reversed, privately.
+// Close:     one exchange with the closed mark. A push comes either before it (and is returned) or after (and is
 //            refused): that one word decides whether an item is handled or handed back, also during shutdown.
 //
 // Costs: takers touch all taken nodes twice (reversal). Several takers are safe too (each gets a disjoint
@@ -28,18 +28,15 @@ class BasicMpscQueue {
   BasicMpscQueue& operator=(const BasicMpscQueue&) = delete;
 
   // Any thread. False, and nothing changed, once closed.
-  bool Push(MpscNode& node) { return PushChain(node, node); }
-
-  // `newest` -> ... -> `oldest` linked by mpsc_next, newest first.
-  bool PushChain(MpscNode& newest, MpscNode& oldest) {
+  bool Push(MpscNode& node) {
     MpscNode* head = head_.load(std::memory_order_relaxed);
     do {
       if (head == ClosedMark()) return false;
-      oldest.mpsc_next = head;
+      node.mpsc_next = head;
       // Release publishes the node, pairs with the acquire in TakeAll. seq_cst because a pusher next reads
       // whether the taker is parked while the taker announces parking and next reads head_: with
       // release/acquire both could miss the other (store buffering) and the item would wait for ever.
-    } while (!head_.compare_exchange_weak(head, &newest, std::memory_order_seq_cst, std::memory_order_relaxed));
+    } while (!head_.compare_exchange_weak(head, &node, std::memory_order_seq_cst, std::memory_order_relaxed));
     return true;
   }
 
@@ -58,7 +55,7 @@ class BasicMpscQueue {
     return head == ClosedMark() ? nullptr : Reverse(head);
   }
 
-  // seq_cst: the taker's half of the store-buffering pair in PushChain.
+  // seq_cst: the taker's half of the store-buffering pair in Push.
   bool Empty() const {
     MpscNode* head = head_.load(std::memory_order_seq_cst);
     return head == nullptr || head == ClosedMark();

@@ -1,4 +1,4 @@
-// ReaderThread: who this thread is and which shared-slot reads it is inside of. For DoublyBufferedData's
+// ReaderThread: this thread's identity and the shared-slot reads it is inside of. For DoublyBufferedData's
 // self-deadlock check only; kept out of line, since it reads thread-locals (clang 14 caches their address
 // across a suspension).
 #pragma once
@@ -17,6 +17,8 @@ class ReaderThread {
  public:
   // A number no other thread of this process has or will have. Never 0.
   static uint64_t Token();
+  // Whether `address` lies in the stack of this thread. False also where the system does not say where that is.
+  static bool OnThisStack(uint64_t address);
   static void Push(SharedRead& read);
   // Removes `read`, which is the innermost one.
   static void Pop(SharedRead& read);

@@ -1,17 +1,17 @@
-// RunQueue: a bounded FIFO of pointers with one owner, who pushes and pops, and many thieves, who take half
+// RunQueue: a bounded FIFO of pointers with one owner, which pushes and pops, and many thieves, which take half
 // at once.
 //
 //            head_                       tail_
 //              |                           |
 //   slots_:  . A B C D E . . .             items are [head_, tail_), index modulo kCapacity
 //
-// Push (owner):    write slots_[tail_], then tail_ + 1.        Never touches head_: no RMW.
-// Pop (owner):     CAS head_ -> head_ + 1.                     Owner and thieves meet on the same CAS, so the
-// last item Steal (thief):   read half of the slots, CAS head_ -> + n.   needs no special case (Go's and
-// tokio's choice; Chase
-//                                                              and Lev 2005 need a seq_cst handshake there
-//                                                              instead).
-// TakeHalf (owner): the same CAS; what Push cannot hold goes to a queue without a bound.
+// Push (owner):     write slots_[tail_], then tail_ + 1. Never writes head_: no RMW.
+// Pop (owner):      CAS head_ -> head_ + 1.
+// Steal (thief):    read half of the slots, CAS head_ -> + n.
+// TakeHalf (owner): the same CAS; the items that Push has no room for go to a queue without a bound.
+//
+// Owner and thieves meet on the same CAS, so the last item needs no special case (Go's and tokio's choice; Chase and
+// Lev 2005 need a seq_cst handshake there instead).
 //
 // A thief may read a slot that the owner is overwriting: only after head_ moved past it, so the thief's CAS
 // fails and the value is thrown away. Slots are atomics for that reason alone. Indices are 64 bits and never
@@ -23,8 +23,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-
-#include "base/check.h"
 
 namespace sluice::concurrent {
 

@@ -19,11 +19,11 @@
 //
 // Orders: the counters carry no payload, nothing may use the bucket to publish data, relaxed would do inside. Three
 // points:
-//   - only who moved `stamp` by CAS adds that span to due; the losers return;
+//   - only the thread that moved `stamp` by CAS adds that span to due; the losers return;
 //   - clamp and add are one CAS on due: two winners of successive spans cannot use the same room twice;
 //   - Release's CAS releases the claims before it to the next Release's load (acquire), whose audit must see them.
 // What makes tokens available (the CAS on due, the one on released) and what looks for them (Head) is seq_cst, so that
-// who queues beside the bucket can build store-buffering on it: see limits/rate_limiter.h. On x86 that is free.
+// a queue beside the bucket can build store-buffering on it: see limits/rate_limiter.h. On x86 that is free.
 //
 // Costs: 64 bytes, written by all that take; not aligned to a cache line, because of tables with a bucket for each
 // client. Any thread; never suspends; no time is read, it is passed in.
@@ -32,7 +32,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 
 #include "base/check.h"
@@ -83,8 +82,8 @@ class BasicTokenBucket {
   BasicTokenBucket(const BasicTokenBucket&) = delete;
   BasicTokenBucket& operator=(const BasicTokenBucket&) = delete;
 
-  // What callers use. Replenish comes first: else a bucket left full would give its burst twice in one instant, once
-  // before and once after somebody counts the idle time.
+  // Most callers use these two. Replenish comes first: else a bucket left full would give its burst twice in one
+  // instant, once before and once after the idle time is counted.
   Ticket Take(uint64_t tokens, base::TimePoint now) {
     Replenish(now);
     return Grab(tokens);
@@ -96,14 +95,14 @@ class BasicTokenBucket {
 
   // Claims `tokens` (0 is legal); never fails, never waits. The ticket is granted when Deficiency(ticket) is 0; one
   // that is given up goes to Refund. More than cap() would never be granted: a bug of the caller. More than limit(),
-  // where not capped, is granted after its time.
+  // where not capped, is granted after its time, a burst at a look.
   Ticket Grab(uint64_t tokens) {
     SLUICE_DCHECK(tokens <= kTokensMax);
     if constexpr (kCapped) SLUICE_CHECK(tokens <= cap_.load(std::memory_order_relaxed));
     return tail_.fetch_add(tokens, std::memory_order_relaxed) + tokens;
   }
 
-  // Claims only what is there for nobody else: fails while anyone queues, so it cannot barge.
+  // Claims only tokens that no ticket has claimed: fails while tickets wait, so it cannot barge.
   bool TryGrab(uint64_t tokens) {
     uint64_t tail = tail_.load(std::memory_order_relaxed);
     while (Distance(head(), tail) >= static_cast<int64_t>(tokens)) {
@@ -168,16 +167,15 @@ class BasicTokenBucket {
   // How long `tokens` take to come due, in seconds; infinite at rate 0. Capped: at least, since a release is needed
   // too.
   double SecondsFor(uint64_t tokens) const { return tokens == 0 ? 0 : static_cast<double>(tokens) / rate(); }
-  // When time alone will have brought head to the ticket: never early. kNever at rate 0. Capped: a lower bound, waiters
-  // need a wake on release too. May come out late by one span while another thread is between its two steps of
-  // Replenish.
-  base::TimePoint ReadyAt(Ticket ticket) const {
-    const uint64_t missing = Positive(Distance(ticket, due_.load(std::memory_order_seq_cst)));
-    if (missing == 0) return TokenRate::When(1, 0, 0);
-    const uint64_t least = threshold_.load(std::memory_order_relaxed);
-    return TokenRate::When(rate_.load(std::memory_order_relaxed), stamp_.load(std::memory_order_relaxed),
-                           std::clamp(missing, least, TokenRate::kWorthMax));
-  }
+  // When to look at the ticket next: the instant at which time alone will have brought head to it, or, for a ticket
+  // further away than limit(), at which one span has brought all that it can. A caller that sleeps until then,
+  // replenishes, and does so again while tokens are missing, is served at DueAt. Never early, never now for something
+  // that is missing, kNever at rate 0. Capped: a lower bound, waiters need a wake on release too. May come out late by
+  // one span while another thread is between its two steps of Replenish.
+  base::TimePoint ReadyAt(Ticket ticket) const { return WhenDue(ticket, limit_.load(std::memory_order_relaxed)); }
+  // When time will have brought head to the ticket, if Replenish is called at least as often as ReadyAt says: a
+  // prediction, not a time to sleep until. Else as ReadyAt.
+  base::TimePoint DueAt(Ticket ticket) const { return WhenDue(ticket, TokenRate::kWorthMax); }
   // Whether only a release can let the ticket go, because it lies beyond ceil.
   bool NeedsRelease(Ticket ticket) const requires kCapped { return Distance(ticket, ceil()) > 0; }
 
@@ -199,9 +197,9 @@ class BasicTokenBucket {
     const uint64_t released = released_.load(std::memory_order_acquire);  // before tail: never more than was claimed
     return tail() - released;
   }
-  // There for the next to come.
+  // Available to the next caller.
   uint64_t available() const { return Positive(Distance(head(), tail())); }
-  // What time would still bring, were nobody to come: the way to full.
+  // What time would still bring if no call came: the distance to full.
   uint64_t debt() const { return Positive(Distance(tail() + limit(), due_.load(std::memory_order_relaxed))); }
   double rate() const { return TokenRate::Decode(rate_.load(std::memory_order_relaxed)); }
   uint64_t limit() const { return limit_.load(std::memory_order_relaxed); }
@@ -231,18 +229,28 @@ class BasicTokenBucket {
     while (true) {
       const uint64_t more = std::min(tokens, Positive(Distance(DueMax(), due)));
       if (more == 0) return;
-      // seq_cst: before the caller's look at who waits. Pairs with head() of one that has just queued.
+      // seq_cst: before the caller's look for waiters. Pairs with head() of a waiter that has just queued.
       if (due_.compare_exchange_weak(due, due + more, std::memory_order_seq_cst, std::memory_order_relaxed)) return;
     }
+  }
+
+  // The end of the span that brings what the ticket misses, at most `most`, at the present rate.
+  base::TimePoint WhenDue(Ticket ticket, uint64_t most) const {
+    const uint64_t missing = Positive(Distance(ticket, due_.load(std::memory_order_seq_cst)));
+    if (missing == 0) return TokenRate::When(1, 0, 0);
+    // The threshold is at most the limit, but another thread may be changing the two.
+    const uint64_t least = threshold_.load(std::memory_order_relaxed);
+    return TokenRate::When(rate_.load(std::memory_order_relaxed), stamp_.load(std::memory_order_relaxed),
+                           std::max(std::min(missing, most), least));
   }
 
   bool GiveBack(uint64_t tokens) {
     SLUICE_DCHECK(tokens <= kTokensMax);
     uint64_t released = released_.load(std::memory_order_acquire);
     do {
-      // Acquire above and in a failed CAS: who moved released had claimed before, so tail counts it.
+      // Acquire above and in a failed CAS: the thread that moved released had claimed before, so tail counts it.
       if (Distance(tail(), released + tokens) < 0) return false;
-      // seq_cst: before the caller's look at who waits for a release. Pairs with ceil() of one that has just said so.
+      // seq_cst: before the caller's look for a waiter that needs a release. Pairs with that waiter's ceil().
     } while (!released_.compare_exchange_weak(released, released + tokens, std::memory_order_seq_cst,
                                               std::memory_order_acquire));
     return true;
@@ -276,7 +284,7 @@ class BasicTokenBucket {
   Atomic<uint64_t> due_;
   Atomic<uint64_t> released_;  // written where capped only
   Atomic<uint64_t> stamp_;     // instant up to which time has been counted; only grows
-  // Written by the one who configures.
+  // Written by configuration changes only.
   Atomic<uint64_t> rate_;  // TokenRate
   Atomic<uint64_t> limit_;
   Atomic<uint64_t> threshold_;

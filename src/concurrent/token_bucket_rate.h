@@ -2,7 +2,7 @@
 //
 // A rate is a count of 2^-40 tokens a nanosecond. What has come due up to instant t is floor(rate * t); a span is worth
 // the difference of its two ends. So the sum over any chain of spans is the worth of the whole: floor never adds up to
-// a lost or a gained token (the remainder is in the ends), however often somebody looks, and no division is needed.
+// a lost or a gained token (the remainder is in the ends), however many spans there are, and no division is needed.
 #pragma once
 
 #include <cmath>

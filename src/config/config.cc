@@ -32,10 +32,10 @@ ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::
     Descriptors descriptors;
     ParseDescriptorSet(root, &descriptors, &result.config.descriptor_set);
     ParseRoutes(root, result.config.clusters, descriptors, &result.config.routes);
-    ParseProcess(root, file, &result.config);
+    ParseProcess(root, &result.config);
   }  // reports unknown keys
   result.errors = reader.TakeErrors();
-  if (!result.ok()) result.config = Config();  // nobody starts from half of one
+  if (!result.ok()) result.config = Config();  // half of one is of no use
   return result;
 }
 

@@ -2,9 +2,9 @@
 // one.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +16,8 @@
 namespace sluice::config {
 
 enum class LogLevel : uint8_t { kTrace, kDebug, kInfo, kWarn, kError, kOff };
+inline constexpr std::array<std::string_view, 6> kLogLevels = {"trace", "debug", "info", "warn", "error", "off"};
+inline std::string_view ToString(LogLevel level) { return kLogLevels[static_cast<size_t>(level)]; }
 
 struct LogOptions {
   LogLevel level = LogLevel::kInfo;
@@ -59,17 +61,16 @@ struct Config {
   // Calls under way in the whole process.
   limits::ConcurrencyOptions concurrency;
   proxy::CacheOptions cache;
-  // What peers may make the process hold: buffers, calls, headers; not what is cached (proxy/memory_relief.h). 16
-  // MiB..1 TiB.
+  // What peers may make the process hold: buffers, calls, headers; not what is cached (proxy/downstream/overload.h).
   uint64_t buffered_bytes_max = uint64_t{1} << 30;
-  // Client connections over all listeners; more wait in the kernel's queues. 1..10000000.
+  // Client connections over all listeners; more wait in the kernel's queues.
   uint32_t connections_max = 100000;
   // File made by `protoc --include_imports --descriptor_set_out`: names of message fields, methods without side
   // effects. Empty: none. In the file relative to its directory; here, as it was opened. Read again with each reload.
   std::string descriptor_set;
   // Endpoint lists changed by RPC are kept here over a restart. Empty: they are not.
   std::string state_file;
-  // SIGTERM: calls may go on for this long before the process ends. 0..1h.
+  // SIGTERM: calls may go on for this long before the process ends.
   std::chrono::milliseconds drain_timeout{30000};
   // Secret of the fleet that seeds key hashes, so that a client cannot aim at one backend. All proxies of a
   // service share it.

@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <string>
 #include <system_error>
 
 #include "config/suggest.h"
@@ -165,9 +164,10 @@ std::vector<DescriptorSet::Method> DescriptorSet::Methods(std::string_view servi
   const pb::ServiceDescriptor* found = impl_->pool.FindServiceByName(std::string(service));
   for (int i = 0; found != nullptr && i < found->method_count(); ++i) {
     const pb::MethodDescriptor& method = *found->method(i);
+    const auto level = method.options().idempotency_level();
     out.push_back({method.name(), Cat("/", service, "/", method.name()), method.input_type()->full_name(),
-                   method.client_streaming(), method.server_streaming(),
-                   method.options().idempotency_level() == pb::MethodOptions::NO_SIDE_EFFECTS});
+                   method.client_streaming(), method.server_streaming(), level == pb::MethodOptions::NO_SIDE_EFFECTS,
+                   level != pb::MethodOptions::IDEMPOTENCY_UNKNOWN});
   }
   return out;
 }

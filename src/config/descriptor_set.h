@@ -25,6 +25,7 @@ class DescriptorSet {
     bool client_streaming = false;
     bool server_streaming = false;
     bool no_side_effects = false;  // idempotency_level = NO_SIDE_EFFECTS
+    bool idempotent = false;       // or IDEMPOTENT: to do it twice is to do it once
     bool unary() const { return !client_streaming && !server_streaming; }
   };
 

@@ -1,23 +1,15 @@
 // Clusters and their endpoints.
-#include <array>
-#include <cmath>
-#include <map>
-
 #include "config/parsers.h"
 #include "config/text.h"
 #include "config/values.h"
+#include "limits/option_table.h"
+#include "upstream/health/option_table.h"
+#include "upstream/option_table.h"
 
 namespace sluice::config {
 namespace {
 
-using namespace std::chrono_literals;
 using upstream::Policy;
-
-constexpr std::array<std::pair<std::string_view, Policy>, 3> kPolicies = {{
-    {"ring_hash", Policy::kRingHash},
-    {"round_robin", Policy::kRoundRobin},
-    {"least_request", Policy::kLeastRequest},
-}};
 
 // False after reporting. `at` is where: the endpoint itself, or its key `address`.
 bool ParseEndpointAddress(Reader& reader, const Node& at, const std::string& path, const std::string& text,
@@ -33,6 +25,17 @@ bool ParseEndpointAddress(Reader& reader, const Node& at, const std::string& pat
   }
   *out = std::move(*address);
   return true;
+}
+
+void ParseLocality(Section& section, std::string* out) {
+  std::string text;
+  if (!section.Text("locality", &text)) return;
+  if (upstream::IsLocality(text)) {
+    *out = std::move(text);
+  } else {
+    section.Fail("locality",
+                 Cat(Shown(text), " is not printable ASCII of at most ", upstream::kLocalityBytesMax, " bytes"));
+  }
 }
 
 // Either "host:port" or a map. An endpoint with an empty name was wrong.
@@ -53,21 +56,19 @@ void ParseEndpoint(Reader& reader, const Node& node, const std::string& path, up
     }
   }
   ParseName(section, "name", &out->name);
-  section.Decimal("weight", {0.01, 100}, &out->weight);
+  section.Options(upstream::kEndpointOptions, out);
+  ParseLocality(section, &out->locality);
 }
 
 void ParseEndpoints(Section& section, upstream::ClusterOptions* cluster) {
-  std::map<std::string, std::string> names;
+  UniqueNames names;
   double weights = 0;
   section.Require("endpoints");
   section.Each("endpoints", upstream::kEndpointsMax, [&](const Node& node, std::string path) {
     upstream::EndpointOptions endpoint;
     ParseEndpoint(section.reader(), node, path, &endpoint);
     if (endpoint.name.empty()) return;
-    const auto [first, added] = names.emplace(endpoint.name, path);
-    if (!added) {
-      section.reader().Fail(node, path, Cat("name ", Shown(endpoint.name), " is also that of ", first->second));
-    }
+    names.Add(section.reader(), node, path, Cat("name ", Shown(endpoint.name)), endpoint.name);
     weights += endpoint.weight;
     cluster->endpoints.push_back(std::move(endpoint));
   });
@@ -79,41 +80,45 @@ void ParseEndpoints(Section& section, upstream::ClusterOptions* cluster) {
   }
 }
 
-void ParseCluster(Reader& reader, const Node& node, std::string path, upstream::ClusterOptions* out) {
-  Section section(reader, node, std::move(path));
+void ParseEjection(Section& section, upstream::EjectionOptions* out) {
+  section.Options(upstream::kEjectionOptions, out);
+  section.Map("slow", upstream::kSlowOptions, &out->slow);
+  if (out->base > out->max) {
+    section.Fail(section.Find("max") != nullptr ? "max" : "base",
+                 Cat("base ", FormatDuration(out->base), " is above max ", FormatDuration(out->max)));
+  }
+}
+
+void ParseHealth(Section& section, upstream::HealthOptions* out) {
+  section.Choice("mode", upstream::kHealthModes, &out->mode);
+  section.Options(upstream::kHealthOptions, out);
+  if (section.Text("service", &out->service) && out->service.size() > upstream::HealthOptions::kServiceBytesMax) {
+    section.Fail("service", Cat("has ", out->service.size(), " bytes; at most ",
+                                upstream::HealthOptions::kServiceBytesMax, " are allowed"));
+  }
+}
+
+void ParseCluster(Section& section, upstream::ClusterOptions* out) {
   if (section.Require("name") != nullptr) ParseName(section, "name", &out->name);
-  section.Choice<Policy>("policy", kPolicies, &out->policy);
-  section.Number("ring_points", {1, 10000}, &out->ring_points);
+  section.Choice("policy", upstream::kPolicies, &out->policy);
+  section.Options(upstream::kClusterOptions, out);
   ParseEndpoints(section, out);
-  section.Duration("connect_timeout", {1ms, 10min}, &out->connect_timeout);
-  section.Duration("backoff_base", {1ms, 1h}, &out->backoff_base);
-  section.Duration("backoff_max", {1ms, 1h}, &out->backoff_max);
   if (out->backoff_base > out->backoff_max) {
     section.Fail(section.Find("backoff_max") != nullptr ? "backoff_max" : "backoff_base",
                  Cat("backoff_base ", FormatDuration(out->backoff_base), " is above backoff_max ",
                      FormatDuration(out->backoff_max)));
   }
-  section.Number("connections_max", {1, 1024}, &out->connections_max);
-  section.Number("pending_calls_max", {1, 1000000}, &out->pending_calls_max);
-  section.Duration("drain_timeout", {0ms, 1h}, &out->drain_timeout);
-  ParseLife(section, &out->life);
-  if (const Node* keepalive = section.Find("keepalive")) {
-    ParseKeepalive(reader, *keepalive, section.PathOf("keepalive"), &out->keepalive);
-  }
-  if (const Node* http2 = section.Find("http2")) {
-    ParseSession(reader, *http2, section.PathOf("http2"), &out->http2);
-  }
-  if (const Node* tls = section.Find("tls")) ParseClusterTls(reader, *tls, section.PathOf("tls"), out);
-  if (const Node* rate = section.Find("rate_limit")) {
-    ParseRate(reader, *rate, section.PathOf("rate_limit"), &out->rate_limit);
-  }
-  if (const Node* node = section.Find("concurrency")) {
-    ParseConcurrency(reader, *node, section.PathOf("concurrency"), &out->concurrency);
-  }
-  if (const Node* node = section.Find("endpoint_concurrency")) {
-    ParseConcurrency(reader, *node, section.PathOf("endpoint_concurrency"), &out->endpoint_concurrency);
-  }
-  section.DecimalOrZero("bounded_load", {1.01, 100}, &out->bounded_load);
+  ParseConnections(section, out);
+  section.Map("tls", [&](Section& tls) { ParseClusterTls(tls, out); });
+  section.Map("rate_limit", [&](Section& rate) { ParseRate(rate, &out->rate_limit); });
+  section.Map("concurrency", limits::kConcurrencyOptions, &out->concurrency);
+  section.Map("endpoint_concurrency", limits::kConcurrencyOptions, &out->endpoint_concurrency);
+  section.Map("retry_budget", upstream::kRetryBudgetOptions, &out->retry_budget);
+  section.Map("ejection", [&](Section& ejection) { ParseEjection(ejection, &out->ejection); });
+  section.Map("slow_start", upstream::kSlowStartOptions, &out->slow_start);
+  ParseLocality(section, &out->locality);
+  section.Map("spill", upstream::kSpillOptions, &out->spill);
+  section.Map("health", [&](Section& health) { ParseHealth(health, &out->health); });
   if (out->bounded_load > 0 && out->policy != Policy::kRingHash) {
     section.Fail("bounded_load", "is only allowed with policy ring_hash: it moves keys on along the ring");
   }
@@ -122,16 +127,19 @@ void ParseCluster(Reader& reader, const Node& node, std::string path, upstream::
 }  // namespace
 
 void ParseClusters(Section& root, std::vector<upstream::ClusterOptions>* out) {
-  std::map<std::string, std::string> names;
+  UniqueNames names;
+  std::string locality;  // of the process: of the clusters that have none of their own
+  ParseLocality(root, &locality);
   if (root.Require("clusters") == nullptr) return;
   const bool listed = root.Each("clusters", kClustersMax, [&](const Node& node, std::string path) {
     upstream::ClusterOptions cluster;
-    ParseCluster(root.reader(), node, path, &cluster);
+    cluster.locality = locality;
+    {
+      Section section(root.reader(), node, path);
+      ParseCluster(section, &cluster);
+    }
     if (!cluster.name.empty()) {
-      const auto [first, added] = names.emplace(cluster.name, path);
-      if (!added) {
-        root.reader().Fail(node, path, Cat("name ", Shown(cluster.name), " is also that of ", first->second));
-      }
+      names.Add(root.reader(), node, path, Cat("name ", Shown(cluster.name)), cluster.name);
     }
     out->push_back(std::move(cluster));
   });

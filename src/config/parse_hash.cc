@@ -8,6 +8,7 @@
 #include "config/suggest.h"
 #include "config/text.h"
 #include "config/values.h"
+#include "proxy/option_table.h"
 
 namespace sluice::config {
 namespace {
@@ -132,7 +133,7 @@ void ParseHashMap(Reader& reader, const Node& node, const std::string& path, con
   } else if (ParseMetadataName(section, "metadata", &out->metadata)) {
     out->kind = HashBy::Kind::kMetadata;
   }
-  section.Bytes("bytes_max", {1, 1024 * 1024}, &out->field_bytes_max);
+  section.Options(proxy::kHashByOptions, out);
   if (!field && section.Find("bytes_max") != nullptr) section.Fail("bytes_max", "is only allowed together with field");
 }
 

@@ -1,20 +1,13 @@
-// Limits: rates and concurrency, wherever they stand.
+// Rates, wherever they stand.
 #include "config/parsers.h"
 #include "config/text.h"
 #include "config/values.h"
+#include "limits/option_table.h"
+#include "proxy/option_table.h"
 
 namespace sluice::config {
-namespace {
-
-constexpr uint32_t kCallsMax = 10'000'000;
-constexpr uint32_t kQueueMax = 1'000'000;
-
-// The keys that every rate has.
-void ParseRateKeys(Section& section, limits::RateOptions* out) {
-  section.DecimalOrZero("rate", {0.001, kCallsMax}, &out->rate);
-  section.Number("burst", {1, kCallsMax}, &out->burst);
-  section.Bool("capped", &out->capped);
-  section.Number("queue", {0, kQueueMax}, &out->queue_max);
+void ParseRate(Section& section, limits::RateOptions* out) {
+  section.Options(limits::kRateOptions, out);
   if (out->capped && out->burst < 2) {
     section.Fail("burst", Cat("\"", out->burst,
                               "\" with capped: a token comes back only when its call has ended, so calls would "
@@ -22,31 +15,17 @@ void ParseRateKeys(Section& section, limits::RateOptions* out) {
   }
 }
 
-}  // namespace
-
-void ParseRate(Reader& reader, const Node& node, std::string path, limits::RateOptions* out) {
-  Section section(reader, node, std::move(path));
-  ParseRateKeys(section, out);
-}
-
-void ParseConcurrency(Reader& reader, const Node& node, std::string path, limits::ConcurrencyOptions* out) {
-  Section section(reader, node, std::move(path));
-  section.Number("max", {0, kCallsMax}, &out->max);
-  section.Number("queue", {0, kQueueMax}, &out->queue_max);
-}
-
-void ParseClientRate(Reader& reader, const Node& node, std::string path, proxy::ClientRateOptions* out) {
-  Section section(reader, node, std::move(path));
+void ParseClientRate(Section& section, proxy::ClientRateOptions* out) {
   if (const Node* by = section.Find("by"); by != nullptr && by->kind == Node::Kind::kMap) {
-    Section client(reader, *by, section.PathOf("by"));
+    Section client(section.reader(), *by, section.PathOf("by"));
     ParseMetadataName(client, "metadata", &out->metadata);
   } else if (by != nullptr && (by->kind != Node::Kind::kScalar || by->text != "peer")) {
     const std::string shown = by->kind == Node::Kind::kScalar ? Shown(by->text) + " " : "";
     section.Fail("by", Cat(shown, "is not one of: peer, {metadata: name}"));
   }
   section.Require("rate");  // without one the section does nothing
-  ParseRateKeys(section, &out->rate);
-  section.Number("clients_max", {16, 1'000'000}, &out->clients_max);
+  ParseRate(section, &out->rate);
+  section.Options(proxy::kClientRateOptions, out);
 }
 
 }  // namespace sluice::config

@@ -1,13 +1,10 @@
-// Listeners: addresses, socket options, and the rules that hold among them.
-#include <map>
-
+// Listeners: addresses, socket options, and the rules between them.
 #include "config/parsers.h"
 #include "config/text.h"
 #include "config/values.h"
+#include "proxy/option_table.h"
 
 namespace sluice::config {
-
-using namespace std::chrono_literals;
 
 bool ParseName(Section& section, std::string_view key, std::string* out) {
   std::string name;
@@ -39,10 +36,16 @@ bool ParseListenAddress(Section& section, std::string_view key, const std::strin
   return true;
 }
 
+bool UniqueNames::Add(Reader& reader, const Node& node, const std::string& path, std::string_view what,
+                      const std::string& name) {
+  const auto [first, added] = places_.emplace(name, path);
+  if (!added) reader.Fail(node, path, Cat(what, " is also that of ", first->second));
+  return added;
+}
+
 namespace {
 
-void ParseListener(Reader& reader, const Node& node, std::string path, proxy::ListenerOptions* out) {
-  Section section(reader, node, std::move(path));
+void ParseListener(Section& section, proxy::ListenerOptions* out) {
   std::string address;
   if (section.Require("address") != nullptr && section.Text("address", &address) &&
       ParseListenAddress(section, "address", address, &out->address)) {
@@ -50,40 +53,28 @@ void ParseListener(Reader& reader, const Node& node, std::string path, proxy::Li
   }
   ParseName(section, "name", &out->name);
   section.Mode("unix_mode", &out->unix_mode);
-  section.Number("connections_max", {1, 1000000}, &out->connections_max);
-  section.Number("connections_per_peer_max", {0, 1000000}, &out->connections_per_peer_max);
-  section.Number("backlog", {1, 65535}, &out->backlog);
-  ParseLife(section, &out->life);
-  section.Duration("abuse_delay", {0ms, 1min}, &out->life.abuse_delay);
-  if (const Node* keepalive = section.Find("keepalive")) {
-    ParseKeepalive(reader, *keepalive, section.PathOf("keepalive"), &out->keepalive);
-  }
-  if (const Node* http2 = section.Find("http2")) {
-    ParseSession(reader, *http2, section.PathOf("http2"), &out->http2);
-  }
-  if (const Node* tls = section.Find("tls")) ParseListenerTls(reader, *tls, section.PathOf("tls"), &out->tls);
+  section.Options(proxy::kListenerOptions, out);
+  section.Options(http2::kListenerLifeOptions, &out->life);
+  ParseConnections(section, out);
+  section.Map("tls", [&](Section& tls) { ParseListenerTls(tls, &out->tls); });
 }
 
 }  // namespace
 
 void ParseListeners(Section& root, std::vector<proxy::ListenerOptions>* out) {
-  std::map<std::string, std::string> addresses;  // canonical address -> path of its listener
-  std::map<std::string, std::string> names;
+  UniqueNames addresses, names;
   if (root.Require("listeners") == nullptr) return;
+  Reader& reader = root.reader();
   const bool listed = root.Each("listeners", kListenersMax, [&](const Node& node, std::string path) {
     proxy::ListenerOptions listener;
-    ParseListener(root.reader(), node, path, &listener);
+    {
+      Section section(reader, node, path);
+      ParseListener(section, &listener);
+    }
     const std::string address = listener.address.ToString();
     const bool any_port = listener.address.kind() != net::Address::Kind::kUnix && listener.address.port() == 0;
-    if (!listener.name.empty() && !any_port) {
-      const auto [first, added] = addresses.emplace(address, path);
-      if (!added) root.reader().Fail(node, path, Cat("address ", address, " is also that of ", first->second));
-      if (added) {
-        const auto [same, is_new] = names.emplace(listener.name, path);
-        if (!is_new) {
-          root.reader().Fail(node, path, Cat("name ", Shown(listener.name), " is also that of ", same->second));
-        }
-      }
+    if (!listener.name.empty() && !any_port && addresses.Add(reader, node, path, Cat("address ", address), address)) {
+      names.Add(reader, node, path, Cat("name ", Shown(listener.name)), listener.name);
     }
     out->push_back(std::move(listener));
   });

@@ -1,18 +1,16 @@
-// Routes: their conditions, and the rules that hold among them and with the clusters.
+// Routes: their conditions, and the rules between them and the clusters.
 #include <algorithm>
-#include <array>
-#include <map>
 
 #include "config/parsers.h"
 #include "config/route_cover.h"
 #include "config/suggest.h"
 #include "config/text.h"
 #include "config/values.h"
+#include "proxy/option_table.h"
 
 namespace sluice::config {
 namespace {
 
-using namespace std::chrono_literals;
 using proxy::MetadataMatch;
 using proxy::RouteOptions;
 
@@ -78,14 +76,9 @@ void ParseMatch(Reader& reader, const Node& node, std::string path, MetadataMatc
   }
 }
 
-void ParseRetry(Reader& reader, const Node& node, std::string path, proxy::RetryOptions* out) {
-  Section section(reader, node, std::move(path));
-  section.Number("attempts", {1, 10}, &out->attempts_max);
-  section.Bytes("buffer", {0, 16 * 1024 * 1024}, &out->buffer_bytes_max);
-}
-
-void ParseClusterName(Section& section, const std::vector<upstream::ClusterOptions>& clusters, std::string* out) {
-  if (section.Require("cluster") == nullptr || !section.Text("cluster", out)) return;
+void ParseClusterName(Section& section, std::string_view key, const std::vector<upstream::ClusterOptions>& clusters,
+                      std::string* out) {
+  if (!section.Text(key, out)) return;
   std::vector<std::string_view> names;
   for (const auto& cluster : clusters) {
     if (cluster.name == *out && !out->empty()) return;
@@ -93,9 +86,8 @@ void ParseClusterName(Section& section, const std::vector<upstream::ClusterOptio
   }
   const std::string_view near = section.reader().full() ? "" : Suggest(*out, names);
   if (names.size() > 10) names.resize(10);
-  section.Fail("cluster",
-               Cat("no cluster is named ", Shown(*out),
-                   near.empty() ? Cat("; there are: ", Join(names)) : Cat("; did you mean \"", near, "\"?")));
+  section.Fail(key, Cat("no cluster is named ", Shown(*out),
+                        near.empty() ? Cat("; there are: ", Join(names)) : Cat("; did you mean \"", near, "\"?")));
 }
 
 void ParseRoute(Reader& reader, const Node& node, const std::string& path,
@@ -109,21 +101,23 @@ void ParseRoute(Reader& reader, const Node& node, const std::string& path,
   section.Each("metadata", kMetadataMatchesMax, [&](const Node& item, std::string item_path) {
     ParseMatch(reader, item, std::move(item_path), &out->metadata.emplace_back());
   });
-  ParseClusterName(section, clusters, &out->cluster);
+  section.Require("cluster");
+  ParseClusterName(section, "cluster", clusters, &out->cluster);
+  ParseClusterName(section, "failover", clusters, &out->failover);
+  // There are no longer circles: a cluster has no failover of its own.
+  if (!out->failover.empty() && out->failover == out->cluster) {
+    section.Fail("failover", Cat(Shown(out->failover), " is the route's own cluster; another one is needed"));
+  }
   if (const Node* hash_by = section.Find("hash_by")) {
     ParseHashBy(reader, *hash_by, section.PathOf("hash_by"), descriptors, before, *out, &out->hash_by);
   }
-  section.Duration("timeout", {0ms, 24h}, &out->timeout);
-  if (const Node* retry = section.Find("retry")) ParseRetry(reader, *retry, section.PathOf("retry"), &out->retry);
-  if (const Node* rate = section.Find("rate_limit")) {
-    ParseRate(reader, *rate, section.PathOf("rate_limit"), &out->rate_limit);
-  }
-  if (const Node* rate = section.Find("client_rate_limit")) {
-    ParseClientRate(reader, *rate, section.PathOf("client_rate_limit"), &out->client_rate_limit);
-  }
-  if (const Node* cache = section.Find("cache")) {
-    ParseCacheRule(reader, *cache, section.PathOf("cache"), descriptors, *out, &out->cache);
-  }
+  section.Options(proxy::kRouteOptions, out);
+  section.Map("retry", [&](Section& retry) { ParseRetry(retry, descriptors, *out, &out->retry); });
+  AddDeclaredMethods(descriptors, *out, &out->retry);
+  section.Map("hedge", [&](Section& hedge) { ParseHedge(hedge, &out->hedge); });
+  section.Map("rate_limit", [&](Section& rate) { ParseRate(rate, &out->rate_limit); });
+  section.Map("client_rate_limit", [&](Section& rate) { ParseClientRate(rate, &out->client_rate_limit); });
+  section.Map("cache", [&](Section& cache) { ParseCacheRule(cache, descriptors, *out, &out->cache); });
 }
 
 // A dead route is always a mistake in the order, and calls would silently go elsewhere.
@@ -162,29 +156,27 @@ void ParseRoutes(Section& root, const std::vector<upstream::ClusterOptions>& clu
     RouteOptions& all = out->emplace_back();
     all.name = "default";
     all.cluster = clusters[0].name;
+    AddDeclaredMethods(descriptors, all, &all.retry);
     return;
   }
   if (routes == nullptr && clusters.size() > 1) {
     root.Require("routes");  // which cluster would a call go to?
     return;
   }
-  std::map<std::string, std::string> names;
+  UniqueNames names;
   std::vector<std::string> paths;  // of the routes in *out
   const bool listed = root.Each("routes", kRoutesMax, [&](const Node& node, std::string path) {
     RouteOptions route;
-    // A route with a mistake has conditions nobody wrote; only whole ones are compared.
+    // A route with a mistake has not the conditions that were meant; only whole routes are compared.
     const size_t errors_before = root.reader().error_count();
     ParseRoute(root.reader(), node, path, clusters, descriptors, *out, &route);
-    const auto [first, added] = names.emplace(route.name, path);
-    if (!added) {
-      root.reader().Fail(node, path, Cat("name ", Shown(route.name), " is also that of ", first->second));
-    }
+    names.Add(root.reader(), node, path, Cat("name ", Shown(route.name)), route.name);
     if (root.reader().error_count() != errors_before) return;
     CheckReachable(root.reader(), node, path, *out, paths, route);
     paths.push_back(path);
     out->push_back(std::move(route));
   });
-  if (listed && names.empty()) root.Fail("routes", "is empty; leave the key out or write at least one route");
+  if (listed && routes->items.empty()) root.Fail("routes", "is empty; leave the key out or write at least one route");
 }
 
 }  // namespace sluice::config

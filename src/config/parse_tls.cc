@@ -1,21 +1,14 @@
-// TLS of listeners and clusters: names of files, whom to trust, who may come. What is in the files is checked where
-// they are read.
-#include <array>
+// TLS of listeners and clusters: names of files, trusted authorities, allowed peers. The contents of the files are
+// checked where they are read.
+#include <algorithm>
 
 #include "config/parsers.h"
 #include "config/text.h"
 #include "config/values.h"
+#include "net/tls/option_table.h"
 
 namespace sluice::config {
 namespace {
-
-using namespace std::chrono_literals;
-using net::TlsVersion;
-
-constexpr std::array<std::pair<std::string_view, TlsVersion>, 2> kVersions = {{
-    {"1.2", TlsVersion::k12},
-    {"1.3", TlsVersion::k13},
-}};
 
 // The name of a file; an empty one is a mistake, as it would be TLS without what it was to have.
 void ParseFile(Section& section, std::string_view key, std::string* out) {
@@ -29,16 +22,9 @@ void ParseFile(Section& section, std::string_view key, std::string* out) {
 void ParseCommon(Section& section, net::TlsOptions* out) {
   ParseFile(section, "certificate", &out->certificate);
   ParseFile(section, "key", &out->key);
-  section.Each("allowed_names", net::kAllowedNamesMax, [&](const Node& node, std::string path) {
-    const std::string* name = section.Scalar(node, path, "a name: a.example.com, *.example.com, spiffe://..., CN=name");
-    if (name == nullptr) return;
-    if (base::Status good = net::CheckAllowedName(*name); !good.ok()) {
-      section.reader().Fail(node, std::move(path), good.error().detail);
-      return;
-    }
-    out->allowed_names.push_back(*name);
-  });
-  section.Choice<TlsVersion>("min_version", kVersions, &out->version_min);
+  ParseAllowedNames(section, "allowed_names", "a name: a.example.com, *.example.com, spiffe://..., CN=name", false,
+                    &out->allowed_names);
+  section.Choice("min_version", net::kTlsVersions, &out->version_min);
 }
 
 bool IsDnsName(const std::string& text) {
@@ -48,30 +34,41 @@ bool IsDnsName(const std::string& text) {
 
 }  // namespace
 
-void ParseListenerTls(Reader& reader, const Node& node, std::string path, net::ListenerTlsOptions* out) {
-  Section section(reader, node, std::move(path));
+void ParseAllowedNames(Section& section, std::string_view key, std::string_view what, bool unique,
+                       std::vector<std::string>* out) {
+  section.Each(key, net::kAllowedNamesMax, [&](const Node& node, std::string path) {
+    const std::string* name = section.Scalar(node, path, what);
+    if (name == nullptr) return;
+    if (base::Status good = net::CheckAllowedName(*name); !good.ok()) {
+      section.reader().Fail(node, std::move(path), good.error().detail);
+    } else if (unique && std::find(out->begin(), out->end(), *name) != out->end()) {
+      section.reader().Fail(node, std::move(path), Cat(Shown(*name), " is there twice"));
+    } else {
+      out->push_back(*name);
+    }
+  });
+}
+
+void ParseListenerTls(Section& section, net::ListenerTlsOptions* out) {
   out->enabled = true;
   section.Require("certificate");
   section.Require("key");
   ParseCommon(section, out);
   ParseFile(section, "client_ca", &out->ca);
   if (section.Find("client_ca") != nullptr && section.Find("client_ca")->text == net::kSystemCa) {
-    section.Fail("client_ca", "anybody can have a certificate of a public authority; name the file of your own");
+    section.Fail("client_ca", "a public authority certifies every applicant; name the file of your own authority");
   }
-  section.Bool("require_client_certificate", &out->require_client_certificate);
+  section.Options(net::kListenerTlsOptions, out);
   if (section.Find("require_client_certificate") != nullptr && section.Find("client_ca") == nullptr) {
     section.Fail("require_client_certificate", "needs client_ca: without it certificates are not asked for");
   }
   if (!out->allowed_names.empty() && (section.Find("client_ca") == nullptr || !out->require_client_certificate)) {
     section.Fail("allowed_names", "needs client_ca, and require_client_certificate: true");
   }
-  section.Duration("handshake_timeout", {1ms, 10min}, &out->handshake_timeout);
-  section.Number("handshakes_max", {1, 1000000}, &out->handshakes_max);
 }
 
-void ParseClusterTls(Reader& reader, const Node& node, std::string path, upstream::ClusterOptions* cluster) {
+void ParseClusterTls(Section& section, upstream::ClusterOptions* cluster) {
   net::ClusterTlsOptions* out = &cluster->tls;
-  Section section(reader, node, std::move(path));
   out->enabled = true;
   ParseCommon(section, out);
   if (const Node* ca = section.Require("ca"); ca != nullptr && ca->text == net::kSystemCa) {
@@ -90,10 +87,10 @@ void ParseClusterTls(Reader& reader, const Node& node, std::string path, upstrea
   if (!out->server_name.empty() || !out->allowed_names.empty()) return;
   for (const upstream::EndpointOptions& endpoint : cluster->endpoints) {
     if (endpoint.address.kind() != net::Address::Kind::kUnix) continue;
-    reader.Fail(node, section.path(),
-                Cat("endpoint ", endpoint.name,
-                    " has no name to look for in its certificate; give server_name "
-                    "or allowed_names"));
+    section.reader().Fail(section.node(), section.path(),
+                          Cat("endpoint ", endpoint.name,
+                              " has no name to look for in its certificate; give server_name "
+                              "or allowed_names"));
     return;
   }
 }

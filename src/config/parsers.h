@@ -1,8 +1,8 @@
-// Parsers: one function for each owner's option struct; each reads a section and reports what is wrong with
-// it.
+// Parsers: a function for each option struct that is more than a table; each reads a section and reports its mistakes.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "config/descriptor_set.h"
 #include "config/section.h"
+#include "http2/option_table.h"
 
 namespace sluice::config {
 
@@ -20,7 +21,8 @@ inline constexpr size_t kClustersMax = 1000;
 inline constexpr size_t kRoutesMax = 4000;
 inline constexpr size_t kMetadataMatchesMax = 16;
 inline constexpr size_t kNameBytesMax = 256;
-inline constexpr size_t kCachedMethodsMax = 1000;  // of a route
+inline constexpr size_t kCachedMethodsMax = 1000;   // of a route
+inline constexpr size_t kRetriedMethodsMax = 1000;  // of a route, where they are listed
 inline constexpr size_t kVaryMax = 16;
 
 // The descriptor set of the configuration being parsed.
@@ -30,19 +32,22 @@ struct Descriptors {
   DescriptorSet set;
 };
 
-void ParseSession(Reader& reader, const Node& node, std::string path, http2::SessionOptions* out);
-void ParseLife(Section& section, http2::LifeOptions* out);
-void ParseKeepalive(Reader& reader, const Node& node, std::string path, http2::KeepaliveOptions* out);
+// The keys of a listener or cluster for its connections: those that stand in it itself, `keepalive` and `http2`.
+template <typename Owner>
+void ParseConnections(Section& section, Owner* out) {
+  section.Options(http2::kLifeOptions, &out->life);
+  section.Map("keepalive", http2::kKeepaliveOptions, &out->keepalive);
+  section.Map("http2", http2::kSessionOptions, &out->http2);
+}
 
-// The files are named, not read: see server/tls_store.h.
-void ParseListenerTls(Reader& reader, const Node& node, std::string path, net::ListenerTlsOptions* out);
+// The files are named, not read: see server/tls_reloader.h.
+void ParseListenerTls(Section& section, net::ListenerTlsOptions* out);
 // After the endpoints of `cluster`, which need a name to look for in certificates.
-void ParseClusterTls(Reader& reader, const Node& node, std::string path, upstream::ClusterOptions* cluster);
+void ParseClusterTls(Section& section, upstream::ClusterOptions* cluster);
 
-void ParseRate(Reader& reader, const Node& node, std::string path, limits::RateOptions* out);
-void ParseConcurrency(Reader& reader, const Node& node, std::string path, limits::ConcurrencyOptions* out);
-void ParseClientRate(Reader& reader, const Node& node, std::string path, proxy::ClientRateOptions* out);
-void ParseCache(Reader& reader, const Node& node, proxy::CacheOptions* out);
+void ParseRate(Section& section, limits::RateOptions* out);
+void ParseClientRate(Section& section, proxy::ClientRateOptions* out);
+void ParseCache(Section& section, proxy::CacheOptions* out);
 
 void ParseListeners(Section& root, std::vector<proxy::ListenerOptions>* out);
 void ParseClusters(Section& root, std::vector<upstream::ClusterOptions>* out);
@@ -54,12 +59,17 @@ void ParseRoutes(Section& root, const std::vector<upstream::ClusterOptions>& clu
 // Of one route, whose conditions `route` has already. `before`: the routes before it.
 void ParseHashBy(Reader& reader, const Node& node, const std::string& path, const Descriptors& descriptors,
                  const std::vector<proxy::RouteOptions>& before, const proxy::RouteOptions& route, proxy::HashBy* out);
-void ParseCacheRule(Reader& reader, const Node& node, std::string path, const Descriptors& descriptors,
-                    const proxy::RouteOptions& route, proxy::CacheRule* out);
+void ParseCacheRule(Section& section, const Descriptors& descriptors, const proxy::RouteOptions& route,
+                    proxy::CacheRule* out);
+void ParseRetry(Section& section, const Descriptors& descriptors, const proxy::RouteOptions& route,
+                proxy::RetryOptions* out);
+void ParseHedge(Section& section, proxy::HedgeOptions* out);
+// With methods: declared, the paths of those that the descriptor set declares and the route takes. After ParseRetry,
+// also of a route without the section.
+void AddDeclaredMethods(const Descriptors& descriptors, const proxy::RouteOptions& route, proxy::RetryOptions* out);
 // Everything else at the top level. After the listeners, whose addresses the admin ports must not take.
-// `file` is the configuration's.
-void ParseProcess(Section& root, std::string_view file, Config* config);
-void ParseAdmin(Reader& reader, const Node& node, std::string_view file, Config* config);
+void ParseProcess(Section& root, Config* config);
+void ParseAdmin(Section& section, Config* config);
 
 // A condition of a route, or a part of one.
 bool IsPathSegment(std::string_view text);  // visible ASCII without /; also the empty one
@@ -70,6 +80,19 @@ bool ParseMetadataName(Section& section, std::string_view key, std::string* out)
 
 // A name: 1..kNameBytesMax visible ASCII characters. True if the key is there and its value is one.
 bool ParseName(Section& section, std::string_view key, std::string* out);
+// A list of names that may stand in allowed_names; `what` says so in a message. One that is there already is an error
+// if `unique`.
+void ParseAllowedNames(Section& section, std::string_view key, std::string_view what, bool unique,
+                       std::vector<std::string>* out);
+// Names, or addresses, that may stand once only.
+class UniqueNames {
+ public:
+  // False after reporting, at `node`, that another place has the name: "name "a" is also that of clusters[0]".
+  bool Add(Reader& reader, const Node& node, const std::string& path, std::string_view what, const std::string& name);
+
+ private:
+  std::map<std::string, std::string> places_;
+};
 // An address to listen on: an IP with a port, or a Unix socket. Reports at the key.
 bool ParseListenAddress(Section& section, std::string_view key, const std::string& text, net::Address* out);
 

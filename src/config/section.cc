@@ -1,7 +1,6 @@
 #include "config/section.h"
 
 #include <algorithm>
-#include <set>
 
 #include "config/suggest.h"
 #include "config/text.h"
@@ -43,7 +42,12 @@ void Reader::Fail(const Node& at, std::string path, std::string message) {
     ++not_kept_;
     return;
   }
-  errors_.push_back(ConfigError{file_, at.line, at.column, std::move(path), std::move(message)});
+  ConfigError error{file_, at.line, at.column, std::move(path), std::move(message)};
+  // By their place, those of one place in the order in which they were found.
+  const auto place = std::upper_bound(errors_.begin(), errors_.end(), error, [](const auto& a, const auto& b) {
+    return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+  });
+  errors_.insert(place, std::move(error));
 }
 
 void Reader::Know(const std::string& path) {
@@ -57,9 +61,6 @@ std::string Reader::Beside(std::string name) const {
 }
 
 std::vector<ConfigError> Reader::TakeErrors() {
-  std::stable_sort(errors_.begin(), errors_.end(), [](const ConfigError& a, const ConfigError& b) {
-    return std::pair(a.line, a.column) < std::pair(b.line, b.column);
-  });
   if (not_kept_ > 0) {
     errors_.push_back(ConfigError{file_, 0, 0, "", Cat("and ", not_kept_, " more errors, not shown")});
   }
@@ -146,72 +147,14 @@ const std::string* Section::FindScalar(std::string_view key, std::string_view al
   return node == nullptr ? nullptr : Scalar(*node, PathOf(key), allowed);
 }
 
-void Section::Bool(std::string_view key, bool* out) {
-  constexpr std::string_view kAllowed = "true, false";
-  const std::string* text = FindScalar(key, kAllowed);
-  if (text == nullptr) return;
-  if (*text == "true" || *text == "false") {
-    *out = *text == "true";
-  } else {
-    Fail(key, Cat(Shown(*text), " is not one of: ", kAllowed));
-  }
-}
-
-void Section::ReadNumber(std::string_view key, Range<uint64_t> range, uint64_t* out) {
-  const std::string allowed = Cat("a whole number in [", range.min, ", ", range.max, "]");
+std::optional<double> Section::Read(std::string_view key, const base::OptionRange& range) {
+  const std::string allowed = AllowedText(range);
   const std::string* text = FindScalar(key, allowed);
-  if (text == nullptr) return;
-  const auto value = ParseUnsigned(*text);
-  if (value && *value >= range.min && *value <= range.max) {
-    *out = *value;
-  } else {
-    Fail(key, Cat(Shown(*text), " is not ", allowed));
-  }
-}
-
-void Section::ReadBytes(std::string_view key, Range<uint64_t> range, uint64_t* out) {
-  const std::string allowed =
-      Cat("a size in [", FormatBytes(range.min), ", ", FormatBytes(range.max), "] (bytes, or with KiB, MiB, GiB)");
-  const std::string* text = FindScalar(key, allowed);
-  if (text == nullptr) return;
-  const auto value = ParseBytes(*text);
-  if (value && *value >= range.min && *value <= range.max) {
-    *out = *value;
-  } else {
-    Fail(key, Cat(Shown(*text), " is not ", allowed));
-  }
-}
-
-void Section::Decimal(std::string_view key, Range<double> range, double* out) { ReadDecimal(key, range, false, out); }
-
-void Section::DecimalOrZero(std::string_view key, Range<double> range, double* out) {
-  ReadDecimal(key, range, true, out);
-}
-
-void Section::ReadDecimal(std::string_view key, Range<double> range, bool or_zero, double* out) {
-  const std::string allowed =
-      Cat(or_zero ? "0 or " : "", "a number in [", FormatDecimal(range.min), ", ", FormatDecimal(range.max), "]");
-  const std::string* text = FindScalar(key, allowed);
-  if (text == nullptr) return;
-  const auto value = ParseDecimal(*text);
-  if (value && ((*value >= range.min && *value <= range.max) || (or_zero && *value == 0))) {
-    *out = *value;
-  } else {
-    Fail(key, Cat(Shown(*text), " is not ", allowed));
-  }
-}
-
-void Section::Duration(std::string_view key, Range<std::chrono::milliseconds> range, std::chrono::milliseconds* out) {
-  const std::string allowed =
-      Cat("a time in [", FormatDuration(range.min), ", ", FormatDuration(range.max), "] (with a unit: ms, s, m, h)");
-  const std::string* text = FindScalar(key, allowed);
-  if (text == nullptr) return;
-  const auto value = ParseDuration(*text);
-  if (value && *value >= range.min && *value <= range.max) {
-    *out = *value;
-  } else {
-    Fail(key, Cat(Shown(*text), " is not ", allowed));
-  }
+  if (text == nullptr) return std::nullopt;
+  const std::optional<double> value = ParseValue(*text, range);
+  if (!value)
+    Fail(key, Cat(Shown(*text), range.kind == base::OptionKind::kBool ? " is not one of: " : " is not ", allowed));
+  return value;
 }
 
 void Section::Mode(std::string_view key, uint32_t* out) {
@@ -236,7 +179,7 @@ bool Section::Text(std::string_view key, std::string* out) {
   return true;
 }
 
-int Section::ReadChoice(std::string_view key, const std::vector<std::string_view>& names) {
+int Section::ReadChoice(std::string_view key, std::span<const std::string_view> names) {
   const std::string allowed = Join(names);
   const std::string* text = FindScalar(key, allowed);
   if (text == nullptr) return -1;

@@ -1,18 +1,17 @@
-// Section: one map of the YAML tree, read key by key into an option struct; what no one asked for is an
-// unknown key.
+// Section: one map of the YAML tree, read key by key into an option struct; a key that is not asked for
+// is an unknown key.
 //
 //   Section section(reader, node, "log");
-//   section.Choice("level", kLevels, &options.level);   // absent: *out keeps its default
-//   section.Text("path", &options.path);
+//   section.Options(kLogOptions, &options);             // absent: the default stays
+//   section.Choice("level", kLogLevels, &options.level);
 //
 // Every getter leaves *out alone if the key is absent or wrong, and reports the latter. Keys left over are
 // reported by the destructor. One thread; the tree and the reader must outlive it.
 #pragma once
 
-#include <chrono>
 #include <concepts>
 #include <cstdint>
-#include <limits>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -21,6 +20,7 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "base/option.h"
 #include "config/yaml_tree.h"
 
 namespace sluice::config {
@@ -53,15 +53,6 @@ class Reader {
   size_t not_kept_ = 0;
 };
 
-template <typename T>
-struct Range {
-  T min;
-  T max;
-};
-
-template <typename E>
-using Choices = std::span<const std::pair<std::string_view, E>>;
-
 class Section {
  public:
   // A null node is an empty map (a section whose keys are all commented out); anything else but a map is an
@@ -76,34 +67,36 @@ class Section {
   // Find, and an error if the key is absent.
   const Node* Require(std::string_view key);
 
-  void Bool(std::string_view key, bool* out);
-  template <std::unsigned_integral T>
-  void Number(std::string_view key, Range<T> range, T* out) {
-    static_assert(sizeof(T) <= sizeof(uint64_t));
-    uint64_t value = *out;
-    ReadNumber(key, {range.min, range.max}, &value);
-    *out = static_cast<T>(value);
+  // Each key of the table that is there.
+  template <typename S, size_t N>
+  void Options(const base::Option<S> (&table)[N], S* out) {
+    for (const base::Option<S>& option : table) {
+      if (const std::optional<double> value = Read(option.key, option.range)) option.Set(*value, out);
+    }
   }
-  template <std::unsigned_integral T>
-  void Bytes(std::string_view key, Range<T> range, T* out) {
-    static_assert(sizeof(T) <= sizeof(uint64_t));
-    uint64_t value = *out;
-    ReadBytes(key, {range.min, range.max}, &value);
-    *out = static_cast<T>(value);
+  // Calls fn(Section&) with the map at the key, if it is there.
+  template <std::invocable<Section&> Fn>
+  void Map(std::string_view key, Fn fn) {
+    if (const Node* node = Find(key)) {
+      Section section(reader_, *node, PathOf(key));
+      fn(section);
+    }
   }
-  void Decimal(std::string_view key, Range<double> range, double* out);
-  // 0, which means none, or a number in the range.
-  void DecimalOrZero(std::string_view key, Range<double> range, double* out);
-  void Duration(std::string_view key, Range<std::chrono::milliseconds> range, std::chrono::milliseconds* out);
+  // A map that has the keys of the table and no others.
+  template <typename S, size_t N>
+  void Map(std::string_view key, const base::Option<S> (&table)[N], S* out) {
+    Map(key, [&](Section& section) { section.Options(table, out); });
+  }
+  void Bool(std::string_view key, bool* out) {
+    if (const std::optional<double> value = Read(key, {})) *out = *value != 0;
+  }
   void Mode(std::string_view key, uint32_t* out);
   // True if the key is there and its text was stored.
   bool Text(std::string_view key, std::string* out);
+  // `names`: of the values of E, in their order; of values at the end there may be none.
   template <typename E>
-  void Choice(std::string_view key, Choices<E> choices, E* out) {
-    std::vector<std::string_view> names;
-    for (const auto& choice : choices) names.push_back(choice.first);
-    const int chosen = ReadChoice(key, names);
-    if (chosen >= 0) *out = choices[static_cast<size_t>(chosen)].second;
+  void Choice(std::string_view key, std::span<const std::string_view> names, E* out) {
+    if (const int chosen = ReadChoice(key, names); chosen >= 0) *out = static_cast<E>(chosen);
   }
   // Calls fn(item, "path[i]") for each item of a list; a null is an empty list. False if the key is absent or
   // no list.
@@ -122,10 +115,8 @@ class Section {
  private:
   // The scalar of the key, or null if it is absent or (reported) no scalar.
   const std::string* FindScalar(std::string_view key, std::string_view allowed);
-  void ReadNumber(std::string_view key, Range<uint64_t> range, uint64_t* out);
-  void ReadBytes(std::string_view key, Range<uint64_t> range, uint64_t* out);
-  void ReadDecimal(std::string_view key, Range<double> range, bool or_zero, double* out);
-  int ReadChoice(std::string_view key, const std::vector<std::string_view>& names);
+  std::optional<double> Read(std::string_view key, const base::OptionRange& range);
+  int ReadChoice(std::string_view key, std::span<const std::string_view> names);
   const Node* Lookup(std::string_view key) const;
   void CheckKeys();
   void ReportUnknown();

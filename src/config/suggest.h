@@ -1,7 +1,6 @@
 // Suggest: the known word a misspelt one was probably meant to be.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <concepts>
+#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace sluice::config {
 
@@ -21,7 +21,7 @@ std::string Cat(const Pieces&... pieces) {
   return out;
 }
 
-inline std::string Join(const std::vector<std::string_view>& words) {
+inline std::string Join(std::span<const std::string_view> words) {
   std::string out;
   for (std::string_view word : words) {
     if (!out.empty()) out += ", ";

@@ -6,7 +6,12 @@
 #include <cmath>
 #include <limits>
 
+#include "config/text.h"
+
 namespace sluice::config {
+
+using base::OptionKind;
+
 namespace {
 
 struct Unit {
@@ -85,6 +90,49 @@ std::string FormatDecimal(double value) {
   const auto [end, error] = whole ? std::to_chars(buffer, buffer + sizeof(buffer), value, std::chars_format::fixed)
                                   : std::to_chars(buffer, buffer + sizeof(buffer), value);
   return std::string(buffer, error == std::errc() ? end : buffer);
+}
+
+std::optional<double> ParseValue(std::string_view text, const base::OptionRange& range) {
+  const auto in_range = [&](const auto& number) -> std::optional<double> {
+    if (!number) return std::nullopt;
+    const auto value = static_cast<double>(*number);
+    const bool none = value == 0 && range.kind == OptionKind::kDecimalOrZero;
+    return none || (value >= range.min && value <= range.max) ? std::optional(value) : std::nullopt;
+  };
+  switch (range.kind) {
+    case OptionKind::kBool:
+      return text == "true" || text == "false" ? std::optional<double>(text == "true") : std::nullopt;
+    case OptionKind::kCount:
+      return in_range(ParseUnsigned(text));
+    case OptionKind::kBytes:
+      return in_range(ParseBytes(text));
+    case OptionKind::kTime:
+      return in_range(ParseWithUnit(text == "0" ? "0ms" : text, kTimes));
+    default:
+      return in_range(ParseDecimal(text));
+  }
+}
+
+std::string FormatValue(double value, OptionKind kind) {
+  if (kind == OptionKind::kBool) return value != 0 ? "true" : "false";
+  if (kind == OptionKind::kDecimal || kind == OptionKind::kDecimalOrZero) return FormatDecimal(value);
+  const auto whole = static_cast<uint64_t>(value);
+  if (kind == OptionKind::kCount) return std::to_string(whole);
+  return FormatWithUnit(whole, kind == OptionKind::kBytes ? kSizes : kTimes);
+}
+
+std::string AllowedText(const base::OptionRange& range) {
+  constexpr std::pair<std::string_view, std::string_view> kAround[] = {
+      {"true, false", ""},
+      {"a whole number in ", ""},
+      {"a time in ", " (with a unit: ms, s, m, h)"},
+      {"a number in ", ""},
+      {"a size in ", " (bytes, or with KiB, MiB, GiB)"},
+      {"0 or a number in ", ""},
+  };
+  const auto [before, after] = kAround[static_cast<size_t>(range.kind)];
+  if (range.kind == OptionKind::kBool) return std::string(before);
+  return Cat(before, "[", FormatValue(range.min, range.kind), ", ", FormatValue(range.max, range.kind), "]", after);
 }
 
 std::string Shown(std::string_view text) {

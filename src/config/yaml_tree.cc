@@ -39,8 +39,7 @@ void CheckCharacters(std::string_view yaml) {
 
 }  // namespace
 
-// Collects the events of one document. Invariant: open_ holds the containers begun and not ended, outermost
-// first.
+// Collects the events of one document. Invariant: open_ holds the containers begun and not ended, outermost first.
 class YamlTree::Builder : public YAML::EventHandler {
  public:
   explicit Builder(YamlTree* tree) : tree_(tree) {}
@@ -108,8 +107,7 @@ class YamlTree::Builder : public YAML::EventHandler {
     node->kind = kind;
     node->height = 1;
     node->complete = false;
-    // Attached now, so that the children of a map stay in order; its size and height are added when it
-    // closes.
+    // Attached now, so that the children of a map stay in order; its size and height are added when it closes.
     if (!open_.empty()) open_.back()->items.push_back(node);
     if (open_.empty()) tree_->root_ = node;
     open_.push_back(node);
@@ -166,8 +164,7 @@ bool YamlTree::Build(std::string_view yaml, const std::string& file, std::vector
   if (yaml.size() > kFileBytesMax) {
     return fail(0, 0, std::to_string(yaml.size()) + " bytes; at most 16MiB are allowed");
   }
-  // The only place where exceptions are caught: yaml-cpp throws them, and so does the builder to leave its
-  // events.
+  // The only place where exceptions are caught: yaml-cpp throws them, and so does the builder to leave its events.
   try {
     CheckCharacters(yaml);
     // yaml-cpp takes the end of the input for a quote left open and would swallow the rest of the file in

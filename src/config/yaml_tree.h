@@ -10,7 +10,6 @@
 #include <deque>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "config/config.h"
@@ -18,9 +17,8 @@
 namespace sluice::config {
 
 inline constexpr size_t kFileBytesMax = 16 * 1024 * 1024;
-// Of one line. The parser below holds back the tokens of a line as long as it may still turn out to be a key:
-// 16 MiB of
-// "[" would cost gigabytes.
+// Of one line. The parser keeps the tokens of a line for as long as they may still turn out to be a key: 16 MiB of "["
+// would cost gigabytes.
 inline constexpr size_t kLineBytesMax = 1024 * 1024;
 // Containers inside containers, aliases written out. The deepest legal key is at depth 5.
 inline constexpr size_t kDepthMax = 32;

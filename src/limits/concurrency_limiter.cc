@@ -1,5 +1,7 @@
 #include "limits/concurrency_limiter.h"
 
+#include <algorithm>
+
 #include "runtime/worker.h"
 
 namespace sluice::limits {

@@ -1,27 +1,25 @@
-// ConcurrencyLimiter: at most so many calls under way; who finds no room waits its turn or is refused.
+// ConcurrencyLimiter: bounds the calls under way; a call that finds no room waits its turn or is refused.
 // docs/semaphore.md
 //
 // A semaphore of `max` units whose queue is fair between client connections (limits/fair_queue.h). Thread safety: any
 // thread, all of it; a Ticket is one call's and used by one thread at a time. Nothing here suspends: a call that is
-// told to wait is woken when its answer has changed, and asks again with Poll.
+// told to wait is woken when its verdict has changed, and asks again with Poll.
 //
-// Lifetime: whoever holds a unit or waits keeps the limiter alive. Not by a count in each ticket: two
+// Lifetime: every holder of a unit and every waiter keeps the limiter alive. Not by a count in each ticket: two
 // read-modify-writes a call on a word of all workers would cost more than the units do. The proxy's calls hold it by
 // their worker's count (proxy/worker_ref.h).
 //
-//   without a ticket:   TryTake ... Return      a unit, or nothing; for who does not wait (yet)
-//   Ticket:   idle --Ask--> holding            (go: has a unit)          holding --Detach--> idle, the unit is the
-//   caller's
+//   without a ticket:   TryTake ... Return      a unit, or nothing; for calls that do not wait (yet)
+//
+//   Ticket:   idle --Ask--> holding            (go: has a unit)     holding --Detach--> idle, the unit is the caller's
 //               |  \------> waiting --Poll--> holding, or idle (go without a unit; refused)
 //               \---------> idle               (go: no limit; refused)          any --Drop--> idle
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -29,7 +27,7 @@
 #include "base/clock.h"
 #include "limits/fair_queue.h"
 #include "limits/options.h"
-#include "limits/wait.h"
+#include "limits/verdict.h"
 #include "sync/semaphore_core.h"
 
 namespace sluice::limits {
@@ -49,7 +47,7 @@ class ReturnRate {
 
   // A unit came back. kNever: the time is not known, nothing is noted.
   void Note(base::TimePoint now);
-  // The queue is empty: what comes back from now on tells nothing about waiting.
+  // The queue is empty: units returned from now on tell nothing about waiting.
   void Pause() { last_.store(0, std::memory_order_relaxed); }
   // How long until `units` more have come back. kUnknown until something has been seen.
   std::chrono::milliseconds TimeFor(size_t units) const;
@@ -75,7 +73,7 @@ class BasicConcurrencyLimiter {
     std::lock_guard lock(configure_);
     if (!closed_) Apply(options);
   }
-  // The limit is taken away for good: all who wait go at once, later ones too, holding nothing.
+  // The limit is removed for good: all waiters go at once, later calls too, holding nothing.
   void Close() {
     std::lock_guard lock(configure_);
     closed_ = true;
@@ -90,10 +88,10 @@ class BasicConcurrencyLimiter {
   uint32_t in_use() const { return static_cast<uint32_t>(core_.held()); }
   size_t waiting() const { return core_.waiters(); }
 
-  // Takes a unit if one is free and nobody waits. The caller gives it back by Return. Where there is no limit there may
-  // be none to take: ask enabled() first.
+  // Takes a unit if one is free and no call waits. The caller gives it back by Return. Where there is no limit there
+  // may be none to take: ask enabled() first.
   bool TryTake() { return core_.TryTake(1); }
-  // A unit taken by TryTake or a ticket's Detach comes back: the first who waits gets it.
+  // A unit taken by TryTake or a ticket's Detach comes back: the first waiter gets it.
   void Return() {
     const bool queued = core_.slow();
     if (queued) returns_.Note(Traits::Now());
@@ -110,45 +108,45 @@ class BasicConcurrencyLimiter {
     ~Ticket() { Drop(); }
 
     // Go, or refused (kQueueFull); never queues. Where there is no limit: goes holding nothing, no read-modify-write.
-    Answer TryAsk(BasicConcurrencyLimiter& limiter) {
+    Verdict TryAsk(BasicConcurrencyLimiter& limiter) {
       SLUICE_CHECK(limiter_ == nullptr);
-      if (!limiter.enabled()) return Answer::Go();
+      if (!limiter.enabled()) return Verdict::Go();
       if (!limiter.TryTake()) return limiter.Refuse();
       limiter_ = &limiter;
       holding_ = true;
-      return Answer::Go();
+      return Verdict::Go();
     }
     // Go, wait or refused (kQueueFull). `flow`: the client connection. On a worker, in the task to be woken.
-    Answer Ask(BasicConcurrencyLimiter& limiter, uint64_t flow) {
+    Verdict Ask(BasicConcurrencyLimiter& limiter, uint64_t flow) {
       SLUICE_CHECK(limiter_ == nullptr);
-      if (!limiter.enabled()) return Answer::Go();
+      if (!limiter.enabled()) return Verdict::Go();
       limiter_ = &limiter;
       if (limiter.TryTake()) {
         holding_ = true;
-        return Answer::Go();
+        return Verdict::Go();
       }
       waiter_.set_flow(flow);
       limiter.core_.Enqueue(waiter_, 1, Traits::Wakeup::ForRunningTask());
       return Poll();
     }
     // After a wake-up, or any time after Ask said wait: go, wait (check_at = kNever) or refused (had to make room).
-    Answer Poll() {
+    Verdict Poll() {
       SLUICE_CHECK(limiter_ != nullptr);
-      if (holding_) return Answer::Go();
+      if (holding_) return Verdict::Go();
       switch (waiter_.outcome()) {
         case Outcome::kWaiting:
-          return Answer::Wait(base::kNever);
+          return Verdict::Wait(base::kNever);
         case Outcome::kGranted:
           waiter_.Reset();
           holding_ = true;
-          return Answer::Go();
+          return Verdict::Go();
         case Outcome::kDismissed:
           Drop();
-          return Answer::Go();
+          return Verdict::Go();
         default:
           break;  // kQueueFull, kDisplaced
       }
-      const Answer refused = limiter_->Refuse();
+      const Verdict refused = limiter_->Refuse();
       Drop();
       return refused;
     }
@@ -187,14 +185,14 @@ class BasicConcurrencyLimiter {
   }
   void Apply(const ConcurrencyOptions& options) {
     if (options.enabled()) max_ = options.max;
-    // Before the waiters go and after the units are there. relaxed: it publishes nothing; who sees the old value
+    // Before the waiters go and after the units are there. relaxed: it publishes nothing; a reader of the old value
     // meets Limits::open, or goes as it would have a moment ago.
     if (!options.enabled()) enabled_.store(false, std::memory_order_relaxed);
     core_.Configure(ToLimits(options));
     if (options.enabled()) enabled_.store(true, std::memory_order_relaxed);
   }
 
-  Answer Refuse() const { return Answer::Refused(Refusal::kQueueFull, returns_.TimeFor(waiting() + 1)); }
+  Verdict Refuse() const { return Verdict::Refused(Refusal::kQueueFull, returns_.TimeFor(waiting() + 1)); }
 
   std::mutex configure_;  // one Configure or Close at a time
   uint32_t max_;          // under configure_: of the newest limit

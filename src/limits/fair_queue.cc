@@ -16,7 +16,7 @@ FairQueue::Node* FairQueue::Front() {
 }
 
 void FairQueue::Pop(Node& front) {
-  // Not before somebody is served in it: a flow may still join the round that has no flow left.
+  // Not before the next waiter is served: a flow may still join the round that has no flow left.
   if (this_round_.empty()) EndRound();
   Flow& flow = *front.flow_;
   SLUICE_DCHECK(&flow == this_round_.front() && &front == flow.waiters.front());
@@ -78,7 +78,7 @@ void FairQueue::SetLength(Flow& flow, size_t length) {
   flow.length = length;
   while (by_length_.size() <= length) by_length_.emplace_back();
   if (length > 0) by_length_[length].PushBack(flow);
-  // Lengths change by one: who was the only longest is the longest still, or one less is.
+  // Lengths change by one: the longest length stays, or is now one less.
   if (length > longest_) {
     longest_ = length;
   } else if (longest_ > 0 && by_length_[longest_].empty()) {
@@ -94,7 +94,7 @@ void FairQueue::Unlink(Node& node) {
 }
 
 void FairQueue::Empty(Flow& flow) {
-  if (size_ == 0) {  // nobody waits: no round, no memory
+  if (size_ == 0) {  // no waiters: no round, no memory
     Forget(flow);
     return EndRound();
   }

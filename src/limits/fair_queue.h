@@ -1,18 +1,18 @@
 // FairQueue: the order in which a limiter serves waiting calls: round robin over the flows (client connections)
-// that have somebody waiting, first come, first served within a flow. So a client that sends a hundred times as
+// that have waiters, first come, first served within a flow. So a client that sends a hundred times as
 // much waits for itself.
 // docs/semaphore.md
 //
 //   this round   A: a1 a2 a3     <- its first waiter is next; then A goes to the next round
 //                C: c1
 //   next round   B: b2 b3        <- has been served in this round
-//   idle         D               <- served in this round, nobody waits now; kept until the round ends, <= kIdleMax
+//   idle         D               <- served in this round, no waiter now; kept until the round ends, <= kIdleMax
 //
 // A flow that begins to wait joins this round, unless it has been served in it already: then the next. Without
 // that memory a modest client that asks again as soon as it was served would either wait for the whole of another
-// client's turn or, put in front, keep out those with a queue. A round ends when somebody is to be served and no
+// client's turn or, put in front, keep out those with a queue. A round ends when a waiter is to be served and no
 // flow of it is left; then idle flows are forgotten. If more go idle in a round than are remembered, newcomers
-// join the next round: many short-lived clients cannot hold one up.
+// join the next round: many short-lived clients cannot delay one.
 //
 // Bound: when `size_max` wait, a newcomer of a flow that even with it has fewer waiters than the longest flow
 // displaces the newest waiter of that flow; else it is refused. Flows are kept by length, so the longest is found
@@ -89,7 +89,7 @@ class FairQueue {
   Flow& FindOrAdd(uint64_t key);
   void SetLength(Flow& flow, size_t length);
   void Unlink(Node& node);
-  // Nobody of `flow` waits any more.
+  // `flow` has no waiter left.
   void Empty(Flow& flow);
   void Forget(Flow& flow);
   void EndRound();

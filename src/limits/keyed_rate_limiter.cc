@@ -73,7 +73,7 @@ KeyedRateLimiter::Place* KeyedRateLimiter::FindPlace(Set& set, uint32_t ways, ba
   }
   Place* oldest = nullptr;
   for (Place& place : set.places) {
-    // 1: only this table points to it, and nobody can get another pointer but under the set's mutex.
+    // 1: only this table points to it, and another pointer is given out under the set's mutex only.
     if (place.limiter.use_count() == 1 && (oldest == nullptr || place.used < oldest->used)) oldest = &place;
   }
   if (oldest == nullptr) return nullptr;

@@ -2,13 +2,13 @@
 //
 // Set-associative: a key's hash chooses a set of about kWays places, each set has a small mutex and finds a key by
 // looking at all its places. A new key takes a free place; else that of the key that was asked for longest ago among
-// those that nobody uses (nobody waits, no token is out: nobody but the table points to the limiter). Where all are in
+// those not in use (no waiter, no token out: only the table points to the limiter). Where all are in
 // use there is no place.
 //
 // An evicted key must not come back with a full bucket, nor may a client get a full bucket each time by taking another
 // name. So a set remembers the largest debt that it has evicted, as the instant at which the last of its evicted
 // buckets would have been full again (thus it decays at the rate), and a new key of that set starts with that debt. A
-// place in a set therefore gives at most burst + rate x time, whatever the names of those who have it; the table
+// place in a set therefore gives at most burst + rate x time, whatever the keys that have it; the table
 // keys_max times that.
 //
 // Costs: a lock and a look at the tags for each Get. Memory: kBytesPerKey for a key that is kept, and about 5 bytes a
@@ -34,7 +34,7 @@ class KeyedRateLimiter {
   KeyedRateLimiter(const RateOptions& each, uint32_t keys_max);
   KeyedRateLimiter(const KeyedRateLimiter&) = delete;
   KeyedRateLimiter& operator=(const KeyedRateLimiter&) = delete;
-  // Whoever holds a limiter keeps it.
+  // Holders of a limiter keep it.
   ~KeyedRateLimiter();
 
   // The key's limiter, kept or new. `key_hash`: well mixed, by a seed the client does not know; two keys of one hash
@@ -43,7 +43,7 @@ class KeyedRateLimiter {
   std::shared_ptr<RateLimiter> Get(uint64_t key_hash, base::TimePoint now);
 
   // For keys that are there and new ones. A change of `capped` gives each key a new limiter that goes on from the level
-  // of its old one; calls in the old one stay there until they end. Not enabled: all who wait go, the table is emptied.
+  // of its old one; calls in the old one stay there until they end. Not enabled: all waiters go, the table is emptied.
   void Configure(const RateOptions& each, base::TimePoint now);
 
   // There is a limit.

@@ -1,12 +1,12 @@
-// RateLimiter: when may the next call start? A token bucket, and an explicit FIFO queue of the calls it holds back.
+// RateLimiter: when may the next call start? A token bucket, and an explicit FIFO queue of the calls that it delays.
 // docs/token-bucket.md
 //
-//   nobody waits:  Ask takes a token by CAS, without the lock.
-//   somebody does: Ask queues, under a small mutex. Only the first of the queue grabs, and only it has a time
-//   (check_at) at
-//                  which to ask again; the others are woken when they have become first. So the order is exact, leaving
-//                  the queue is free (a waiter has claimed nothing, so there is nothing to refund), and a limiter costs
-//                  one timer at a time, which is the caller's.
+//   queue empty:     Ask takes a token by CAS, without the lock.
+//   queue not empty: Ask queues, under a small mutex. Only the first of the queue grabs, and only it has a time
+//                    (check_at) at which to ask again; the others are woken when they have become first.
+//
+// So the order is exact, leaving the queue is free (a waiter has claimed nothing, so there is nothing to refund), and a
+// limiter costs one timer at a time, which is the caller's.
 //
 // The first waits for time, or, capped, for the end of a call, if even time would not let it go. It then says so in
 // wants_release_, and the next Drop() of a call wakes it.
@@ -18,15 +18,14 @@
 // Rules: no wake-up runs under the mutex. A ticket that is out of the queue belongs to its owner again, which may
 // destroy it as soon as the mutex is free: what is still needed of it (the wake-up) is moved out before.
 //
-// Any thread. Never suspends: whoever gets kWait suspends as it likes until check_at or a wake. `now` may differ
-// between callers by a loop turn, and go back. Lifetime: whoever waits or holds a capped token keeps it alive; not by a
+// Any thread. Never suspends: a caller that gets kWait suspends until check_at or a wake. `now` may differ
+// between callers by a loop turn, and go back. Lifetime: waiters and holders of a capped token keep it alive; not by a
 // count in each ticket, which would be two read-modify-writes a call (limits/concurrency_limiter.h).
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <variant>
 
@@ -35,7 +34,7 @@
 #include "base/intrusive_list.h"
 #include "concurrent/token_bucket.h"
 #include "limits/options.h"
-#include "limits/wait.h"
+#include "limits/verdict.h"
 #include "runtime/waker.h"
 
 namespace sluice::limits {
@@ -45,7 +44,7 @@ struct RateLimiterTraits {
   template <typename V>
   using Atomic = std::atomic<V>;
   using Mutex = std::mutex;
-  // Copyable, default: nobody; ForRunningTask(); Wake() from any thread, spuriously, and after the task's end.
+  // Copyable, default: wakes no task; ForRunningTask(); Wake() from any thread, spuriously, and after the task's end.
   using Wakeup = runtime::Waker;
 };
 
@@ -60,12 +59,12 @@ class BasicRateLimiter {
   BasicRateLimiter& operator=(const BasicRateLimiter&) = delete;
   ~BasicRateLimiter();
 
-  // While calls wait and run: the time so far counts at the old rate, the first waiter asks again. Not enabled: all who
-  // wait go. CHECK: CanBecome(options). Calls of Configure and Close take turns by themselves.
+  // While calls wait and run: the time so far counts at the old rate, the first waiter asks again. Not enabled: all
+  // waiters go. CHECK: CanBecome(options). Calls of Configure and Close take turns by themselves.
   void Configure(const RateOptions& options, base::TimePoint now);
   // Whether Configure can do it: `capped` is chosen at construction.
   bool CanBecome(const RateOptions& options) const { return !options.enabled() || options.capped == capped(); }
-  // The limit is taken away: all who wait go at once, later Asks too, and hold nothing. For ever.
+  // The limit is removed for good: all waiters go at once, later Asks too, and hold nothing.
   void Close();
 
   // What a call was told without a ticket.
@@ -75,13 +74,13 @@ class BasicRateLimiter {
     kFree,       // has a token, uncapped: nothing to give back
     kHeld,       // has a capped token: Release or ReleaseUnused at its end
   };
-  // Takes a token if one is there and nobody waits; no lock.
+  // Takes a token if one is available and no call waits; no lock.
   Start TryStart(base::TimePoint now) {
     if (!on_.load(std::memory_order_relaxed)) return Start::kUnlimited;
     if (waiting_.load(std::memory_order_relaxed) != 0) return Start::kNo;
     const bool took = TryTake(now);
     // seq_cst: after what TryTake has brought, part of which another may have just queued for. Pairs with the store of
-    // waiting_ by one who queues, which comes before that one's look.
+    // waiting_ by a caller that queues, which comes before that caller's look.
     if (waiting_.load(std::memory_order_seq_cst) != 0) WakeFirst();
     return !took ? Start::kNo : capped() ? Start::kHeld : Start::kFree;
   }
@@ -89,13 +88,13 @@ class BasicRateLimiter {
   void Release() {
     SLUICE_CHECK(std::get_if<Capped>(&bucket_)->Release(concurrent::kTokensPerCall));
     // seq_cst: after the release. Pairs with LookForFirst, which says that it wants one and then looks for it.
-    if (wants_release_.load(std::memory_order_seq_cst)) WakeWhoWantsRelease();
+    if (wants_release_.load(std::memory_order_seq_cst)) WakeReleaseWaiter();
   }
   // As Release, for one that did not start: the credit for its token comes back too.
   void ReleaseUnused();
   // A call that was let go will not start after all: its token comes back, for the next. For uncapped grants, which no
-  // ticket holds; at most once a grant. What has no room in the bucket is lost. Capped: nothing; who has no token there
-  // was let go while there was no limit.
+  // ticket holds; at most once a grant. What has no room in the bucket is lost. Capped: nothing; a call without a
+  // token there was let go while there was no limit.
   void Refund();
 
   // There is a limit.
@@ -107,7 +106,7 @@ class BasicRateLimiter {
   bool capped() const { return std::holds_alternative<Capped>(bucket_); }
   // Capped: calls that hold a token. For audits: 0 when no ticket holds.
   uint64_t outstanding() const;
-  // When the bucket will be full, were nobody to come; in the past if it is. `now`: time is counted up to it first.
+  // When the bucket will be full if no call comes; in the past if it is. `now`: time is counted up to it first.
   base::TimePoint FullAt(base::TimePoint now);
 
  private:
@@ -143,7 +142,7 @@ class BasicRateLimiter {
     return WithBucket([now](auto& bucket) { return bucket.TryTake(concurrent::kTokensPerCall, now); });
   }
   // Under mutex_, for the first of the queue: takes its token, or says when to look again.
-  Answer LookForFirst(base::TimePoint now);
+  Verdict LookForFirst(base::TimePoint now);
   // Under mutex_. When time could let the `position`th of the queue go (from 1): exact, or a lower bound where capped.
   base::TimePoint PredictedStart(size_t position) const;
   static std::chrono::milliseconds RetryAfter(base::TimePoint start, base::TimePoint now);
@@ -151,9 +150,9 @@ class BasicRateLimiter {
   [[nodiscard]] Wakeup Leave(Ticket& ticket);
   [[nodiscard]] Wakeup FirstWakeup();
   void WakeFirst();
-  // Empties the queue, in batches, as long as on_ is false: nobody queues meanwhile.
+  // Empties the queue, in batches, as long as on_ is false: no call queues meanwhile.
   void LetAllGo();
-  void WakeWhoWantsRelease();
+  void WakeReleaseWaiter();
 
   Bucket bucket_;
   Atomic<bool> on_;                    // false: no limit; written under mutex_
@@ -178,9 +177,9 @@ class BasicRateLimiter<Traits>::Ticket : public base::ListNode<RateLimiterTraits
   // Goes, queues (leaving a wake-up for the running task), or is refused: kQueueFull, or kTooLate where the time it
   // would have to wait by its place passes `deadline`. retry_after: that time, in whole milliseconds, at least 1. The
   // ticket is idle: no Ask before, or Drop after it.
-  Answer Ask(BasicRateLimiter& limiter, base::TimePoint now, base::TimePoint deadline);
+  Verdict Ask(BasicRateLimiter& limiter, base::TimePoint now, base::TimePoint deadline);
   // After a wake-up or at check_at; spurious calls are fine. Goes, or waits; not refused, the deadline is the caller's.
-  Answer Poll(base::TimePoint now);
+  Verdict Poll(base::TimePoint now);
   // Leaves the queue (the next is woken if this was first), or, capped, gives the token back. Idempotent.
   void Drop();
   // Drop for a call that did not start: capped, the credit for its token comes back too.

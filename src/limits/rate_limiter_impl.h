@@ -1,4 +1,4 @@
-// RateLimiter's functions, for rate_limiter.cc and for tests that bring Traits of their own.
+// RateLimiter's functions, for rate_limiter_impl.cc and for tests that bring Traits of their own.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ BasicRateLimiter<Traits>::BasicRateLimiter(const RateOptions& options, base::Tim
 template <typename Traits>
 BasicRateLimiter<Traits>::~BasicRateLimiter() {
   SLUICE_CHECK(queue_.empty());
-  SLUICE_DCHECK(outstanding() == 0);  // audit: who holds a token keeps this alive
+  SLUICE_DCHECK(outstanding() == 0);  // audit: holders of tokens keep this alive
 }
 
 template <typename Traits>
@@ -43,7 +43,7 @@ void BasicRateLimiter<Traits>::Configure(const RateOptions& options, base::TimeP
     Lock lock(mutex_);
     if (closed_) return;
     queue_max_ = options.queue_max;
-    on_.store(options.enabled(), std::memory_order_relaxed);  // who queues looks again under the mutex
+    on_.store(options.enabled(), std::memory_order_relaxed);  // a caller that queues looks again under the mutex
     if (options.enabled()) {
       const uint64_t burst = std::max<uint64_t>(options.burst, 1) * concurrent::kTokensPerCall;
       WithBucket([&](auto& bucket) {
@@ -78,7 +78,7 @@ void BasicRateLimiter<Traits>::LetAllGo() {
     size_t taken = 0;
     {
       Lock lock(mutex_);
-      if (on_.load(std::memory_order_relaxed)) return;  // there is a limit again: who waits now waits for that one
+      if (on_.load(std::memory_order_relaxed)) return;  // there is a limit again: present waiters wait for that one
       while (taken < kWakeBatch) {
         Ticket* ticket = queue_.PopFront();  // from here on its owner takes it as let go, see Poll
         if (ticket == nullptr) break;
@@ -113,20 +113,20 @@ base::TimePoint BasicRateLimiter<Traits>::FullAt(base::TimePoint now) {
 }
 
 template <typename Traits>
-Answer BasicRateLimiter<Traits>::LookForFirst(base::TimePoint now) {
+Verdict BasicRateLimiter<Traits>::LookForFirst(base::TimePoint now) {
   for (bool said = false;;) {
-    if (TryTake(now)) return Answer::Go();
+    if (TryTake(now)) return Verdict::Go();
     if (const auto* bucket = std::get_if<Capped>(&bucket_)) {
       if (bucket->NeedsRelease(bucket->tail() + concurrent::kTokensPerCall)) {
-        if (said) return Answer::Wait(base::kNever);
-        // seq_cst: before the second look for tokens. Pairs with ReleaseOne, which gives back and then looks at this.
+        if (said) return Verdict::Wait(base::kNever);
+        // seq_cst: before the second look for tokens. Pairs with Release, which gives back and then looks at this.
         wants_release_.store(true, std::memory_order_seq_cst);
         said = true;
         continue;
       }
     }
     const base::TimePoint start = PredictedStart(1);
-    if (start > now) return Answer::Wait(start);
+    if (start > now) return Verdict::Wait(start);
     // Another thread brought tokens, or lost the race for an earlier span, after our look.
   }
 }
@@ -134,7 +134,7 @@ Answer BasicRateLimiter<Traits>::LookForFirst(base::TimePoint now) {
 template <typename Traits>
 base::TimePoint BasicRateLimiter<Traits>::PredictedStart(size_t position) const {
   return WithBucket(
-      [position](const auto& bucket) { return bucket.ReadyAt(bucket.tail() + position * concurrent::kTokensPerCall); });
+      [position](const auto& bucket) { return bucket.DueAt(bucket.tail() + position * concurrent::kTokensPerCall); });
 }
 
 template <typename Traits>
@@ -170,7 +170,7 @@ void BasicRateLimiter<Traits>::WakeFirst() {
 }
 
 template <typename Traits>
-void BasicRateLimiter<Traits>::WakeWhoWantsRelease() {
+void BasicRateLimiter<Traits>::WakeReleaseWaiter() {
   if (wants_release_.exchange(false, std::memory_order_seq_cst)) WakeFirst();
 }
 
@@ -187,7 +187,7 @@ void BasicRateLimiter<Traits>::Refund() {
   auto* bucket = std::get_if<Plain>(&bucket_);
   if (bucket == nullptr || !on_.load(std::memory_order_relaxed)) return;
   bucket->Refund(concurrent::kTokensPerCall);
-  // seq_cst: after the refund. Pairs with the store of waiting_ by one who queues and then looks at the bucket.
+  // seq_cst: after the refund. Pairs with the store of waiting_ by a caller that queues and then looks.
   if (waiting_.load(std::memory_order_seq_cst) != 0) WakeFirst();
 }
 
@@ -206,58 +206,58 @@ bool BasicRateLimiter<Traits>::Ticket::Detach() {
 }
 
 template <typename Traits>
-Answer BasicRateLimiter<Traits>::Ticket::Ask(BasicRateLimiter& l, base::TimePoint now, base::TimePoint deadline) {
+Verdict BasicRateLimiter<Traits>::Ticket::Ask(BasicRateLimiter& l, base::TimePoint now, base::TimePoint deadline) {
   SLUICE_DCHECK(state_ == State::kIdle);
   if (const Start start = l.TryStart(now); start != Start::kNo) {
     if (start == Start::kHeld) {
       limiter_ = &l;
       state_ = State::kHolding;
     }
-    return Answer::Go();
+    return Verdict::Go();
   }
-  Answer answer;
+  Verdict verdict;
   {
     Lock lock(l.mutex_);
-    if (!l.on_.load(std::memory_order_relaxed)) return Answer::Go();
+    if (!l.on_.load(std::memory_order_relaxed)) return Verdict::Go();
     const uint32_t ahead = l.waiting_.load(std::memory_order_relaxed);
     if (ahead >= l.queue_max_) {
-      answer = Answer::Refused(Refusal::kQueueFull, RetryAfter(l.PredictedStart(ahead + 1), now));
+      verdict = Verdict::Refused(Refusal::kQueueFull, RetryAfter(l.PredictedStart(ahead + 1), now));
     } else {
       l.queue_.PushBack(*this);
       l.waiting_.store(ahead + 1, std::memory_order_seq_cst);  // pairs with TryStart's look
-      answer = ahead == 0 ? l.LookForFirst(now) : Answer::Wait(base::kNever);
+      verdict = ahead == 0 ? l.LookForFirst(now) : Verdict::Wait(base::kNever);
       const base::TimePoint start = l.PredictedStart(ahead + 1);
-      if (answer.kind == Answer::Kind::kWait && start > deadline) {
-        answer = Answer::Refused(Refusal::kTooLate, RetryAfter(start, now));
+      if (verdict.kind == Verdict::Kind::kWait && start > deadline) {
+        verdict = Verdict::Refused(Refusal::kTooLate, RetryAfter(start, now));
       }
-      if (answer.kind == Answer::Kind::kWait) {
+      if (verdict.kind == Verdict::Kind::kWait) {
         limiter_ = &l;
         state_ = State::kWaiting;
         wakeup_ = Wakeup::ForRunningTask();
       } else {
-        (void)l.Leave(*this);  // it was the last: nobody is behind it
+        (void)l.Leave(*this);  // it was the last in the queue
       }
     }
   }
-  if (answer.kind == Answer::Kind::kGo && l.capped()) {
+  if (verdict.kind == Verdict::Kind::kGo && l.capped()) {
     limiter_ = &l;
     state_ = State::kHolding;
   }
-  return answer;
+  return verdict;
 }
 
 template <typename Traits>
-Answer BasicRateLimiter<Traits>::Ticket::Poll(base::TimePoint now) {
-  if (state_ != State::kWaiting) return Answer::Go();
+Verdict BasicRateLimiter<Traits>::Ticket::Poll(base::TimePoint now) {
+  if (state_ != State::kWaiting) return Verdict::Go();
   BasicRateLimiter& l = *limiter_;
   bool took = false;
   Wakeup next;
   {
     Lock lock(l.mutex_);
     if (this->linked()) {
-      if (l.queue_.front() != this) return Answer::Wait(base::kNever);
-      const Answer answer = l.LookForFirst(now);
-      if (answer.kind == Answer::Kind::kWait) return answer;
+      if (l.queue_.front() != this) return Verdict::Wait(base::kNever);
+      const Verdict verdict = l.LookForFirst(now);
+      if (verdict.kind == Verdict::Kind::kWait) return verdict;
       next = l.Leave(*this);
       took = true;
     }
@@ -270,7 +270,7 @@ Answer BasicRateLimiter<Traits>::Ticket::Poll(base::TimePoint now) {
     state_ = State::kIdle;
     limiter_ = nullptr;
   }
-  return Answer::Go();
+  return Verdict::Go();
 }
 
 template <typename Traits>

@@ -1,5 +1,4 @@
-// Buckets: for 2^e < v <= 2^(e+1) the range is cut into four equal parts; v - 1 makes the upper bound
-// inclusive.
+// Buckets: for 2^e < v <= 2^(e+1) the range is cut into four equal parts; v - 1 makes the upper bound inclusive.
 #include <bit>
 #include <cmath>
 
@@ -54,8 +53,7 @@ Histogram::Snapshot Histogram::Read() const {
     for (size_t i = 0; i < kBuckets; ++i) snapshot.buckets[i] += row[i].load(std::memory_order_relaxed);
     snapshot.sum += row[kBuckets].load(std::memory_order_relaxed);
   }
-  // The count is made from the same loads as the buckets, so the rendered _count always equals the +Inf
-  // bucket.
+  // The count is made from the same loads as the buckets, so the rendered _count always equals the +Inf bucket.
   for (uint64_t n : snapshot.buckets) snapshot.count += n;
   return snapshot;
 }

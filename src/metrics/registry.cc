@@ -146,7 +146,7 @@ Histogram* Registry::AddHistogram(std::string_view name, std::string_view help, 
 
 void Registry::AddCallback(std::string_view name, std::string_view help, std::string_view kind,
                            std::function<std::vector<Sample>()> fn) {
-  SLUICE_CHECK(kind == "counter" || kind == "gauge");
+  SLUICE_CHECK(kind == "counter" || kind == "gauge" || kind == "histogram");
   std::lock_guard lock(impl_->mutex);
   impl_->FamilyOf(name, help, kind, 1).callbacks.push_back(std::make_shared<const Callback>(std::move(fn)));
 }
@@ -169,7 +169,8 @@ std::string Registry::RenderPrometheus() const {
     for (const auto& [labels, metric] : view.series) AppendMetric(out, view, labels, *metric);
     for (const auto& callback : view.callbacks) {
       for (const Sample& sample : (*callback)()) {
-        AppendSample(out, view.name, FormatLabels(sample.labels), FormatValue(sample.value));
+        AppendSample(out, view.name + std::string(sample.suffix), FormatLabels(sample.labels),
+                     FormatValue(sample.value));
       }
     }
   }

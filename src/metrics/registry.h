@@ -82,6 +82,7 @@ class Histogram {
 struct Sample {
   Labels labels;
   double value;
+  std::string_view suffix = {};  // of the name: a histogram's _bucket, _sum and _count. Of static storage
 };
 
 class Registry {
@@ -101,8 +102,9 @@ class Registry {
   Gauge* AddGauge(std::string_view name, std::string_view help, Labels labels = {});
   // `scale`: what a unit is in the exported unit (1e-9 for nanoseconds shown as seconds).
   Histogram* AddHistogram(std::string_view name, std::string_view help, double scale, Labels labels = {});
-  // Values computed when rendered; `kind` is "counter" or "gauge". `fn` may be called from any thread, and is
-  // called without any lock of the registry's; several may be added under one name.
+  // Values computed when rendered; `kind` is "counter", "gauge" or "histogram". `fn` may be called from any thread, and
+  // is called without any lock of the registry's; several may be added under one name. A series that `fn` does not give
+  // any more is gone.
   void AddCallback(std::string_view name, std::string_view help, std::string_view kind,
                    std::function<std::vector<Sample>()> fn);
 

@@ -10,6 +10,15 @@ namespace {
 bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
+std::string Escape(std::string_view text, std::string_view escaped) {
+  std::string out;
+  for (char c : text) {
+    if (escaped.find(c) != escaped.npos) out += '\\';
+    out += c == '\n' ? 'n' : c;
+  }
+  return out;
+}
+
 }  // namespace
 
 bool IsMetricName(std::string_view name) {
@@ -21,37 +30,10 @@ bool IsLabelName(std::string_view name) {
   return IsMetricName(name) && name.find(':') == name.npos && !name.starts_with("__");
 }
 
-std::string EscapeHelp(std::string_view help) {
-  std::string out;
-  for (char c : help) {
-    if (c == '\\') {
-      out += "\\\\";
-    } else if (c == '\n') {
-      out += "\\n";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
+std::string EscapeHelp(std::string_view help) { return Escape(help, "\\\n"); }
+std::string EscapeLabelValue(std::string_view value) { return Escape(value, "\\\n\""); }
 
-std::string EscapeLabelValue(std::string_view value) {
-  std::string out;
-  for (char c : value) {
-    if (c == '\\') {
-      out += "\\\\";
-    } else if (c == '"') {
-      out += "\\\"";
-    } else if (c == '\n') {
-      out += "\\n";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
-std::string FormatLabels(Labels labels) {
+std::string FormatLabels(std::vector<std::pair<std::string, std::string>> labels) {
   std::sort(labels.begin(), labels.end());
   std::string out;
   for (const auto& [name, value] : labels) {

@@ -3,8 +3,8 @@
 
 #include <string>
 #include <string_view>
-
-#include "metrics/registry.h"
+#include <utility>
+#include <vector>
 
 namespace sluice::metrics {
 
@@ -14,8 +14,8 @@ bool IsLabelName(std::string_view name);   // [a-zA-Z_][a-zA-Z0-9_]*, and not th
 std::string EscapeHelp(std::string_view help);         // \ and line feed
 std::string EscapeLabelValue(std::string_view value);  // \, " and line feed
 
-// `a="1",b="x y"`, in the order of names; empty without labels.
-std::string FormatLabels(Labels labels);
+// `a="1",b="x y"`, in the order of names; empty without labels. `labels`: names and values, Labels of registry.h.
+std::string FormatLabels(std::vector<std::pair<std::string, std::string>> labels);
 
 // Shortest text that reads back as the same double; integers without exponent up to 2^53; +Inf, -Inf, NaN.
 std::string FormatValue(double value);

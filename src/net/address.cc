@@ -18,7 +18,7 @@ constexpr size_t kNameBytesMax = 253;                                    // RFC 
 constexpr size_t kLabelBytesMax = 63;
 constexpr size_t kShownBytesMax = 100;
 
-// Safe to print: whoever wrote the text may have put anything into it.
+// Safe to print: the text may hold anything.
 std::string Shown(std::string_view text) {
   std::string out = "\"";
   for (char c : text.substr(0, kShownBytesMax)) out += c >= ' ' && c <= '~' ? c : '?';
@@ -41,8 +41,7 @@ bool ParsePort(std::string_view text, uint16_t* port) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// RFC 952 and 1123 2.1, and the underscore that container platforms put into service names. One closing dot
-// is legal.
+// RFC 952 and 1123 2.1, and the underscore that container platforms put into service names. One closing dot is legal.
 bool IsName(std::string_view name) {
   if (name.ends_with('.')) name.remove_suffix(1);
   if (name.empty() || name.size() > kNameBytesMax) return false;
@@ -62,16 +61,15 @@ bool IsName(std::string_view name) {
   return label > 0 && last != '-';
 }
 
-// A name whose last label is a number can only be a mistyped IPv4 address ("10.0.0.256"); no top-level domain
-// is one.
+// A name whose last label is a number can only be a mistyped IPv4 address ("10.0.0.256"): no top-level domain is a
+// number.
 bool EndsInNumber(std::string_view name) {
   if (name.ends_with('.')) name.remove_suffix(1);
   const std::string_view label = name.substr(name.rfind('.') + 1);
   return !label.empty() && std::all_of(label.begin(), label.end(), IsDigit);
 }
 
-// RFC 5952 by way of the C library: lower case, the longest run of zeros as "::", ::ffff:a.b.c.d for mapped
-// addresses.
+// RFC 5952 by way of the C library: lower case, the longest run of zeros as "::", ::ffff:a.b.c.d for mapped addresses.
 bool CanonicalIp(const std::string& text, int family, std::string* out) {
   unsigned char bytes[sizeof(in6_addr)];
   char buffer[INET6_ADDRSTRLEN];

@@ -1,16 +1,16 @@
 #include "net/dialer.h"
 
+#include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <cerrno>
 #include <cstring>
 #include <optional>
 
 #include "net/socket_address.h"
 #include "net/socket_stream.h"
+#include "runtime/fd_watch.h"
 #include "runtime/runtime.h"
 #include "runtime/timer_wheel.h"
 
@@ -25,26 +25,43 @@ namespace {
 std::vector<SocketAddress> InTurn(std::vector<SocketAddress> found) {
   if (found.size() > Dialer::kAddressesMax) found.resize(Dialer::kAddressesMax);
   if (found.size() < 3) return found;
-  const auto other = std::stable_partition(
-      found.begin(), found.end(),
-      [family = found[0].storage.ss_family](const auto& address) { return address.storage.ss_family == family; });
-  std::vector<SocketAddress> out;
-  for (auto one = found.begin(), two = other; out.size() < found.size();) {
-    if (one != other) out.push_back(*one++);
-    if (two != found.end()) out.push_back(*two++);
+  std::vector<SocketAddress> same, other, out;
+  for (const SocketAddress& address : found) {
+    (address.storage.ss_family == found[0].storage.ss_family ? same : other).push_back(address);
+  }
+  for (size_t i = 0; out.size() < found.size(); ++i) {
+    if (i < same.size()) out.push_back(same[i]);
+    if (i < other.size()) out.push_back(other[i]);
   }
   return out;
 }
 
 }  // namespace
 
-// Shared with pending waits and helper threads' answers, which may come after the Dialer is gone.
+// Shared with messages and helper threads' answers, which may arrive after the Dialer is gone.
 struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_from_this<Impl> {
-  // A socket that connects.
-  struct Try {
-    Try(runtime::Worker& worker, const SocketAddress& to) : target(to), descriptor(worker.io()) {}
+  // A socket that connects. It becomes writable when it has, or has failed.
+  class Try final : private runtime::FdWatch {
+   public:
+    Try(Impl& dialer, const SocketAddress& to, int fd) : target(to), dialer_(dialer), fd_(fd) {}
+    ~Try() {
+      if (fd_ >= 0) ::close(Release());
+    }
+    int Watch() { return dialer_.worker.Watch(fd_, EPOLLOUT, *this); }
+    // Watched no more, and the caller's.
+    int Release() {
+      dialer_.worker.Unwatch(fd_, *this);
+      return std::exchange(fd_, -1);
+    }
+    int fd() const { return fd_; }
     const SocketAddress target;
-    boost::asio::posix::stream_descriptor descriptor;
+
+   private:
+    void OnEdge(uint32_t) override { dialer_.Finished(*this); }
+    void OnRequeued() override {}
+
+    Impl& dialer_;
+    int fd_;
   };
 
   Impl(runtime::Worker& w, const Address& a, base::TimePoint until, OnDone callback)
@@ -96,7 +113,6 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
         continue;
       }
       if (Watch(fd, target)) return WaitForNext();
-      ::close(fd);
     }
     if (!done && tries.empty())
       Done(error);
@@ -104,22 +120,15 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
       worker.timers().Arm(*this, deadline);
   }
 
+  // False, and `fd` closed, if the reactor cannot watch it.
   bool Watch(int fd, const SocketAddress& target) {
-    auto one = std::make_shared<Try>(worker, target);
-    boost::system::error_code failed;
-    if (one->descriptor.assign(fd, failed); failed) {
-      error = MakeError(ErrorKind::kConnectFailed, "cannot watch a socket: " + failed.message());
+    auto one = std::make_unique<Try>(*this, target, fd);
+    if (const int problem = one->Watch()) {
+      error = MakeError(ErrorKind::kConnectFailed, std::string("cannot watch a socket: ") + std::strerror(problem));
       return false;
     }
-    if (tries.size() == kConnectingMax) {
-      GiveUp(*tries.front());
-      tries.erase(tries.begin());
-    }
-    tries.push_back(one);
-    one->descriptor.async_wait(boost::asio::posix::stream_descriptor::wait_write,
-                               [self = shared_from_this(), one](const boost::system::error_code& ec) {
-                                 if (!self->done && ec != boost::asio::error::operation_aborted) self->Finished(one);
-                               });
+    if (tries.size() == kConnectingMax) tries.erase(tries.begin());
+    tries.push_back(std::move(one));
     return true;
   }
 
@@ -130,15 +139,16 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
     worker.timers().Arm(*this, worker.now() + std::min<base::Nanos>(share, kNextAddressAfter));
   }
 
-  void Finished(const std::shared_ptr<Try>& one) {
-    auto it = std::find(tries.begin(), tries.end(), one);
-    if (it == tries.end()) return;  // given up
+  void Finished(Try& finished) {
+    const auto it = std::find_if(tries.begin(), tries.end(), [&](const auto& one) { return one.get() == &finished; });
+    const std::unique_ptr<Try> one = std::move(*it);
     tries.erase(it);
     int problem = 0;
     socklen_t length = sizeof(problem);
-    ::getsockopt(one->descriptor.native_handle(), SOL_SOCKET, SO_ERROR, &problem, &length);
-    if (problem == 0) return Connected(one->descriptor.release());
+    ::getsockopt(one->fd(), SOL_SOCKET, SO_ERROR, &problem, &length);
+    if (problem == 0) return Connected(one->Release());
     Failed(one->target, problem);
+    ::close(one->Release());  // `one` may outlive the Dialer
     TryNext();
   }
 
@@ -167,13 +177,7 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
   void Cancel() {
     done = true;
     worker.timers().Disarm(*this);
-    for (const auto& one : tries) GiveUp(*one);
     tries.clear();
-  }
-  // Its wait, which holds it, ends with that.
-  static void GiveUp(Try& one) {
-    boost::system::error_code ignored;
-    one.descriptor.close(ignored);
   }
 
   runtime::Worker& worker;
@@ -182,7 +186,7 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
   OnDone on_done;
   std::vector<SocketAddress> targets;
   size_t next = 0;
-  std::vector<std::shared_ptr<Try>> tries;  // the oldest first
+  std::vector<std::unique_ptr<Try>> tries;  // the oldest first; none once done
   base::Error error = MakeError(ErrorKind::kConnectFailed, "no address to connect to");
   bool done = false;
 };

@@ -11,22 +11,20 @@
 #include <utility>
 
 #include "base/check.h"
-#include "runtime/direct_call.h"
 #include "runtime/fd_watch.h"
+#include "runtime/raw_syscalls.h"
 
 namespace sluice::net {
 namespace {
 
 // Readiness is remembered between edges (epoll(7), "edge-triggered"):
-//   readable_: set by an edge; cleared by a read that took less than there was room for, or nothing. Whatever comes
-//   after
-//              that read is a new edge. A full read leaves it set: there may be more, and no edge will say so.
+//   readable_:  set by an edge; cleared by a read that took less than there was room for, or nothing. Bytes that arrive
+//               after that read are a new edge. A full read leaves it set: there may be more, and no edge will say so.
 //   until_end_: the edge said that the end is there or near (RDHUP, HUP, ERR: data and FIN may share one edge) or that
-//   the
-//              stream has a mark in it at which reads stop short (PRI): readable_ is cleared by "would block" only.
-//   writable_: cleared by a write that the socket did not take whole, set by an edge.
+//               the stream has a mark in it at which reads stop short (PRI): then only "would block" clears readable_.
+//   writable_:  cleared by a write that the socket did not take whole, set by an edge.
 //
-// EPOLLOUT is watched from the first full socket on, and until an edge of it finds nobody waiting: on a Unix socket
+// EPOLLOUT is watched from the first full socket on, and until an edge of it finds no waiting writer: on a Unix socket
 // each read of the peer is such an edge.
 class SocketStream final : public Stream, private runtime::FdWatch {
  public:
@@ -82,7 +80,7 @@ class SocketStream final : public Stream, private runtime::FdWatch {
     if (fd_ < 0) return;
     SLUICE_DCHECK(reader_ == nullptr);
     reader_ = &events;
-    if (readable_) worker_.TellNextTurn(*this);
+    if (readable_) worker_.RequeueNextTurn(*this);
   }
 
   void WaitWritable(IoEvents& events) override {
@@ -90,7 +88,7 @@ class SocketStream final : public Stream, private runtime::FdWatch {
     SLUICE_DCHECK(writer_ == nullptr);
     writer_ = &events;
     if (writable_) {
-      worker_.TellNextTurn(*this);
+      worker_.RequeueNextTurn(*this);
     } else if (!std::exchange(watches_write_, true)) {
       worker_.Rewatch(fd_, kReadEvents | EPOLLOUT, *this);
     }
@@ -133,7 +131,7 @@ class SocketStream final : public Stream, private runtime::FdWatch {
     }
     Tell();
   }
-  void OnTold() override { Tell(); }
+  void OnRequeued() override { Tell(); }
 
   // An error that the edge announced shows in the read or write that follows.
   void Tell() {

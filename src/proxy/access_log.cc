@@ -58,24 +58,25 @@ std::string Quoted(std::string_view text) {
 
 std::string FormatText(const CallRecord& r, std::string_view time) {
   return fmt::format(
-      "{} {} {} {} client={} route={} cluster={} endpoint={} attempts={} in={} out={} upstream_ms={} response_ms={} "
+      "{} {} {} {} client={} route={} cluster={} endpoint={} attempts={} tries={} in={} out={} upstream_ms={} "
+      "response_ms={} "
       "total_ms={} "
-      "cache={} waited={} limit={} cause={} detail={}",
+      "cache={} waited={} limit={} cause={} processed={} detail={}",
       time, OrDash(r.peer), Quoted(r.path), ToString(r.status), r.client.empty() ? "-" : Quoted(r.client),
-      OrDash(r.route), OrDash(r.cluster), OrDash(r.endpoint), r.attempts, r.request_bytes, r.response_bytes,
-      Millis(r.to_upstream), Millis(r.to_response), Millis(r.total), OrDash(r.cache), OrDash(r.waits), OrDash(r.limit),
-      OrDash(r.cause), Quoted(r.detail));
+      OrDash(r.route), OrDash(r.cluster), OrDash(r.endpoint), r.attempts, OrDash(r.tries), r.request_bytes,
+      r.response_bytes, Millis(r.to_upstream), Millis(r.to_response), Millis(r.total), OrDash(r.cache), OrDash(r.waits),
+      OrDash(r.limit), OrDash(r.cause), OrDash(r.processed), Quoted(r.detail));
 }
 
 std::string FormatJson(const CallRecord& r, std::string_view time) {
   auto millis = [](base::Nanos d) { return d.count() < 0 ? std::string("null") : Millis(d); };
   return fmt::format(
-      R"({{"time":{},"peer":{},"client":{},"authority":{},"path":{},"status":{},"route":{},"cluster":{},"endpoint":{},"attempts":{},)"
-      R"("request_bytes":{},"response_bytes":{},"upstream_ms":{},"response_ms":{},"total_ms":{},"cache":{},"waited":{},"limit":{},"cause":{},"detail":{}}})",
+      R"({{"time":{},"peer":{},"client":{},"authority":{},"path":{},"status":{},"route":{},"cluster":{},"endpoint":{},"attempts":{},"tries":{},)"
+      R"("request_bytes":{},"response_bytes":{},"upstream_ms":{},"response_ms":{},"total_ms":{},"cache":{},"waited":{},"limit":{},"cause":{},"processed":{},"detail":{}}})",
       Quoted(time), Quoted(r.peer), Quoted(r.client), Quoted(r.authority), Quoted(r.path), Quoted(ToString(r.status)),
-      Quoted(r.route), Quoted(r.cluster), Quoted(r.endpoint), r.attempts, r.request_bytes, r.response_bytes,
-      millis(r.to_upstream), millis(r.to_response), millis(r.total), Quoted(r.cache), Quoted(r.waits), Quoted(r.limit),
-      Quoted(r.cause), Quoted(r.detail));
+      Quoted(r.route), Quoted(r.cluster), Quoted(r.endpoint), r.attempts, Quoted(r.tries), r.request_bytes,
+      r.response_bytes, millis(r.to_upstream), millis(r.to_response), millis(r.total), Quoted(r.cache), Quoted(r.waits),
+      Quoted(r.limit), Quoted(r.cause), Quoted(r.processed), Quoted(r.detail));
 }
 
 base::Result<std::shared_ptr<AccessLog>> AccessLog::Open(const AccessLogOptions& options) {

@@ -1,5 +1,5 @@
 // Client: what a call knows of the connection it came on; lives as long as one of them does. One worker
-// only: each worker on which the connection has calls has one of its own (moved_call.h).
+// only: each worker on which the connection has calls has one of its own (remote_call.h).
 #pragma once
 
 #include <cstdint>

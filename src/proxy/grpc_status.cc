@@ -71,6 +71,8 @@ GrpcCode ToGrpcCode(ErrorKind kind) {
       return GrpcCode::kResourceExhausted;
     case ErrorKind::kUpstreamStalled:
       return GrpcCode::kUnavailable;
+    case ErrorKind::kTryTimeout:
+      return GrpcCode::kDeadlineExceeded;
     case ErrorKind::kMemoryLimited:
       return GrpcCode::kResourceExhausted;
   }
@@ -78,7 +80,8 @@ GrpcCode ToGrpcCode(ErrorKind kind) {
 }
 
 GrpcError ToGrpcError(const base::Error& error) {
-  return {ToGrpcCode(error.kind), error.detail, base::Reason(error.kind), error.bound, error.retry_after};
+  return {ToGrpcCode(error.kind), error.detail,         base::Reason(error.kind), error.bound,
+          error.retry_after,      error.maybe_processed};
 }
 
 std::string PercentEncode(std::string_view text) {
@@ -97,6 +100,15 @@ std::string PercentEncode(std::string_view text) {
   return out;
 }
 
+GrpcCode FromHttpStatus(std::string_view status) {
+  if (status == "400") return GrpcCode::kInternal;
+  if (status == "401") return GrpcCode::kUnauthenticated;
+  if (status == "403") return GrpcCode::kPermissionDenied;
+  if (status == "404") return GrpcCode::kUnimplemented;
+  if (status == "429" || status == "502" || status == "503" || status == "504") return GrpcCode::kUnavailable;
+  return GrpcCode::kUnknown;
+}
+
 GrpcCode ParseGrpcStatus(std::string_view value) {
   uint32_t code = 0;
   auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), code);
@@ -113,6 +125,7 @@ http2::HeaderList MakeTrailers(const GrpcError& error, bool trailers_only) {
   fields.Add("grpc-status", std::to_string(static_cast<int>(error.code)));
   if (!error.message.empty()) fields.Add("grpc-message", PercentEncode(error.message));
   if (!error.reason.empty()) fields.Add("sluice-reason", error.reason);
+  fields.Add("sluice-processed", ProcessedText(error.maybe_processed));
   if (!error.bound.empty()) fields.Add("sluice-limit", PercentEncode(error.bound));
   // gRFC A6: a client that retries waits this long.
   if (error.retry_after) fields.Add("grpc-retry-pushback-ms", std::to_string(error.retry_after->count()));

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "http2/header.h"
+#include "http2/fields/header.h"
 
 namespace sluice::proxy {
 
@@ -36,6 +36,10 @@ inline constexpr size_t kGrpcCodes = 17;
 
 std::string_view ToString(GrpcCode code);
 
+// The value of sluice-processed, in trailers, log and metrics: "no", no backend has worked on the call, so that it may
+// be made again whatever its method does; or "maybe".
+constexpr std::string_view ProcessedText(bool maybe_processed) { return maybe_processed ? "maybe" : "no"; }
+
 // Which code a client gets for an error of ours. One switch, no default. An upstream's RST_STREAM has its kinds, so
 // that its code maps as in gRPC over HTTP/2, "Errors".
 GrpcCode ToGrpcCode(base::ErrorKind kind);
@@ -47,12 +51,16 @@ struct GrpcError {
   std::string_view reason;
   std::string bound;  // sluice-limit: which limit refused
   std::optional<std::chrono::milliseconds> retry_after;
+  bool maybe_processed = false;  // sluice-processed
 };
 GrpcError ToGrpcError(const base::Error& error);
 http2::HeaderList MakeTrailers(const GrpcError& error, bool trailers_only);
 
 // grpc-message percent-encoding (gRPC over HTTP/2, "Status-Message").
 std::string PercentEncode(std::string_view text);
+// What a response without grpc-status comes to by its :status, other than 200 (gRPC, "HTTP to gRPC Status Code
+// Mapping").
+GrpcCode FromHttpStatus(std::string_view status);
 // The value of grpc-status, or kUnknown for what is not a number 0..16.
 GrpcCode ParseGrpcStatus(std::string_view value);
 

@@ -1,7 +1,9 @@
 #include "proxy/grpc_timeout.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 
 namespace sluice::proxy {
@@ -14,6 +16,21 @@ struct Unit {
 constexpr Unit kUnits[] = {
     {'n', 1}, {'u', 1'000}, {'m', 1'000'000}, {'S', 1'000'000'000}, {'M', 60'000'000'000}, {'H', 3'600'000'000'000}};
 constexpr int64_t kDigitsMax = 99'999'999;
+
+struct Formatted {
+  int64_t number;
+  Unit unit;
+};
+
+// In the finest unit in which eight digits are enough; not above `timeout`, but at least one nanosecond.
+Formatted Cut(base::Nanos timeout) {
+  const int64_t nanos = std::max<int64_t>(timeout.count(), 1);
+  for (const Unit& unit : kUnits) {
+    const int64_t number = nanos / unit.nanos;
+    if (number <= kDigitsMax) return {number, unit};
+  }
+  return {kDigitsMax, kUnits[std::size(kUnits) - 1]};  // no base::Nanos is as long
+}
 
 }  // namespace
 
@@ -33,18 +50,27 @@ std::optional<base::Nanos> ParseGrpcTimeout(std::string_view value) {
 }
 
 GrpcTimeoutText FormatGrpcTimeout(base::Nanos timeout) {
-  int64_t nanos = timeout.count() < 1 ? 1 : timeout.count();
+  const auto [number, unit] = Cut(timeout);
   GrpcTimeoutText out;
-  for (const Unit& unit : kUnits) {
-    int64_t number = nanos / unit.nanos;
-    if (number > kDigitsMax && unit.letter != 'H') continue;
-    if (number > kDigitsMax) number = kDigitsMax;
-    auto end = std::to_chars(out.text, out.text + 9, number).ptr;
-    *end++ = unit.letter;
-    out.size = static_cast<size_t>(end - out.text);
-    return out;
-  }
+  char* end = std::to_chars(out.text, out.text + 9, number).ptr;
+  *end++ = unit.letter;
+  out.size = static_cast<size_t>(end - out.text);
   return out;
+}
+
+base::Nanos AsFormatted(base::Nanos timeout) {
+  const auto [number, unit] = Cut(timeout);
+  return base::Nanos(number * unit.nanos);
+}
+
+bool RanOutAtServer(base::Nanos elapsed, base::Nanos timeout) {
+  constexpr base::Nanos kGrain = std::chrono::milliseconds(1);
+  return elapsed >= AsFormatted(timeout) - kGrain;
+}
+
+bool RanOutAtClient(base::Nanos elapsed, base::Nanos timeout) {
+  constexpr base::Nanos kOnTheWay = std::chrono::milliseconds(5);
+  return elapsed >= timeout - std::max(timeout / 100, std::min(timeout / 10, kOnTheWay));
 }
 
 }  // namespace sluice::proxy

@@ -18,5 +18,19 @@ struct GrpcTimeoutText {
   std::string_view view() const { return {text, size}; }
 };
 GrpcTimeoutText FormatGrpcTimeout(base::Nanos timeout);
+// The time that FormatGrpcTimeout(timeout) says: `timeout` cut to the text's unit.
+base::Nanos AsFormatted(base::Nanos timeout);
+
+// A peer whose timer for a call runs out resets the stream with CANCEL, and that may be read here before our own timer
+// of the same deadline fires. These two tell such a reset from a cancellation.
+//
+// Of a server that was sent `timeout` with the headers, `elapsed` ago: it starts to count when it has read them, so its
+// reset comes after the timeout as formatted, and later by the time on the way. Only the grain of its clock may bring
+// it forward: gRPC C++ counts in whole milliseconds, so up to 1 ms.
+bool RanOutAtServer(base::Nanos elapsed, base::Nanos timeout);
+// Of a client that sent `timeout` with headers that were read `elapsed` ago: it started to count before they were here,
+// and may have rounded up what it wrote (gRPC C++ to three digits, so by 1%; gRPC for Node.js to 1 ms). So up to 1% of
+// the timeout early, or 5 ms where that is more; but never more than a tenth of it.
+bool RanOutAtClient(base::Nanos elapsed, base::Nanos timeout);
 
 }  // namespace sluice::proxy

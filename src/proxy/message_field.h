@@ -32,7 +32,7 @@ struct FieldValue {
     kFound,
     kAbsent,      // not there: its default value, so the key is the same for all calls without it
     kMalformed,   // no protobuf message, as far as it was read
-    kCompressed,  // the message is compressed: nobody here looks inside
+    kCompressed,  // the message is compressed, and is not unpacked here
     kTruncated,   // not in the part looked at, which is not all: bytes_max, or bytes still to come
   };
   Kind kind = Kind::kAbsent;

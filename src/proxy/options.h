@@ -1,20 +1,20 @@
-// Options of listeners, routes and calls. Parsed by config, documented in config/reference.yaml.
+// Options of listeners, routes and calls. Parsed by config, with the ranges in option_table.h; documented in
+// config/reference.yaml.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "http2/options.h"
 #include "limits/options.h"
 #include "net/address.h"
-#include "net/tls_options.h"
+#include "net/tls/options.h"
 
 namespace sluice::net {
-class TlsSlot;
+class CurrentTlsContext;
 }
 
 namespace sluice::proxy {
@@ -24,20 +24,20 @@ struct ListenerOptions {
   net::Address address;
   // Mode of a Unix socket's file. Octal in YAML ("0660").
   uint32_t unix_mode = 0666;
-  // Connections accepted at once on this listener; more wait in the kernel's queue. 1..1000000.
+  // Connections accepted at once on this listener; more wait in the kernel's queue.
   uint32_t connections_max = 100000;
-  // Connections from one IP address (IPv6: of one /64); more are closed at once, as nobody can tell before accepting
-  // one whose it is. 0: no bound, the default, because a balancer in front is one address. 0..1000000.
+  // Connections from one IP address (IPv6: of one /64); more are closed at once, because the address is known only
+  // after accept. 0: no bound, the default, because a balancer in front is one address.
   uint32_t connections_per_peer_max = 0;
-  // Connections the kernel queues for us (listen(2)). 1..65535.
+  // Connections the kernel queues for us (listen(2)).
   uint32_t backlog = 1024;
   http2::KeepaliveOptions keepalive;
   http2::LifeOptions life;
   http2::SessionOptions http2;
   net::ListenerTlsOptions tls;
-  // Not configured: where the context for `tls` stands, put here by whoever reads the files (server/tls_store.h).
+  // Not configured: where the context for `tls` stands, put here by server::TlsReloader.
   // Options that are equal have the same one. Null with tls.enabled: every connection is closed.
-  std::shared_ptr<net::TlsSlot> tls_slot;
+  std::shared_ptr<net::CurrentTlsContext> tls_slot;
   bool operator==(const ListenerOptions&) const = default;
 };
 
@@ -63,7 +63,7 @@ struct HashBy {
   std::string metadata;  // for kMetadata; a call without it is hashed at random
   // For kField: a field of the first request message, by method (sorted by path). Config resolved the names.
   std::vector<MethodField> fields;
-  // kField: bytes of the first message that are looked at. 1..1 MiB.
+  // kField: bytes of the first message that are looked at.
   uint32_t field_bytes_max = 64 * 1024;
   bool operator==(const HashBy&) const = default;
 };
@@ -72,7 +72,7 @@ struct HashBy {
 struct ClientRateOptions {
   limits::RateOptions rate;
   std::string metadata;  // empty: by peer. A call without the metadata counts as one client with all others without
-  // Clients remembered at once. 16..1000000.
+  // Clients remembered at once.
   uint32_t clients_max = 10000;
   bool operator==(const ClientRateOptions&) const = default;
 };
@@ -98,7 +98,7 @@ struct CacheRule {
   // And for this long where fetching failed with UNAVAILABLE. 0: not.
   std::chrono::milliseconds stale_if_unavailable{0};
   // A fetch shared by several calls may go on for this long after the deadline of the call that began it; calls whose
-  // deadline is later still go by themselves. 1ms..24h.
+  // deadline is later still go by themselves.
   std::chrono::milliseconds fetch_timeout{60000};
   bool enabled() const { return !methods.empty(); }
   bool operator==(const CacheRule&) const = default;
@@ -106,29 +106,54 @@ struct CacheRule {
 
 // The process's one response cache.
 struct CacheOptions {
-  // Memory for responses, with their keys. 1 MiB..1 TiB.
+  // Memory for responses, with their keys.
   size_t capacity_bytes = 64 * 1024 * 1024;
-  // A larger response (message and metadata) is passed on and not cached. 1 KiB..64 MiB.
+  // A larger response (message and metadata) is passed on and not cached.
   size_t entry_bytes_max = 1024 * 1024;
-  // A larger request message is not looked up. 0..1 MiB.
+  // A larger request message is not looked up.
   size_t request_bytes_max = 64 * 1024;
-  // What an entry is expected to take; sizes the table. 256..1 MiB. Restart.
+  // What an entry is expected to take; sizes the table.
   size_t entry_bytes_expected = 4096;
-  // Never above capacity_bytes, not for a moment; else by a few entries. Restart.
+  // Never above capacity_bytes, not for a moment; else by a few entries.
   bool strict = false;
-  // A response is cached when its key was asked for before, not the first time: keeps scans out. Restart.
+  // A response is cached when its key was asked for before, not the first time: keeps scans out.
   bool doorkeeper = false;
-  // Fetches under way at once that others may join; more calls go by themselves. 1..1000000.
+  // Fetches under way at once that others may join; more calls go by themselves.
   uint32_t fetches_max = 10000;
   bool operator==(const CacheOptions&) const = default;
 };
 
+// When a call is tried again. One that certainly was not processed: always; any other only where its method may be
+// repeated, as often as the cluster's RetryBudgetOptions let it, and before its response has begun.
 struct RetryOptions {
-  // Attempts in all for a call that was certainly not processed (refused, never sent). 1: none. 1..10.
+  // Attempts in all. 1: none is tried again.
   uint32_t attempts_max = 3;
-  // Request bytes kept for another attempt until the response starts; a longer request is not tried again. 0..16 MiB.
+  // Request bytes kept for another attempt until the response starts; a longer request is not tried again.
   uint32_t buffer_bytes_max = 64 * 1024;
+  // Methods that may be repeated: what they do twice is as if they had done it once.
+  enum class Methods : uint8_t { kDeclared, kAll, kNone, kListed } methods = Methods::kDeclared;
+  // kListed: their paths, "/pkg.Service/Get", sorted. kDeclared: those that the descriptor set says this of; config has
+  // read it.
+  std::vector<std::string> paths;
+  // Statuses upon which they are: bit N is gRPC's code N. A reset, a lost connection and the like always are.
+  uint32_t on = 1u << 14;  // UNAVAILABLE
+  // Before an endpoint is tried again that has failed: first, doubled up to max, each with 20% jitter.
+  std::chrono::milliseconds backoff_base{25};
+  std::chrono::milliseconds backoff_max{1000};
+  // An attempt of theirs that has no response's headers after this long is given up where another may follow. 0: none.
+  std::chrono::milliseconds per_try_timeout{0};
   bool operator==(const RetryOptions&) const = default;
+};
+
+// A second attempt of a call that takes long, at another endpoint, beside the first; the first to answer is taken. For
+// methods that may be repeated, within the budget of retries.
+struct HedgeOptions {
+  // When it begins. 0: the 95th percentile of the route's calls in the last ten seconds (call/hedge_delay.h).
+  std::chrono::milliseconds delay{0};
+  // How many at once. 0: none; at most one.
+  uint32_t max = 0;
+  bool automatic() const { return max > 0 && delay.count() == 0; }
+  bool operator==(const HedgeOptions&) const = default;
 };
 
 // The first route whose conditions all hold takes the call.
@@ -140,10 +165,13 @@ struct RouteOptions {
   std::string authority;  // exact, case-insensitive, port optional; "*.example.com" matches any prefix. Empty: any
   std::vector<MetadataMatch> metadata;
   std::string cluster;
+  // Takes the calls while `cluster` has no endpoint that could; another one than it. Empty: none.
+  std::string failover;
   HashBy hash_by;
-  // Bound on a call's whole life where the client gave none or a longer one. 0: none. 0..24h.
+  // Bound on a call's whole life where the client gave none or a longer one. 0: none.
   std::chrono::milliseconds timeout{0};
   RetryOptions retry;
+  HedgeOptions hedge;
   limits::RateOptions rate_limit;
   ClientRateOptions client_rate_limit;
   CacheRule cache;

@@ -2,14 +2,15 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "http2/header.h"
-#include "limits/bound.h"
+#include "http2/fields/header.h"
 #include "limits/keyed_rate_limiter.h"
+#include "limits/limiter_metrics.h"
 #include "limits/rate_limiter.h"
 #include "metrics/registry.h"
 #include "proxy/grpc_status.h"
@@ -17,9 +18,14 @@
 
 namespace sluice::proxy {
 
+class Gate;
+class HedgeDelay;
+using GateList = std::vector<std::shared_ptr<const Gate>>;  // call/gate.h
+
 struct RouteMetrics {
   std::array<metrics::Counter*, kGrpcCodes> calls;
   metrics::Histogram* duration;
+  metrics::Counter* failovers = nullptr;  // set where the route has a failover cluster
 };
 
 // How fast calls of a route may start. Both limiters are there, with a limit or without. Any thread.
@@ -33,14 +39,19 @@ struct RouteLimits {
 
   const std::shared_ptr<limits::RateLimiter> rate;
   const std::shared_ptr<limits::KeyedRateLimiter> client_rate;
-  const limits::BoundMetrics rate_bound, client_rate_bound;
+  const limits::LimiterMetrics rate_bound, client_rate_bound;
 };
 
 struct Route {
+  static constexpr uint32_t kNoFailover = UINT32_MAX;
+
   RouteOptions options;
   uint32_t cluster = 0;  // index into the snapshot's clusters
   RouteMetrics metrics;
-  std::shared_ptr<const RouteLimits> limits;  // null: none
+  std::shared_ptr<const RouteLimits> limits;          // null: none
+  std::shared_ptr<const GateList> gates = nullptr;    // null: none
+  std::shared_ptr<HedgeDelay> hedge_delay = nullptr;  // set up where hedge.delay is automatic
+  uint32_t failover = kNoFailover;                    // as `cluster`, of the one that steps in
 };
 
 class RouteTable {

@@ -11,12 +11,14 @@
 #include "concurrent/doubly_buffered_data.h"
 #include "proxy/access_log.h"
 #include "proxy/options.h"
-#include "proxy/response_cache.h"
 #include "proxy/route_table.h"
 #include "proxy/worker_ref.h"
 #include "upstream/cluster.h"
 
 namespace sluice::proxy {
+
+class CallObserver;
+class ResponseCache;
 
 // Bounds the calls under way in the whole process. Any thread.
 struct ProcessLimits {
@@ -24,7 +26,7 @@ struct ProcessLimits {
       : concurrency(std::move(limiter)), bound(registry, "process/concurrency") {}
 
   const std::shared_ptr<limits::ConcurrencyLimiter> concurrency;
-  const limits::BoundMetrics bound;
+  const limits::LimiterMetrics bound;
 };
 
 // What a call needs to its end. Apart from the endpoint lists, so that a call that lasts for hours does not keep the
@@ -34,8 +36,12 @@ struct RouteConfig {
   ForwardingOptions forwarding;
   std::shared_ptr<AccessLog> access_log;  // never null
   uint64_t hash_seed = 0;
-  std::shared_ptr<const ProcessLimits> limits;  // null: none
-  std::shared_ptr<ResponseCache> cache;         // null: no route caches
+  std::shared_ptr<const ProcessLimits> limits;           // null: none
+  std::shared_ptr<ResponseCache> cache;                  // null: no route caches
+  std::vector<std::shared_ptr<CallObserver>> observers;  // told of each finished call; the access log, if it is on
+
+  // Whether a call has to keep what a CallRecord tells.
+  bool observed() const { return !observers.empty(); }
 };
 
 // What it needs until its response begins.

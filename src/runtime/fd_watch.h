@@ -17,8 +17,8 @@ class FdWatch : private base::ListNode<FdWatch> {
   // `events`: what the descriptor is ready for now, in the bits of epoll(7). Edge-triggered: told when that has
   // changed, and perhaps when it has not. May Unwatch and destroy itself and others.
   virtual void OnEdge(uint32_t events) = 0;
-  // What Worker::TellNextTurn asked for. May do what OnEdge may.
-  virtual void OnTold() = 0;
+  // What Worker::RequeueNextTurn asked for. May do what OnEdge may.
+  virtual void OnRequeued() = 0;
 
  protected:
   ~FdWatch() = default;

@@ -14,8 +14,8 @@ struct Message : concurrent::MpscNode {
   const Kind kind;
 };
 
-// Derive, and hand to Worker::Send. From then until one of the two is called the mail is the inbox's: nobody touches
-// it.
+// Derive, and hand to Worker::Send. From then until one of the two functions is called the mail belongs to the inbox,
+// and the sender leaves it alone.
 class Mail : public Message {
  public:
   // On the worker it was sent to, between two tasks or before them; mails of one sender in the order they were sent.

@@ -1,4 +1,5 @@
-// Options of the M:N scheduler. Parsed by config, documented in config/reference.yaml.
+// Options of the M:N scheduler. Parsed by config, with the ranges in option_table.h; documented in
+// config/reference.yaml.
 #pragma once
 
 #include <chrono>
@@ -7,12 +8,12 @@
 namespace sluice::runtime {
 
 struct RuntimeOptions {
-  // Worker threads. 0: one per core this process may run on. Range 0..256.
+  // Worker threads. 0: one per core this process may run on.
   uint32_t workers = 0;
   // A worker that stays in one task for longer than this while work is queued is counted and logged once. 0:
-  // no monitor. 0..1h.
+  // no monitor.
   std::chrono::milliseconds blocking_threshold{10};
-  // Helper threads for Block(fn): DNS and files. Range 1..64.
+  // Helper threads for Block(fn): DNS and files.
   uint32_t blocking_threads = 4;
   bool operator==(const RuntimeOptions&) const = default;
 };

@@ -1,7 +1,6 @@
 // Runtime: the pool of workers. Spawn puts tasks in; Shutdown runs or destroys every one of them.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -30,20 +29,22 @@ class Runtime {
   // Any thread. Returns false, and destroys the task, after shutdown began.
   // Spawn: any worker may run and steal it at any suspension.
   bool Spawn(Task<void> task);
-  // Any worker may take it until it first runs; from then on it stays where it started. A call is spawned so:
-  // it uses its worker's connections, which nobody else may touch.
+  // Any worker may take it until it first runs; from then on it stays where it started, so it may use its worker's
+  // connections, which no other worker may touch.
   bool SpawnPinOnStart(Task<void> task);
   // Runs only on `worker`.
   bool SpawnOn(Worker& worker, Task<void> task);
 
   // Runs `fn` on a helper thread, then `done` on `worker`. If the runtime shuts down first `done` is
   // destroyed unrun. False, with neither run, when the helpers' queue is full or closed
-  // (BlockingPool::kQueuedMax). See also block.h.
+  // (BlockingPool::kQueuedMax). See also blocking_call.h.
   bool Block(Worker& worker, std::function<void()> fn, std::function<void()> done);
 
-  // Tasks alive (spawned, neither finished nor destroyed). Who sees 0 sees all that they did. For tests and
+  // Tasks alive (spawned, neither finished nor destroyed). A reader of 0 sees their effects. For tests and
   // metrics.
   size_t LiveTasks() const;
+  // Whether the monitor sleeps because every worker is parked (docs/scheduler.md, Parking). Any thread.
+  bool MonitorDozesForTest() const;
 
  private:
   friend class Worker;

@@ -1,9 +1,9 @@
 // Task<T>: a lazy coroutine. It starts when awaited or spawned, is awaited at most once, and owns its frame.
 //
-// Frames come from a per-thread pool (frame_pool.h). Exceptions do not cross tasks: an escaping one ends the
-// process. Nothing resumes a coroutine on top of another's stack: an awaitable's await_suspend returns void,
-// and the next handle goes to the worker's loop (ResumeNext), so the stack stays flat in every build
-// (primitives, section 2).
+// Frames come from a per-thread pool (frame_pool.h). Exceptions do not cross tasks: an escaping one ends the process.
+// Nothing resumes a coroutine on top of another's stack: an awaitable's await_suspend returns void, and the next handle
+// goes to the worker's loop (ResumeNext), so the stack stays flat in every build (docs/dependencies.md, "What the
+// versions force on us").
 #pragma once
 
 #include <coroutine>

@@ -14,8 +14,7 @@ TimerWheel::TimerWheel(base::TimePoint start) : start_(start) {}
 void TimerWheel::Arm(Timer& timer, base::TimePoint when) {
   timer.Unlink();
   if (when == base::kNever) return;
-  // Rounded up: never early. The present tick's slot has been emptied already, so the earliest is the next
-  // one.
+  // Rounded up: never early. The present tick's slot has been emptied already, so the earliest is the next one.
   uint64_t tick = when <= start_ ? 0 : static_cast<uint64_t>((when - start_ - base::Nanos(1)) / kTick) + 1;
   if (tick <= tick_) tick = tick_ + 1;
   timer.tick_ = tick;
@@ -38,7 +37,7 @@ void TimerWheel::Insert(Timer& timer) {
 size_t TimerWheel::Advance(base::TimePoint now) {
   const uint64_t target = now <= start_ ? 0 : static_cast<uint64_t>((now - start_) / kTick);
   // All that is due is collected first and fired after tick_ is final: what a callback arms is due at a later
-  // Advance even if its time has passed, so one that re-arms itself cannot hold us here. A callback that
+  // Advance even if its time has passed, so one that re-arms itself cannot keep us here. A callback that
   // destroys or disarms another due timer unlinks it from this list.
   Slot due;
   while (tick_ < target) {

@@ -1,13 +1,13 @@
-// Waker: what a waiting task leaves behind so that somebody can make it run again.
+// Waker: what a waiting task leaves behind, so that the event it waits for can make it run again.
 //
-// An awaitable does, in await_suspend(h):   waker_ = Waker::ForCurrentTask(h);   then registers itself
-// somewhere. Wake() makes the task runnable once; more wakes before it runs are one. A wake that comes before
-// the suspension is complete is not lost (the task's state word: idle, scheduled, running, running +
-// notified). Wakes may be spurious for the awaitable: it must re-check its own outcome in await_resume or be
-// woken only by the one transition that ends it.
+// An awaitable does, in await_suspend(h):   waker_ = Waker::ForCurrentTask(h);   then registers itself somewhere.
 //
-// Thread safety: Wake() from any thread, also after the task has ended (the header is counted). A pinned task
-// is queued on its own worker, others on the waker's. Never call it holding a mutex.
+// Wake() makes the task runnable once; more wakes before it runs are one. A wake before the suspension is complete is
+// not lost (the task's state word: idle, scheduled, running, running + notified). Wakes may be spurious for the
+// awaitable: it must re-check its own outcome in await_resume or be woken only by the one transition that ends it.
+//
+// Thread safety: Wake() from any thread, also after the task has ended (the header is counted). A pinned task is queued
+// on its own worker, others on the waker's. Never call it holding a mutex.
 #pragma once
 
 #include <coroutine>
@@ -22,9 +22,9 @@ class Waker {
   Waker() = default;
   // The task running now on this worker, to be resumed at `resume_point`.
   static Waker ForCurrentTask(std::coroutine_handle<> resume_point);
-  // The task running now, wherever it suspends next. For who asks for something before it knows whether it must wait;
-  // a wake may then meet another suspension of the task, which must re-check its own condition (sync::Event does not:
-  // its users loop).
+  // The task running now, wherever it suspends next. For a task that asks for something before it knows whether it
+  // must wait; a wake may then meet another suspension of the task, which must re-check its own condition (sync::Event
+  // does not: its users loop).
   static Waker ForRunningTask();
 
   Waker(const Waker& other);

@@ -1,10 +1,10 @@
 // Worker: one thread of the M:N scheduler, with its queues, timers, reactor and end-of-turn hooks.
 //
-// One turn of the loop: ask the reactor, waiting only when nothing is queued; take the time; run the I/O
-// handlers that are ready; deliver the inbox; expire timers; run tasks up to the turn's budget, among them
-// those the steps before made runnable; run the end-of-turn hooks (connections flush here, one write each).
-// So a turn costs one epoll_wait and one reading of the clock, and what arrived is answered in the same turn.
-// docs/scheduler.md has the whole picture.
+// One turn of the loop: ask the reactor, waiting only when nothing is queued; take the time; run the I/O handlers that
+// are ready; deliver the inbox; expire timers; run the hooks of the I/O's end; run tasks up to the turn's budget, among
+// them those the steps before made runnable; run the end-of-turn hooks (connections flush here). So a turn costs one
+// epoll_wait and one reading of the clock, and what arrived is answered in the same turn. docs/scheduler.md has the
+// whole picture.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,6 @@
 #include "base/intrusive_list.h"
 #include "base/random.h"
 #include "runtime/mail.h"
-
-namespace boost::asio {
-class io_context;
-}
 
 namespace sluice::runtime {
 
@@ -48,9 +44,8 @@ class IoHook : public base::ListNode<IoHook> {
 
 class Worker {
  public:
-  // The worker this thread is, or null outside of the pool. Never inlined: clang 14 keeps a thread-local's
-  // address across a suspension (primitives, section 2). Ask again after every co_await of a task that is not
-  // pinned.
+  // The worker this thread is, or null outside of the pool. Never inlined: clang 14 keeps a thread-local's address
+  // over a suspension (LLVM issue 47179). Ask again after every co_await of a task that is not pinned.
   static Worker* Current();
 
   uint32_t index() const { return index_; }
@@ -59,10 +54,6 @@ class Worker {
   base::TimePoint now() const { return now_; }
   TimerWheel& timers() { return *timers_; }
   base::Random& random() { return random_; }
-  // The reactor, for what does not carry calls. Single-threaded (BOOST_ASIO_CONCURRENCY_HINT_UNSAFE): only this
-  // worker may touch it or its sockets.
-  boost::asio::io_context& io();
-
   // Watches `fd` for `events` of epoll(7), edge-triggered; what it is ready for already is an edge. Returns 0, or
   // errno: out of memory or of watches. Owner only, as are the next three.
   int Watch(int fd, uint32_t events, FdWatch& watch);
@@ -70,8 +61,8 @@ class Worker {
   void Rewatch(int fd, uint32_t events, FdWatch& watch);
   // Nothing is told any more. Before `fd` is closed.
   void Unwatch(int fd, FdWatch& watch);
-  // OnTold next turn, which will not wait; once, however often it is asked for.
-  void TellNextTurn(FdWatch& watch);
+  // OnRequeued next turn, which will not wait; once, however often it is asked for.
+  void RequeueNextTurn(FdWatch& watch);
 
   // Registers `hook` for the end of this turn; a no-op if it is registered. Owner only.
   void AtTurnEnd(TurnHook& hook);
@@ -91,7 +82,7 @@ class Worker {
 
   // Observations, any thread: relaxed counters.
   struct Stats {
-    uint64_t turns = 0, tasks_run = 0, steals = 0, parks = 0, remote_wakes = 0, blocked = 0;
+    uint64_t turns = 0, tasks_run = 0, steals = 0, parks = 0, blocked = 0;
     uint64_t idle_nanos = 0;  // spent waiting; with one worker not measured
   };
   Stats stats() const;

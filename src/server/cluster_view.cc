@@ -2,40 +2,64 @@
 
 #include <algorithm>
 
+#include "upstream/cluster_health.h"
+
 namespace sluice::server {
 
+using upstream::EndpointState;
+
+namespace {
+
+// Of the keys, as tiers take them now.
+std::vector<double> SharesOf(const upstream::ClusterState& state) {
+  if (state.tiers.empty()) return state.balancer->Shares();
+  std::vector<double> shares(state.endpoints.size(), 0);
+  for (const upstream::Tier& tier : state.tiers) {
+    const std::vector<double> of_tier = tier.balancer->Shares();
+    for (size_t i = 0; i < of_tier.size(); ++i) shares[tier.places[i]] = of_tier[i] * state.spill->ShareOf(tier.id);
+  }
+  return shares;
+}
+
+}  // namespace
+
 admin::ClusterView MakeClusterView(const upstream::ClusterState& state,
-                                   const std::vector<std::shared_ptr<upstream::Endpoint>>& leaving) {
+                                   const std::vector<std::shared_ptr<upstream::Endpoint>>& leaving,
+                                   base::TimePoint now) {
   admin::ClusterView view;
   view.name = state.name();
   view.policy = ToString(state.options->policy);
   view.version = state.version;
   view.digest = state.balancer->Digest();
-  view.overridden = state.overridden;
+  view.source = state.source;
   auto describe = [](upstream::Endpoint& endpoint) {
     admin::EndpointView out;
     out.name = endpoint.name();
     out.address = endpoint.address().ToString();
-    out.connection = ToString(endpoint.link());
+    out.connection = endpoint.link();
     out.in_flight = static_cast<uint64_t>(std::max<int64_t>(0, endpoint.metrics().in_flight->Value()));
-    out.calls = endpoint.metrics().calls->Value();
+    out.calls = endpoint.calls();
     out.failures = endpoint.metrics().failures->Value();
     out.connections = static_cast<uint64_t>(std::max<int64_t>(0, endpoint.metrics().connections->Value()));
     return out;
   };
-  std::vector<double> shares = state.balancer->Shares();
+  view.health_changes = state.health->Changes(now);
+  const std::vector<double> shares = SharesOf(state);
   for (size_t i = 0; i < state.endpoints.size(); ++i) {
     const upstream::ListedEndpoint& entry = state.endpoints[i];
     admin::EndpointView out = describe(*entry.endpoint);
     out.weight = entry.weight;
-    out.share = entry.draining ? 0 : shares[i];
-    out.state = entry.draining ? "draining" : "active";
+    out.priority = state.StandingOf(static_cast<uint32_t>(i)).priority;
+    out.locality = state.StandingOf(static_cast<uint32_t>(i)).locality;
+    out.share = shares[i] * (entry.draining ? entry.ramp.ShareAt(now) : 1);
+    out.state = entry.draining ? EndpointState::kDraining : EndpointState::kActive;
+    out.health = state.health->Describe(*entry.endpoint, now);
     view.endpoints.push_back(std::move(out));
   }
   for (const auto& endpoint : leaving) {
     if (endpoint->metrics().in_flight->Value() <= 0) continue;
     admin::EndpointView out = describe(*endpoint);
-    out.state = "removed";
+    out.state = EndpointState::kRemoved;
     view.endpoints.push_back(std::move(out));
   }
   return view;

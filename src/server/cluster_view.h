@@ -9,8 +9,9 @@
 
 namespace sluice::server {
 
-// `leaving`: endpoints that left the list; those with calls in flight are shown as "removed".
+// `leaving`: endpoints that left the list; those with calls in flight are shown as kRemoved.
 admin::ClusterView MakeClusterView(const upstream::ClusterState& state,
-                                   const std::vector<std::shared_ptr<upstream::Endpoint>>& leaving);
+                                   const std::vector<std::shared_ptr<upstream::Endpoint>>& leaving,
+                                   base::TimePoint now);
 
 }  // namespace sluice::server

@@ -1,13 +1,12 @@
 #include "server/clusters.h"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <set>
 
 #include "runtime/worker.h"
 #include "server/cluster_view.h"
-#include "server/endpoint_change.h"
+#include "upstream/cluster_health.h"
 
 namespace sluice::server {
 
@@ -15,6 +14,7 @@ using base::ErrorKind;
 using base::MakeError;
 using sync::LockMode;
 using upstream::ClusterState;
+using upstream::ListSource;
 
 namespace {
 
@@ -22,14 +22,15 @@ void ConfigureEach(const ClusterState& state, const limits::ConcurrencyOptions& 
   for (const upstream::ListedEndpoint& listed : state.endpoints) listed.endpoint->concurrency()->Configure(options);
 }
 
-base::TimePoint After(base::Nanos wait) { return base::DeadlineAfter(base::Clock::Steady().Now(), wait); }
+base::TimePoint Now() { return base::Clock::Steady().Now(); }
+base::TimePoint After(base::Nanos wait) { return base::DeadlineAfter(Now(), wait); }
 
 }  // namespace
 
 Clusters::Clusters(metrics::Registry& registry, uint32_t workers, ClusterWaits waits, const LimitSet* limits)
     : registry_(registry), worker_count_(workers), waits_(waits), limits_(limits), snapshots_(workers) {}
 
-base::Status Clusters::Init(const config::Config& config, const CallGear& gear) {
+base::Status Clusters::Init(const config::Config& config, const SnapshotInputs& inputs) {
   SavedLists saved;
   if (!config.state_file.empty()) {
     auto loaded = LoadState(config.state_file);
@@ -38,67 +39,71 @@ base::Status Clusters::Init(const config::Config& config, const CallGear& gear) 
   }
   auto plan = MakePlan(config, saved, {});
   if (!plan) return plan.error();
-  Entries entries = BuildEntries(config, gear, *plan, {});
+  Entries entries = BuildEntries(config, inputs, *plan, {});
   SavedLists kept;
   for (auto& [name, list] : plan->lists) {
-    if (list.overridden) kept[name] = {list.configured, std::move(list.wanted)};
+    if (list.source == ListSource::kRpc) kept[name] = {list.configured, std::move(list.wanted)};
   }
   // Of a cluster that is gone, or configured otherwise now: it goes from the file with the next change, and must not
   // come back.
   const bool in_file = kept.size() == saved.size();
   state_.Start(config.state_file, std::move(kept), in_file);
-  auto route_config = BuildRouteConfig(config, gear, std::move(plan->access_log), entries);
+  auto route_config = BuildRouteConfig(config, inputs, std::move(plan->access_log), entries);
   std::lock_guard lock(mutex_);
   entries_ = std::move(entries);
   PublishLocked(std::move(route_config));
   return base::Ok();
 }
 
-base::Result<std::vector<HeldCluster>> Clusters::HoldForReload(const config::Config& config,
-                                                               const Entries& before) const {
+base::Result<std::vector<LockedCluster>> Clusters::LockForReload(const config::Config& config,
+                                                                 const Entries& before) const {
   std::set<std::string_view> kept;
   for (const upstream::ClusterOptions& options : config.clusters) {
     if (auto it = before.find(options.name); it != before.end() && Keeps(it->second, options))
       kept.insert(options.name);
   }
-  std::vector<HeldCluster> held;
+  std::vector<LockedCluster> held;
   const base::TimePoint deadline = After(waits_.reload);
   for (const auto& [name, entry] : before) {  // by name: no two requests can wait for each other
     if (kept.contains(name)) continue;
-    auto cluster = ClusterLife::Hold(entry.life, LockMode::kExclusive, "reload", deadline);
+    auto cluster = ClusterLock::Lock(entry.lock, LockMode::kExclusive, "reload", deadline);
     if (!cluster) return cluster.error();
     held.push_back(std::move(*cluster));
   }
   return held;
 }
 
-base::Status Clusters::Apply(const config::Config& config, const CallGear& gear) {
+base::Status Clusters::Apply(const config::Config& config, const SnapshotInputs& inputs) {
   std::lock_guard reload(reload_mutex_);
-  // 1. Nobody else changes what this reload changes.
-  auto held = HoldForReload(config, entries());
+  // 1. No other request changes what this reload changes.
+  auto held = LockForReload(config, entries());
   if (!held) return held.error();
   // 2. All that can fail. `before` is read under the locks: for the clusters held it stays true.
   const Entries before = entries();
   auto plan = MakePlan(config, {}, before);
   if (!plan) return plan.error();
-  StateKeeper::Changes changes;
-  for (const HeldCluster& cluster : *held) {
-    std::optional<SavedList>& list = changes[cluster.life->name()];
-    auto it = plan->lists.find(cluster.life->name());
-    if (it != plan->lists.end() && it->second.overridden) list = {it->second.configured, it->second.wanted};
+  StateFileWriter::Changes changes;
+  for (const LockedCluster& cluster : *held) {
+    std::optional<SavedList>& list = changes[cluster.lock->name()];
+    auto it = plan->lists.find(cluster.lock->name());
+    if (it != plan->lists.end() && it->second.source == ListSource::kRpc)
+      list = {it->second.configured, it->second.wanted};
   }
   if (auto saved = state_.Update(std::move(changes)); !saved) return saved.error();
   // 3. From here on nothing fails. Build aside; only now, because series of metrics last as long as the process.
-  Entries built = BuildEntries(config, gear, *plan, before);
-  auto route_config = BuildRouteConfig(config, gear, std::move(plan->access_log), built);
-  // Who waits for a cluster that goes is told so.
+  Entries built = BuildEntries(config, inputs, *plan, before);
+  auto route_config = BuildRouteConfig(config, inputs, std::move(plan->access_log), built);
+  // Requests that wait for a cluster that is removed get kRemoved.
   std::vector<Left> left;
-  for (HeldCluster& cluster : *held) {
-    auto it = built.find(cluster.life->name());
+  for (LockedCluster& cluster : *held) {
+    auto it = built.find(cluster.lock->name());
     const ClusterState* after = it == built.end() ? nullptr : it->second.state.get();
-    left.push_back({cluster.life, Removed(*before.find(cluster.life->name())->second.state, after)});
-    cluster.life->AddLeaving(left.back().endpoints);
-    if (after == nullptr) cluster.life->Remove(cluster.guard);
+    const ClusterState& former = *before.find(cluster.lock->name())->second.state;
+    if (after != nullptr)
+      after->health->Join(*after->options, former.endpoints, after->endpoints, Removed(*after, &former), Now());
+    left.push_back({cluster.lock, Removed(former, after)});
+    cluster.lock->AddLeaving(left.back().endpoints);
+    if (after == nullptr) cluster.lock->Remove(cluster.guard);
   }
   // 4. Publish. Clusters that are kept may have been changed meanwhile: by what they are now.
   {
@@ -109,8 +114,8 @@ base::Status Clusters::Apply(const config::Config& config, const CallGear& gear)
     }
     entries_.swap(built);
     // New endpoints were made with what is configured; calls must not meet them before what is in force.
-    if (gear.limits != nullptr) {
-      for (const auto& [name, entry] : entries_) ConfigureEach(*entry.state, gear.limits->EndpointConcurrency(name));
+    if (inputs.limits != nullptr) {
+      for (const auto& [name, entry] : entries_) ConfigureEach(*entry.state, inputs.limits->EndpointConcurrency(name));
     }
     PublishLocked(std::move(route_config));
   }
@@ -149,17 +154,17 @@ void Clusters::PublishLocked(std::shared_ptr<const proxy::RouteConfig> config) {
   auto snapshot = std::make_shared<proxy::Snapshot>();
   snapshot->config = std::move(config);
   for (const auto& [name, entry] : entries_) snapshot->clusters.push_back(entry.state);
-  // Nobody sees the old value once this returns: what has left can be drained.
+  // No call reads the old value once this returns: endpoints that have left can be drained.
   snapshots_.Publish(snapshot);
-  for (proxy::WorkerContext* worker : workers_) {
+  for (proxy::CallContext* worker : workers_) {
     worker->worker().Post([worker] { worker->Refresh(); });
   }
   if (current_ != nullptr) former_.push_back(std::move(current_));
   current_ = std::move(snapshot);
 }
 
-// A list of 1,000 endpoints takes some 20 us to be dropped: not on a worker, so the last count is kept here. Nobody can
-// take a new one of a former snapshot, so one that only this thread counts stays so.
+// To drop a list of 1,000 endpoints takes some 20 us: too long for a worker, so the last count is kept here. A former
+// snapshot cannot be counted anew, so a count of one stays one.
 void Clusters::DropFormer() {
   std::vector<std::shared_ptr<const proxy::Snapshot>> unused;  // dropped without the mutex
   {
@@ -171,17 +176,17 @@ void Clusters::DropFormer() {
   }
 }
 
-void Clusters::Drain(std::vector<HeldCluster> held, const std::vector<Left>& all) {
-  for (HeldCluster& cluster : held) cluster.guard.Downgrade();  // a removed one's guard is empty
+void Clusters::Drain(std::vector<LockedCluster> held, const std::vector<Left>& all) {
+  for (LockedCluster& cluster : held) cluster.guard.Downgrade();  // a removed one's guard is empty
   for (size_t i = 0; i < held.size(); ++i) {
     DrainStep(Endpoints(all[i].endpoints).first(std::min(kDrainStep, all[i].endpoints.size())));
-    held[i].life->Sweep();
+    held[i].lock->Sweep();
     held[i].guard.Release();
   }
   for (const Left& left : all) {
     for (size_t from = kDrainStep; from < left.endpoints.size(); from += kDrainStep) {
       // Drained in any case: a cluster that was removed meanwhile has no lock to take any more.
-      auto step = ClusterLife::Hold(left.life, LockMode::kShared, "drain", base::kNever);
+      auto step = ClusterLock::Lock(left.lock, LockMode::kShared, "drain", base::kNever);
       DrainStep(Endpoints(left.endpoints).subspan(from, std::min(kDrainStep, left.endpoints.size() - from)));
     }
   }
@@ -192,7 +197,7 @@ void Clusters::DrainStep(Endpoints endpoints) {
     std::lock_guard lock(mutex_);  // the workers are not destroyed meanwhile
     for (const auto& endpoint : endpoints) {
       endpoint->MarkRemoved();
-      for (proxy::WorkerContext* worker : workers_) {
+      for (proxy::CallContext* worker : workers_) {
         worker->worker().Post([worker, endpoint] { worker->pools.Drain(*endpoint); });
       }
     }
@@ -201,18 +206,18 @@ void Clusters::DrainStep(Endpoints endpoints) {
   for (const auto& endpoint : endpoints) endpoint->concurrency()->Close();
 }
 
-base::Result<admin::ChangeResult> Clusters::Change(const admin::EndpointChange& change) {
+base::Result<admin::ChangeResult> Clusters::Change(const upstream::EndpointChange& change) {
   const LockMode mode = change.preview ? LockMode::kShared : LockMode::kExclusive;
   Entries now = entries();
   auto it = now.find(change.cluster);
   if (it == now.end()) return MakeError(ErrorKind::kNotFound, "no cluster " + change.cluster);
-  auto held = ClusterLife::Hold(it->second.life, mode, change.preview ? "preview" : "change of endpoints",
+  auto held = ClusterLock::Lock(it->second.lock, mode, change.preview ? "preview" : "change of endpoints",
                                 After(waits_.change));
   if (!held) return held.error();
   now = entries();
   it = now.find(change.cluster);
-  // Who takes a cluster out of the table removes its lock first.
-  SLUICE_CHECK(it != now.end() && it->second.life == held->life);
+  // A reload that takes a cluster out of the table removes its lock first.
+  SLUICE_CHECK(it != now.end() && it->second.lock == held->lock);
   const Entry entry = it->second;
   const ClusterState& before = *entry.state;
   if (change.expected_version && *change.expected_version != before.version) {
@@ -220,19 +225,21 @@ base::Result<admin::ChangeResult> Clusters::Change(const admin::EndpointChange& 
                                                std::to_string(before.version) + ", not " +
                                                std::to_string(*change.expected_version));
   }
-  auto wanted = ApplyChange(before, change);
+  auto wanted = upstream::ApplyChange(before, change, Now());
   if (!wanted) return wanted.error();
   // All that can fail comes first: series of metrics, which new endpoints have, last as long as the process and are
   // bounded.
   if (auto status = CheckChange(before, *wanted); !status) return status.error();
   if (!change.preview && state_.keeps()) {
-    auto saved = state_.Update({{change.cluster, SavedList{entry.configured, WantedOf(before, *wanted)}}});
-    if (!saved) return saved.error();
+    std::optional<SavedList> list;
+    if (change.source == ListSource::kRpc) list = {entry.configured, WantedOf(before, *wanted)};
+    if (auto saved = state_.Update({{change.cluster, std::move(list)}}); !saved) return saved.error();
   }
   // A preview's endpoints are never in force, so they leave no series.
   std::optional<metrics::Registry> unseen;
   if (change.preview) unseen.emplace(worker_count_);
-  auto state = upstream::ChangeClusterState(before, *wanted, worker_count_, unseen ? *unseen : registry_);
+  auto state =
+      upstream::ChangeClusterState(before, *wanted, worker_count_, unseen ? *unseen : registry_, change.source);
   SLUICE_CHECK(state.ok());
   admin::ChangeResult result;
   result.version = (*state)->version;
@@ -241,9 +248,10 @@ base::Result<admin::ChangeResult> Clusters::Change(const admin::EndpointChange& 
   if (change.preview) return result;
 
   const auto added = Removed(**state, &before);
+  (*state)->health->Join(*(*state)->options, before.endpoints, (*state)->endpoints, added, Now());
   std::vector<Left> left;
-  left.push_back({held->life, Removed(before, state->get())});
-  held->life->AddLeaving(left[0].endpoints);
+  left.push_back({held->lock, Removed(before, state->get())});
+  held->lock->AddLeaving(left[0].endpoints);
   {
     std::lock_guard lock(mutex_);
     entries_.find(change.cluster)->second.state = std::move(*state);
@@ -254,7 +262,7 @@ base::Result<admin::ChangeResult> Clusters::Change(const admin::EndpointChange& 
     PublishLocked(current_->config);
   }
   DropFormer();
-  std::vector<HeldCluster> all;
+  std::vector<LockedCluster> all;
   all.push_back(std::move(*held));
   Drain(std::move(all), left);
   return result;
@@ -268,7 +276,7 @@ base::Result<std::vector<admin::ClusterView>> Clusters::List(std::string_view na
   for (const auto& [cluster, seen] : entries()) {
     if (!name.empty() && name != cluster) continue;
     known = true;
-    auto held = ClusterLife::Hold(seen.life, LockMode::kShared, "inspection", deadline);
+    auto held = ClusterLock::Lock(seen.lock, LockMode::kShared, "inspection", deadline);
     if (!held && held.error().kind == ErrorKind::kRemoved && name.empty()) continue;  // so it is not in the list
     if (!held) return held.error();
     std::shared_ptr<const ClusterState> state;
@@ -276,11 +284,22 @@ base::Result<std::vector<admin::ClusterView>> Clusters::List(std::string_view na
       std::lock_guard lock(mutex_);
       state = entries_.find(cluster)->second.state;
     }
-    held->life->Sweep();
-    out.push_back(MakeClusterView(*state, held->life->Leaving()));
+    held->lock->Sweep();
+    out.push_back(MakeClusterView(*state, held->lock->Leaving(), Now()));
   }
   if (!known) return MakeError(ErrorKind::kNotFound, "no cluster " + std::string(name));
   return out;
+}
+
+base::Status Clusters::SetHealth(const admin::HealthOrder& order) {
+  const Entries now = entries();
+  auto it = now.find(order.cluster);
+  if (it == now.end()) return MakeError(ErrorKind::kNotFound, "no cluster " + order.cluster);
+  const ClusterState& state = *it->second.state;
+  const uint32_t place = state.Find(order.endpoint);
+  if (place == ClusterState::kNowhere)
+    return MakeError(ErrorKind::kNotFound, "no endpoint " + order.endpoint + " in cluster " + order.cluster);
+  return state.health->Command(state.endpoints, *state.endpoints[place].endpoint, order.order, Now());
 }
 
 Clusters::Entries Clusters::entries() {
@@ -301,11 +320,17 @@ std::vector<std::pair<std::string, uint64_t>> Clusters::Versions() {
   return out;
 }
 
-base::Result<HeldCluster> Clusters::HoldForTest(std::string_view name, LockMode mode, std::string_view what) {
+std::vector<std::shared_ptr<const ClusterState>> Clusters::States() {
+  std::vector<std::shared_ptr<const ClusterState>> out;
+  for (auto& [name, entry] : entries()) out.push_back(std::move(entry.state));
+  return out;
+}
+
+base::Result<LockedCluster> Clusters::LockForTest(std::string_view name, LockMode mode, std::string_view what) {
   const Entries now = entries();
   auto it = now.find(name);
   if (it == now.end()) return MakeError(ErrorKind::kNotFound, "no cluster " + std::string(name));
-  auto held = ClusterLife::Hold(it->second.life, mode, what, After(waits_.change));
+  auto held = ClusterLock::Lock(it->second.lock, mode, what, After(waits_.change));
   if (held) held->guard.PassOn();  // the test's thread may ask again
   return held;
 }

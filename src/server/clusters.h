@@ -1,14 +1,14 @@
 // Clusters: the writer's side of routes, clusters and endpoint lists. Builds new states aside, publishes a Snapshot
 // whole, and tells the workers to drain what has left.
 //
-// Each cluster has a lock of its own (cluster_life.h): what is expensive (building a ring, the state file) happens
-// under it alone, so two clusters change at the same time and one that is being built holds up nobody who looks at
-// another. The mutex is held for the table of clusters and the publication only.
+// Each cluster has a lock of its own (cluster_lock.h): expensive work (building a ring, writing the state file) happens
+// under it alone, so two clusters change at the same time, and a cluster that is being built does not delay requests
+// that read another one. The mutex is held for the table of clusters and the publication only.
 //
-//   who                  holds                                             waits, then kBusy
+//   request              holds                                             waits, then kBusy
 //   Change               its cluster, exclusive; shared while it drains    5 s
 //   a preview            its cluster, shared                               5 s
-//   Apply (a reload)     all that it changes or takes away, exclusive,     8 s in all
+//   Apply (a reload)     all that it changes or removes, exclusive,     8 s in all
 //                        in name order; shared while it drains
 //   List                 one cluster after the other, shared               250 ms in all
 // Order: reload_mutex_, clusters' locks by name, then the state file's mutex or mutex_, never both.
@@ -29,43 +29,45 @@
 #include "base/error.h"
 #include "config/config.h"
 #include "metrics/registry.h"
+#include "proxy/call/call_context.h"
 #include "proxy/snapshot.h"
-#include "proxy/worker_context.h"
-#include "server/cluster_life.h"
+#include "server/cluster_lock.h"
 #include "server/limit_set.h"
 #include "server/state_file.h"
-#include "server/state_keeper.h"
+#include "server/state_file_writer.h"
 
 namespace sluice::server {
 
-// What calls meet on their way besides routes and clusters. Without: no limits but those of the clusters' options, no
+// What a snapshot refers to besides routes and clusters. Without: no limits but those of the clusters' options, no
 // cache.
-struct CallGear {
+struct SnapshotInputs {
   const LimitTable* limits = nullptr;
   std::shared_ptr<proxy::ResponseCache> cache;
 };
 
 class Clusters {
  public:
-  // `limits`: whose EndpointConcurrency the endpoints get when a list has changed; null: their cluster's options stay.
+  // `limits`: its EndpointConcurrency is what endpoints get when a list has changed; null: their cluster's options.
   Clusters(metrics::Registry& registry, uint32_t workers, ClusterWaits waits = {}, const LimitSet* limits = nullptr);
 
   // The first snapshot: the configuration, with what the state file keeps of earlier changes. Once, before workers run.
-  base::Status Init(const config::Config& config, const CallGear& gear = {});
+  base::Status Init(const config::Config& config, const SnapshotInputs& inputs = {});
   // The workers to tell of endpoints that leave: set before Apply and Change, and to none before they are destroyed.
-  void SetWorkers(std::vector<proxy::WorkerContext*> workers) {
+  void SetWorkers(std::vector<proxy::CallContext*> workers) {
     std::lock_guard lock(mutex_);
     workers_ = std::move(workers);
   }
 
   // A reload. Lists changed by RPC stay, unless the configuration's list of that cluster has changed. On an error
   // (kBusy, access log, state file) nothing has changed.
-  base::Status Apply(const config::Config& config, const CallGear& gear = {});
+  base::Status Apply(const config::Config& config, const SnapshotInputs& inputs = {});
   // Gives the endpoints of the cluster (empty: of all) their limit in force.
   void ConfigureEndpoints(std::string_view cluster = {});
   LimitSet::EndpointUse UseOfEndpoints(std::string_view cluster);
   // kBusy, kRemoved, and as admin::Backend::ChangeEndpoints.
-  base::Result<admin::ChangeResult> Change(const admin::EndpointChange& change);
+  base::Result<admin::ChangeResult> Change(const upstream::EndpointChange& change);
+  // As admin::Backend::SetEndpointHealth. The list stays as it is, so no lock is taken.
+  base::Status SetHealth(const admin::HealthOrder& order);
   // kBusy, kNotFound, kRemoved.
   base::Result<std::vector<admin::ClusterView>> List(std::string_view name);
 
@@ -73,21 +75,23 @@ class Clusters {
   std::shared_ptr<proxy::AccessLog> access_log();
   // name -> version, for metrics.
   std::vector<std::pair<std::string, uint64_t>> Versions();
+  // Each cluster as it is now, by name.
+  std::vector<std::shared_ptr<const upstream::ClusterState>> States();
 
-  // Holds a cluster as a change would. kNotFound, kBusy, kRemoved.
-  base::Result<HeldCluster> HoldForTest(std::string_view name, sync::LockMode mode, std::string_view what);
+  // Locks a cluster as a change would. kNotFound, kBusy, kRemoved.
+  base::Result<LockedCluster> LockForTest(std::string_view name, sync::LockMode mode, std::string_view what);
 
  private:
   struct Entry {
     std::shared_ptr<const upstream::ClusterState> state;
     uint64_t configured = 0;  // Fingerprint of the configuration's list
-    std::shared_ptr<ClusterLife> life;
+    std::shared_ptr<ClusterLock> lock;
   };
   using Entries = std::map<std::string, Entry, std::less<>>;
   struct PlannedList {
     uint64_t configured;
     std::vector<upstream::WantedEndpoint> wanted;
-    bool overridden;
+    upstream::ListSource source;
   };
   struct Plan {
     std::map<std::string, PlannedList, std::less<>> lists;  // of clusters that are new or change
@@ -95,7 +99,7 @@ class Clusters {
   };
   // Endpoints that left a cluster's list.
   struct Left {
-    std::shared_ptr<ClusterLife> life;
+    std::shared_ptr<ClusterLock> lock;
     std::vector<std::shared_ptr<upstream::Endpoint>> endpoints;
   };
   using Endpoints = std::span<const std::shared_ptr<upstream::Endpoint>>;
@@ -104,16 +108,16 @@ class Clusters {
 
   // Whether a reload leaves the cluster alone.
   static bool Keeps(const Entry& entry, const upstream::ClusterOptions& options);
-  // Holds, in name order, each cluster that the configuration changes or does not have any more.
-  base::Result<std::vector<HeldCluster>> HoldForReload(const config::Config& config, const Entries& before) const;
+  // Locks, in name order, each cluster that the configuration changes or removes.
+  base::Result<std::vector<LockedCluster>> LockForReload(const config::Config& config, const Entries& before) const;
   // All of a configuration that can fail: lists, clusters of routes, the access log. kInvalidArgument, kIo.
   base::Result<Plan> MakePlan(const config::Config& config, const SavedLists& saved, const Entries& before);
   // The entries of `config`: those of `before` where the plan has no list, else new states. Their series of metrics are
   // there from then on, and for as long as the process.
-  Entries BuildEntries(const config::Config& config, const CallGear& gear, const Plan& plan,
+  Entries BuildEntries(const config::Config& config, const SnapshotInputs& inputs, const Plan& plan,
                        const Entries& before) const;
   // What a snapshot has besides its clusters; these will stand in it in the order of `entries`.
-  std::shared_ptr<const proxy::RouteConfig> BuildRouteConfig(const config::Config& config, const CallGear& gear,
+  std::shared_ptr<const proxy::RouteConfig> BuildRouteConfig(const config::Config& config, const SnapshotInputs& inputs,
                                                              std::shared_ptr<proxy::AccessLog> log,
                                                              const Entries& entries) const;
 
@@ -121,12 +125,12 @@ class Clusters {
   Entries entries();
   // Under mutex_: a snapshot of entries_. DropFormer is to follow.
   void PublishLocked(std::shared_ptr<const proxy::RouteConfig> config);
-  // Drops the former snapshots that no call reads any more. Those that some call reads go with a later change, or when
-  // somebody looks at the clusters or their metrics.
+  // Drops the former snapshots that no call reads any more. The others go with a later change, or when the clusters or
+  // their metrics are read.
   void DropFormer();
-  // Drains in steps of kDrainStep; the first one under the locks that are `held` (downgraded here, then released), the
-  // others each under a shared lock of their own, so that a reload that waits meanwhile gets its turn.
-  void Drain(std::vector<HeldCluster> held, const std::vector<Left>& all);
+  // Drains in steps of kDrainStep. The first step is under the locks `held` (downgraded here, then released), each
+  // other step under a shared lock of its own, so that a reload that waits meanwhile gets its turn.
+  void Drain(std::vector<LockedCluster> held, const std::vector<Left>& all);
   void DrainStep(Endpoints endpoints);
 
   metrics::Registry& registry_;
@@ -134,13 +138,13 @@ class Clusters {
   const ClusterWaits waits_;
   const LimitSet* const limits_;
   proxy::SnapshotData snapshots_;
-  StateKeeper state_;
+  StateFileWriter state_;
 
   std::mutex reload_mutex_;  // one reload at a time; the set of clusters changes in reloads only
 
   std::mutex mutex_;
   // All below: under mutex_.
-  std::vector<proxy::WorkerContext*> workers_;
+  std::vector<proxy::CallContext*> workers_;
   Entries entries_;
   std::shared_ptr<const proxy::Snapshot> current_;
   std::vector<std::shared_ptr<const proxy::Snapshot>> former_;  // that may still be read

@@ -5,14 +5,16 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "proxy/call/hedge_delay.h"
+#include "proxy/call/observer.h"
 #include "server/clusters.h"
-#include "server/endpoint_change.h"
 
 namespace sluice::server {
 
 using base::ErrorKind;
 using base::MakeError;
 using upstream::ClusterState;
+using upstream::ListSource;
 
 namespace {
 
@@ -23,37 +25,40 @@ bool SameOptions(upstream::ClusterOptions a, upstream::ClusterOptions b) {
   return a == b;
 }
 
-proxy::RouteMetrics MakeRouteMetrics(metrics::Registry& registry, const std::string& route,
-                                     const std::string& cluster) {
+proxy::RouteMetrics MakeRouteMetrics(metrics::Registry& registry, const proxy::RouteOptions& options) {
   proxy::RouteMetrics out;
   for (size_t code = 0; code < proxy::kGrpcCodes; ++code) {
     out.calls[code] = registry.AddCounter("sluice_calls_total", "Calls ended, by route and gRPC status.",
-                                          {{"route", route},
-                                           {"cluster", cluster},
+                                          {{"route", options.name},
+                                           {"cluster", options.cluster},
                                            {"grpc_status", std::string(ToString(static_cast<proxy::GrpcCode>(code)))}});
   }
   out.duration = registry.AddHistogram("sluice_call_duration_seconds", "Time from a call's first byte to its end.",
-                                       1e-9, {{"route", route}});
+                                       1e-9, {{"route", options.name}});
+  if (!options.failover.empty()) {
+    out.failovers = registry.AddCounter("sluice_failovers_total", "Calls that went to the route's failover cluster.",
+                                        {{"route", options.name}, {"cluster", options.failover}});
+  }
   return out;
 }
 
 // Those of the plan; the former object where its limiters are the same, null where there is no plan.
-std::shared_ptr<const upstream::ClusterLimits> ClusterLimitsOf(const CallGear& gear, const std::string& cluster,
+std::shared_ptr<const upstream::ClusterLimits> ClusterLimitsOf(const SnapshotInputs& inputs, const std::string& cluster,
                                                                const ClusterState* previous,
                                                                metrics::Registry& registry) {
-  if (gear.limits == nullptr) return nullptr;
-  auto rate = gear.limits->ClusterRate(cluster);
-  auto concurrency = gear.limits->ClusterConcurrency(cluster);
+  if (inputs.limits == nullptr) return nullptr;
+  auto rate = inputs.limits->ClusterRate(cluster);
+  auto concurrency = inputs.limits->ClusterConcurrency(cluster);
   if (previous != nullptr && previous->limits->rate == rate && previous->limits->concurrency == concurrency)
     return previous->limits;
   return std::make_shared<const upstream::ClusterLimits>(std::move(rate), std::move(concurrency), cluster, registry);
 }
 
-std::shared_ptr<const proxy::RouteLimits> RouteLimitsOf(const CallGear& gear, const std::string& route,
+std::shared_ptr<const proxy::RouteLimits> RouteLimitsOf(const SnapshotInputs& inputs, const std::string& route,
                                                         metrics::Registry& registry) {
-  if (gear.limits == nullptr) return nullptr;
-  return std::make_shared<const proxy::RouteLimits>(gear.limits->RouteRate(route), gear.limits->RouteClientRate(route),
-                                                    route, registry);
+  if (inputs.limits == nullptr) return nullptr;
+  return std::make_shared<const proxy::RouteLimits>(inputs.limits->RouteRate(route),
+                                                    inputs.limits->RouteClientRate(route), route, registry);
 }
 
 }  // namespace
@@ -71,12 +76,12 @@ base::Result<Clusters::Plan> Clusters::MakePlan(const config::Config& config, co
     const ClusterState* previous = it == before.end() ? nullptr : it->second.state.get();
     const uint64_t configured = Fingerprint(options.endpoints);
     const bool same_list = previous != nullptr && it->second.configured == configured;
-    PlannedList list{configured, {}, same_list && previous->overridden};
+    PlannedList list{configured, {}, same_list ? previous->source : ListSource::kConfig};
     if (auto kept = saved.find(options.name); kept != saved.end() && kept->second.configured == configured) {
       list.wanted = kept->second.endpoints;
-      list.overridden = true;
+      list.source = ListSource::kRpc;
     } else {
-      list.wanted = list.overridden ? WantedOf(*previous) : WantedOf(options.endpoints);
+      list.wanted = list.source == ListSource::kConfig ? WantedOf(options.endpoints) : WantedOf(*previous);
     }
     if (auto status = CheckList(options, list.wanted); !status) {
       return MakeError(status.error().kind, "cluster " + options.name + ": " + status.error().detail);
@@ -84,9 +89,12 @@ base::Result<Clusters::Plan> Clusters::MakePlan(const config::Config& config, co
     plan.lists[options.name] = std::move(list);
   }
   for (const proxy::RouteOptions& route : config.routes) {
-    const bool known = std::any_of(config.clusters.begin(), config.clusters.end(),
-                                   [&](const auto& cluster) { return cluster.name == route.cluster; });
-    if (!known) return MakeError(ErrorKind::kInvalidArgument, "route " + route.name + ": no cluster " + route.cluster);
+    for (const std::string* name : {&route.cluster, &route.failover}) {
+      const bool known = std::any_of(config.clusters.begin(), config.clusters.end(),
+                                     [&](const auto& cluster) { return cluster.name == *name; });
+      if (known || (name == &route.failover && name->empty())) continue;
+      return MakeError(ErrorKind::kInvalidArgument, "route " + route.name + ": no cluster " + *name);
+    }
   }
   plan.access_log = access_log();
   if (plan.access_log == nullptr || !(plan.access_log->options() == config.access_log)) {
@@ -97,7 +105,7 @@ base::Result<Clusters::Plan> Clusters::MakePlan(const config::Config& config, co
   return plan;
 }
 
-Clusters::Entries Clusters::BuildEntries(const config::Config& config, const CallGear& gear, const Plan& plan,
+Clusters::Entries Clusters::BuildEntries(const config::Config& config, const SnapshotInputs& inputs, const Plan& plan,
                                          const Entries& before) const {
   Entries entries;
   for (const upstream::ClusterOptions& options : config.clusters) {
@@ -111,30 +119,36 @@ Clusters::Entries Clusters::BuildEntries(const config::Config& config, const Cal
     const ClusterState* previous = it == before.end() ? nullptr : it->second.state.get();
     const bool same_options = previous != nullptr && SameOptions(*previous->options, options);
     auto shared = same_options ? previous->options : std::make_shared<const upstream::ClusterOptions>(options);
-    auto state = upstream::BuildClusterState(shared, list.wanted, previous, list.overridden, worker_count_, registry_,
-                                             ClusterLimitsOf(gear, options.name, previous, registry_));
+    auto state = upstream::BuildClusterState(shared, list.wanted, previous, list.source, worker_count_, registry_,
+                                             ClusterLimitsOf(inputs, options.name, previous, registry_));
     SLUICE_CHECK(state.ok());  // the plan has checked the list
-    auto life = previous == nullptr ? std::make_shared<ClusterLife>(options.name) : it->second.life;
-    entries[options.name] = {std::move(*state), list.configured, std::move(life)};
+    auto lock = previous == nullptr ? std::make_shared<ClusterLock>(options.name) : it->second.lock;
+    entries[options.name] = {std::move(*state), list.configured, std::move(lock)};
   }
   return entries;
 }
 
-std::shared_ptr<const proxy::RouteConfig> Clusters::BuildRouteConfig(const config::Config& config, const CallGear& gear,
+std::shared_ptr<const proxy::RouteConfig> Clusters::BuildRouteConfig(const config::Config& config,
+                                                                     const SnapshotInputs& inputs,
                                                                      std::shared_ptr<proxy::AccessLog> log,
                                                                      const Entries& entries) const {
   std::map<std::string_view, uint32_t> index;
   for (const auto& [name, entry] : entries) index.emplace(name, static_cast<uint32_t>(index.size()));
   std::vector<proxy::Route> routes;
   for (const proxy::RouteOptions& options : config.routes) {
-    routes.push_back({options, index.at(options.cluster), MakeRouteMetrics(registry_, options.name, options.cluster),
-                      RouteLimitsOf(gear, options.name, registry_)});
+    routes.push_back({options, index.at(options.cluster), MakeRouteMetrics(registry_, options),
+                      RouteLimitsOf(inputs, options.name, registry_)});
+    if (!options.failover.empty()) routes.back().failover = index.at(options.failover);
+    if (options.hedge.automatic()) routes.back().hedge_delay = std::make_shared<proxy::HedgeDelay>(worker_count_);
   }
   std::shared_ptr<const proxy::ProcessLimits> process;
-  if (gear.limits != nullptr) process = std::make_shared<const proxy::ProcessLimits>(gear.limits->Process(), registry_);
+  if (inputs.limits != nullptr)
+    process = std::make_shared<const proxy::ProcessLimits>(inputs.limits->Process(), registry_);
+  std::vector<std::shared_ptr<proxy::CallObserver>> observers;
+  if (log->enabled()) observers.push_back(std::make_shared<proxy::AccessLogObserver>(log));
   return std::make_shared<const proxy::RouteConfig>(
       proxy::RouteConfig{proxy::RouteTable(std::move(routes)), config.forwarding, std::move(log),
-                         base::Hash64(config.hash_seed), std::move(process), gear.cache});
+                         base::Hash64(config.hash_seed), std::move(process), inputs.cache, std::move(observers)});
 }
 
 }  // namespace sluice::server

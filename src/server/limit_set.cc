@@ -1,10 +1,10 @@
 #include "server/limit_set.h"
 
-#include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "config/values.h"
+#include "limits/option_table.h"
 
 namespace sluice::server {
 namespace {
@@ -15,10 +15,6 @@ using limits::ConcurrencyOptions;
 using limits::RateOptions;
 
 constexpr std::string_view kProcess = "process/concurrency";
-
-// Ranges of limits/options.h.
-constexpr double kRateMin = 0.001, kRateMax = 1e7;
-constexpr uint32_t kBurstMax = 10'000'000, kMaxMax = 10'000'000, kQueueMax = 1'000'000;
 
 template <typename... Parts>
 std::string Join(const Parts&... parts) {
@@ -33,9 +29,19 @@ std::string Name(std::string_view scope, std::string_view owner, std::string_vie
 
 base::Error Bad(std::string why) { return MakeError(ErrorKind::kInvalidArgument, std::move(why)); }
 
-base::Status CheckRange(std::string_view field, uint32_t value, uint32_t min, uint32_t max) {
-  if (value >= min && value <= max) return base::Ok();
-  return Bad(absl::StrCat(std::string(field), ": ", value, " is not in [", min, ", ", max, "]"));
+// Whether each option is in its range, by the table that the configuration is checked with.
+template <typename Options, size_t N>
+base::Status CheckRanges(const base::Option<Options> (&table)[N], const Options& options) {
+  for (const base::Option<Options>& option : table) {
+    const double value = option.Get(options);
+    const auto& [kind, min, max] = option.range;
+    const bool or_zero = kind == base::OptionKind::kDecimalOrZero;
+    if ((or_zero && value == 0) || (value >= min && value <= max)) continue;  // not so for what is not a number
+    return Bad(Join(option.key == "queue" ? "queue_max" : option.key, ": ", config::FormatDecimal(value),
+                    or_zero ? " is neither 0 (no limit) nor in [" : " is not in [", config::FormatDecimal(min), ", ",
+                    config::FormatDecimal(max), "]"));
+  }
+  return base::Ok();
 }
 
 // A limit's options as `change` wants them; an error says what is allowed.
@@ -44,13 +50,9 @@ base::Result<RateOptions> Changed(RateOptions options, const admin::LimitChange&
   options.rate = change.rate.value_or(options.rate);
   options.burst = change.burst.value_or(options.burst);
   options.queue_max = change.queue_max.value_or(options.queue_max);
-  if (!(options.rate == 0 || (options.rate >= kRateMin && options.rate <= kRateMax))) {  // not a number, too
-    return Bad(Join("rate: ", absl::StrCat(options.rate), " is neither 0 (no limit) nor in [0.001, 10000000]"));
-  }
   // With a cap of one call the next may start only when it has ended, whatever the rate.
   if (options.capped && options.burst < 2) return Bad(Join(change.name, " is capped: burst must be in [2, 10000000]"));
-  if (auto status = CheckRange("burst", options.burst, 1, kBurstMax); !status) return status.error();
-  if (auto status = CheckRange("queue_max", options.queue_max, 0, kQueueMax); !status) return status.error();
+  if (auto status = CheckRanges(limits::kRateOptions, options); !status) return status.error();
   return options;
 }
 
@@ -58,12 +60,11 @@ base::Result<ConcurrencyOptions> Changed(ConcurrencyOptions options, const admin
   if (change.rate || change.burst) return Bad(Join(change.name, " has max and queue_max, neither rate nor burst"));
   options.max = change.max.value_or(options.max);
   options.queue_max = change.queue_max.value_or(options.queue_max);
-  if (auto status = CheckRange("max", options.max, 0, kMaxMax); !status) return status.error();
-  if (auto status = CheckRange("queue_max", options.queue_max, 0, kQueueMax); !status) return status.error();
+  if (auto status = CheckRanges(limits::kConcurrencyOptions, options); !status) return status.error();
   return options;
 }
 
-// What is in force as long as nobody changes it.
+// What is in force unless a change by RPC says otherwise.
 const RateOptions& OptionsOf(const RateOptions& configured) { return configured; }
 const RateOptions& OptionsOf(const proxy::ClientRateOptions& configured) { return configured.rate; }
 const ConcurrencyOptions& OptionsOf(const ConcurrencyOptions& configured) { return configured; }
@@ -138,7 +139,7 @@ void Describe(const ConcurrencyOptions& options, admin::LimitView& view) {
 }
 
 std::string ToString(const RateOptions& options) {
-  return Join("rate ", absl::StrCat(options.rate), ", burst ", std::to_string(options.burst), ", queue ",
+  return Join("rate ", config::FormatDecimal(options.rate), ", burst ", std::to_string(options.burst), ", queue ",
               std::to_string(options.queue_max));
 }
 std::string ToString(const ConcurrencyOptions& options) {
@@ -242,19 +243,9 @@ void LimitSet::Commit(LimitTable plan) {
   table_ = std::move(plan);
 }
 
-std::shared_ptr<limits::ConcurrencyLimiter> LimitSet::Process() const {
+LimitTable LimitSet::Table() const {
   std::lock_guard lock(mutex_);
-  return table_.Process();
-}
-
-std::shared_ptr<limits::RateLimiter> LimitSet::ClusterRate(std::string_view cluster) const {
-  std::lock_guard lock(mutex_);
-  return table_.ClusterRate(cluster);
-}
-
-std::shared_ptr<limits::ConcurrencyLimiter> LimitSet::ClusterConcurrency(std::string_view cluster) const {
-  std::lock_guard lock(mutex_);
-  return table_.ClusterConcurrency(cluster);
+  return table_;
 }
 
 ConcurrencyOptions LimitSet::EndpointConcurrency(std::string_view cluster) const {
@@ -262,20 +253,8 @@ ConcurrencyOptions LimitSet::EndpointConcurrency(std::string_view cluster) const
   return table_.EndpointConcurrency(cluster);
 }
 
-std::shared_ptr<limits::RateLimiter> LimitSet::RouteRate(std::string_view route) const {
-  std::lock_guard lock(mutex_);
-  return table_.RouteRate(route);
-}
-
-std::shared_ptr<limits::KeyedRateLimiter> LimitSet::RouteClientRate(std::string_view route) const {
-  std::lock_guard lock(mutex_);
-  return table_.RouteClientRate(route);
-}
-
 std::vector<admin::LimitView> LimitSet::List() const {
-  std::unique_lock lock(mutex_);
-  const LimitTable table = table_;
-  lock.unlock();
+  const LimitTable table = Table();
   std::vector<admin::LimitView> out;
   for (const LimitTable::Named& named : table.limits_) out.push_back(View(named));
   return out;

@@ -40,7 +40,7 @@
 
 namespace sluice::server {
 
-// One limit of each kind: what is configured, what is in force, and who enforces it.
+// One limit of each kind: what is configured, what is in force, and the limiter that enforces it.
 struct RateLimit {
   limits::RateOptions configured, in_force;
   std::shared_ptr<limits::RateLimiter> limiter;
@@ -105,23 +105,19 @@ class LimitSet {
   // Without limits but the process's, which is not in force, until the first Commit.
   explicit LimitSet(const base::Clock& clock = base::Clock::Steady());
 
-  // Before anybody else uses the set.
+  // Before any other use of the set.
   void SetHooks(Hooks hooks) { hooks_ = std::move(hooks); }
 
-  // The limits of `config`: limiters that can stay are those of now, and not touched; the others are new, with their
+  // The limits of `config`: limiters that can stay are the present ones, untouched; the others are new, with their
   // configured options. Changes nothing.
   LimitTable MakePlan(const config::Config& config) const;
   // Takes over a plan of MakePlan; no other Commit between the two. Changes made by RPC since then count.
   void Commit(LimitTable plan);
   void Apply(const config::Config& config) { Commit(MakePlan(config)); }
 
-  // What is in force; see LimitTable.
-  std::shared_ptr<limits::ConcurrencyLimiter> Process() const;
-  std::shared_ptr<limits::RateLimiter> ClusterRate(std::string_view cluster) const;
-  std::shared_ptr<limits::ConcurrencyLimiter> ClusterConcurrency(std::string_view cluster) const;
+  // What is in force. The limiters are the same ones, the options are copies.
+  LimitTable Table() const;
   limits::ConcurrencyOptions EndpointConcurrency(std::string_view cluster) const;
-  std::shared_ptr<limits::RateLimiter> RouteRate(std::string_view route) const;
-  std::shared_ptr<limits::KeyedRateLimiter> RouteClientRate(std::string_view route) const;
 
   // In the order process, clusters, routes.
   std::vector<admin::LimitView> List() const;

@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -15,28 +16,14 @@ namespace sluice::server {
 namespace {
 
 constexpr size_t kQueueLines = 8192;  // the oldest is dropped when it is full
-constexpr std::array<std::string_view, 6> kLevels = {"trace", "debug", "info", "warn", "error", "off"};
+// By config::LogLevel.
+constexpr std::array kLevels = {spdlog::level::trace, spdlog::level::debug, spdlog::level::info,
+                                spdlog::level::warn,  spdlog::level::err,   spdlog::level::off};
 
 // Set once, at the start of the process; spdlog's logger is never replaced after, because others hold it raw.
 std::shared_ptr<base::ReopenableSink> sink;
 
-spdlog::level::level_enum ToSpdlog(config::LogLevel level) {
-  switch (level) {
-    case config::LogLevel::kTrace:
-      return spdlog::level::trace;
-    case config::LogLevel::kDebug:
-      return spdlog::level::debug;
-    case config::LogLevel::kInfo:
-      return spdlog::level::info;
-    case config::LogLevel::kWarn:
-      return spdlog::level::warn;
-    case config::LogLevel::kError:
-      return spdlog::level::err;
-    case config::LogLevel::kOff:
-      return spdlog::level::off;
-  }
-  return spdlog::level::info;
-}
+spdlog::level::level_enum ToSpdlog(config::LogLevel level) { return kLevels[static_cast<size_t>(level)]; }
 
 }  // namespace
 
@@ -57,31 +44,16 @@ base::Status SetUpLog(const config::LogOptions& options) {
 void SetLogLevel(config::LogLevel level) { spdlog::default_logger_raw()->set_level(ToSpdlog(level)); }
 
 base::Result<config::LogLevel> ParseLogLevel(std::string_view text) {
-  for (size_t i = 0; i < kLevels.size(); ++i) {
-    if (text == kLevels[i]) return static_cast<config::LogLevel>(i);
-  }
+  const auto found = std::find(config::kLogLevels.begin(), config::kLogLevels.end(), text);
+  if (found != config::kLogLevels.end()) return static_cast<config::LogLevel>(found - config::kLogLevels.begin());
   return base::MakeError(base::ErrorKind::kInvalidArgument,
                          "no log level \"" + std::string(text) + "\"; allowed: trace, debug, info, warn, error, off");
 }
 
-std::string_view ToString(config::LogLevel level) { return kLevels[static_cast<size_t>(level)]; }
-
 config::LogLevel CurrentLogLevel() {
-  switch (spdlog::default_logger_raw()->level()) {
-    case spdlog::level::trace:
-      return config::LogLevel::kTrace;
-    case spdlog::level::debug:
-      return config::LogLevel::kDebug;
-    case spdlog::level::info:
-      return config::LogLevel::kInfo;
-    case spdlog::level::warn:
-      return config::LogLevel::kWarn;
-    case spdlog::level::err:
-    case spdlog::level::critical:
-      return config::LogLevel::kError;
-    default:
-      return config::LogLevel::kOff;
-  }
+  // spdlog's `critical`, which has no name here, counts as error.
+  const auto above = std::upper_bound(kLevels.begin(), kLevels.end(), spdlog::default_logger_raw()->level());
+  return static_cast<config::LogLevel>(above - kLevels.begin() - 1);
 }
 
 base::Status ReopenLog() { return sink == nullptr ? base::Ok() : sink->Open(); }

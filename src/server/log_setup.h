@@ -8,13 +8,12 @@
 
 namespace sluice::server {
 
-// Installs spdlog's default logger, asynchronous so that a slow disk holds up no worker. Once, before other threads.
+// Installs spdlog's default logger, asynchronous so that a slow disk delays no worker. Once, before other threads.
 // kIo if the file cannot be opened.
 base::Status SetUpLog(const config::LogOptions& options);
 void SetLogLevel(config::LogLevel level);
 // "trace".."off"; kInvalidArgument names what is allowed.
 base::Result<config::LogLevel> ParseLogLevel(std::string_view text);
-std::string_view ToString(config::LogLevel level);
 config::LogLevel CurrentLogLevel();
 // Opens the log's file anew (SIGUSR1).
 base::Status ReopenLog();

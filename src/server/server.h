@@ -1,17 +1,18 @@
 // Server: the composition root. Builds everything from a Config, serves, reloads, drains and stops. A test starts it
 // in-process; the daemon adds flags and signals.
 //
+// Each part of its state is a class: Clusters (what calls read), LimitSet, TlsReloader, CacheOwner, Listeners,
+// LifeCycle (what the control thread waits for).
+//
 // Start order: first what can fail and leaves nothing behind (state file, access log, listen sockets), then workers,
-// listeners, admin. Stop order,
-// by the control thread: 1. admin and HTTP; 2. listeners; 3. each worker answers its calls, then closes its
-// connections;
-// 4. the runtime runs or destroys what is left and joins; 5. everything else in reverse of construction.
+// listeners, admin. Stop order, by the control thread: 1. admin and HTTP; 2. listeners; 3. each worker answers its
+// calls, then closes its connections; 4. the runtime runs or destroys what is left and joins; 5. everything else in
+// reverse of construction.
 //
 // Thread safety: every public function from any thread but a worker's.
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -23,10 +24,14 @@
 #include "admin/backend.h"
 #include "base/error.h"
 #include "config/config.h"
-#include "net/acceptor.h"
+#include "proxy/downstream/worker_front.h"
+#include "server/cache_owner.h"
 #include "server/clusters.h"
+#include "server/health_task.h"
+#include "server/life_cycle.h"
 #include "server/limit_set.h"
-#include "server/tls_store.h"
+#include "server/listeners.h"
+#include "server/tls_reloader.h"
 
 namespace sluice::admin {
 class AdminServer;
@@ -34,9 +39,6 @@ class HttpServer;
 }  // namespace sluice::admin
 namespace sluice::runtime {
 class Runtime;
-}
-namespace sluice::proxy {
-class Listener;
 }
 
 namespace sluice::server {
@@ -67,9 +69,9 @@ class Server final : private admin::Backend {
   // configured one). Returns at once.
   void Drain(std::optional<std::chrono::milliseconds> timeout) override;
   // Stops now. Returns at once.
-  void Stop() override;
+  void Stop() override { life_.Stop(); }
   // True once stopped.
-  bool WaitStopped(std::chrono::milliseconds timeout);
+  bool WaitStopped(std::chrono::milliseconds timeout) { return life_.WaitStopped(timeout); }
   admin::ReloadResult Reload() override;
   // Opens log files anew (SIGUSR1). The first error, if any.
   base::Status ReopenLogs();
@@ -80,30 +82,31 @@ class Server final : private admin::Backend {
 
   // admin::Backend
   admin::ServerView DescribeServer() override;
-  base::Result<std::vector<admin::ClusterView>> ListClusters(std::string_view name) override;
-  base::Result<admin::ChangeResult> ChangeEndpoints(const admin::EndpointChange& change) override;
-  std::vector<admin::LimitView> ListLimits() override;
-  base::Result<admin::LimitView> ChangeLimit(const admin::LimitChange& change) override;
-  admin::CacheView DescribeCache() override;
-  base::Result<uint64_t> PurgeCache(const admin::CachePurgeRequest& purge) override;
+  base::Result<std::vector<admin::ClusterView>> ListClusters(std::string_view name) override {
+    return clusters_->List(name);
+  }
+  base::Result<admin::ChangeResult> ChangeEndpoints(const upstream::EndpointChange& change) override {
+    return clusters_->Change(change);
+  }
+  base::Status SetEndpointHealth(const admin::HealthOrder& order) override { return clusters_->SetHealth(order); }
+  std::vector<admin::LimitView> ListLimits() override { return limits_.List(); }
+  base::Result<admin::LimitView> ChangeLimit(const admin::LimitChange& change) override {
+    return limits_.Change(change);
+  }
+  admin::CacheView DescribeCache() override { return cache_->Describe(); }
+  uint64_t PurgeCache(const proxy::CachePurge& purge) override { return cache_->Purge(purge); }
   std::vector<admin::CertificateView> ListCertificates() override { return tls_->List(); }
   base::Status SetLogLevel(std::string_view level) override;
   std::string LogLevel() override;
-  std::string RenderMetrics() override;
-  bool Ready() override;
+  std::string RenderMetrics() override { return registry_->RenderPrometheus(); }
+  bool Ready() override { return life_.ready(); }
 
-  // The cache for this configuration; null if no route caches and none did before.
-  std::shared_ptr<proxy::ResponseCache> CacheFor(const config::Config& config);
   void TakeCacheAndBounds(std::shared_ptr<proxy::ResponseCache> cache, const config::Config& config);
-  std::shared_ptr<proxy::ResponseCache> cache() const;
-  static base::Result<net::ListenSocket> OpenSocket(const proxy::ListenerOptions& options, bool beside_shared = false);
-  base::Result<net::ListenSocket> OpenBeside(const proxy::ListenerOptions& options, const config::Config& wanted);
-  void AddListener(const proxy::ListenerOptions& options, net::ListenSocket socket);
+  base::Status StartAdmin();
   void AddMetrics();
-  void ControlMain();
   void DrainWorkers();
   void EndCalls();
-  void OnEveryWorker(const std::function<void(proxy::WorkerContext&)>& fn);
+  void OnEveryWorker(const std::function<void(proxy::WorkerFront&)>& fn);
   void TearDown();
 
   const ServerOptions options_;
@@ -111,14 +114,12 @@ class Server final : private admin::Backend {
   std::unique_ptr<runtime::Runtime> runtime_;
   std::unique_ptr<metrics::Registry> registry_;
   LimitSet limits_;
-  std::unique_ptr<TlsStore> tls_;
+  std::unique_ptr<TlsReloader> tls_;
   std::unique_ptr<Clusters> clusters_;
-  // Of its own, so that a purge does not wait behind a reload.
-  mutable std::mutex cache_mutex_;
-  std::shared_ptr<proxy::ResponseCache> cache_;  // under cache_mutex_; made when a route first caches
-  bool caches_ = false;                          // same: some route does now
+  std::unique_ptr<CacheOwner> cache_;
   std::unique_ptr<proxy::ProxyMetrics> metrics_;
-  std::vector<std::unique_ptr<proxy::WorkerContext>> workers_;
+  std::vector<std::unique_ptr<proxy::WorkerFront>> workers_;
+  std::unique_ptr<HealthTask> health_;
   const std::shared_ptr<proxy::ConnectionLimits> connection_limits_ = std::make_shared<proxy::ConnectionLimits>(1);
   metrics::Counter* reloads_ok_ = nullptr;
   metrics::Counter* reloads_failed_ = nullptr;
@@ -126,20 +127,14 @@ class Server final : private admin::Backend {
   // One reload at a time; guards config_ and listeners_.
   mutable std::mutex reload_mutex_;
   config::Config config_;
-  std::vector<std::unique_ptr<proxy::Listener>> listeners_;
+  Listeners listeners_;
   bool leaving_ = false;  // draining or stopping: no reload any more
 
   std::unique_ptr<admin::AdminServer> admin_;
   std::unique_ptr<admin::HttpServer> http_;
 
-  // Life cycle, under life_mutex_.
-  std::mutex life_mutex_;
-  std::condition_variable life_changed_;
-  bool started_all_ = false;  // Init is done, well or not: only then may the control thread take anything down
-  bool ready_ = false, draining_ = false, stop_ = false, stopped_ = false;
-  size_t workers_to_drain_ = 0;
-  std::chrono::steady_clock::time_point drain_deadline_{};
-  std::thread control_;  // waits for the end, and looks at the files of TLS meanwhile
+  LifeCycle life_;
+  std::thread control_;  // waits for the end, and polls the files of TLS meanwhile
 };
 
 }  // namespace sluice::server

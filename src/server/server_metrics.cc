@@ -1,8 +1,9 @@
 // The server's metrics that are computed when they are asked for.
 #include "base/memory_budget.h"
 #include "base/slice.h"
-#include "proxy/call_mover.h"
+#include "proxy/handoff/handoff.h"
 #include "runtime/runtime.h"
+#include "server/endpoint_metrics.h"
 #include "server/server.h"
 
 namespace sluice::server {
@@ -27,6 +28,7 @@ void Server::AddMetrics() {
       out.push_back({{{"cluster", name}}, static_cast<double>(version)});
     return out;
   });
+  AddEndpointMetrics(*registry_, *clusters_);
   registry_->AddCallback("sluice_tasks", "Coroutines alive.", "gauge", [this] {
     return std::vector<metrics::Sample>{{{}, static_cast<double>(runtime_->LiveTasks())}};
   });
@@ -51,23 +53,23 @@ void Server::AddMetrics() {
     }
     return out;
   });
-  auto per_mover = [this](const char* name, const char* help, auto value) {
+  auto per_handoff = [this](const char* name, const char* help, auto value) {
     registry_->AddCallback(name, help, "counter", [this, value] {
       std::vector<metrics::Sample> out;
       for (size_t i = 0; i < workers_.size(); ++i) {
-        const auto& mover = workers_[i]->mover;
-        const proxy::CallMover::Stats moves = mover == nullptr ? proxy::CallMover::Stats() : mover->stats();
+        const auto& handoff = workers_[i]->handoff;
+        const proxy::Handoff::Stats moves = handoff == nullptr ? proxy::Handoff::Stats() : handoff->stats();
         out.push_back(
             {{{"worker", std::to_string(i)}}, static_cast<double>(value(moves, runtime_->worker(i).stats()))});
       }
       return out;
     });
   };
-  using Moves = proxy::CallMover::Stats;
-  per_mover("sluice_worker_steals_total", "Calls and tasks that came from another worker and ran here.",
-            [](const Moves& moves, const Stats& stats) { return moves.taken + stats.steals; });
-  per_mover("sluice_worker_hops_total", "Calls of the worker's connections that ran on another one.",
-            [](const Moves& moves, const Stats&) { return moves.moved; });
+  using Moves = proxy::Handoff::Stats;
+  per_handoff("sluice_worker_steals_total", "Calls and tasks that came from another worker and ran here.",
+              [](const Moves& moves, const Stats& stats) { return moves.taken + stats.steals; });
+  per_handoff("sluice_worker_hops_total", "Calls of the worker's connections that ran on another one.",
+              [](const Moves& moves, const Stats&) { return moves.moved; });
   per_worker("sluice_worker_blocked_total", "Times a task held the worker longer than blocking_threshold.",
              &Stats::blocked);
   auto per_limit = [this](const char* name, const char* help, uint64_t admin::LimitView::*field) {

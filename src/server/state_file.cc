@@ -75,7 +75,14 @@ std::string ToYaml(const SavedLists& lists) {
       AppendQuoted(out, endpoint.address.ToString());
       out += ", weight: ";
       AppendNumber(out, endpoint.weight);
-      out += endpoint.draining ? ", draining: true}\n" : ", draining: false}\n";
+      out += endpoint.draining ? ", draining: true" : ", draining: false";
+      if (endpoint.standing.priority != 0)
+        out.append(", priority: ").append(std::to_string(endpoint.standing.priority));
+      if (!endpoint.standing.locality.empty()) {
+        out += ", locality: ";
+        AppendQuoted(out, endpoint.standing.locality);
+      }
+      out += "}\n";
     }
   }
   return out;
@@ -98,7 +105,7 @@ bool WriteAll(int fd, std::string_view text) {
 base::Status SaveState(const std::string& path, const SavedLists& lists) {
   const std::string text = ToYaml(lists);
   std::string temporary = path + ".new";
-  // A part of a file, on a disk that may be full, helps nobody.
+  // A part of a file is of no use, and the disk may be full.
   auto failed = [&temporary](const std::string& step, const std::string& what) {
     auto error = IoError(step, what);  // before errno is another's
     ::unlink(temporary.c_str());
@@ -114,7 +121,7 @@ base::Status SaveState(const std::string& path, const SavedLists& lists) {
   File directory(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.fd < 0) return failed("open the folder of", path);
   if (::rename(temporary.c_str(), path.c_str()) != 0) return failed("rename to", path);
-  // Too late to refuse: whoever reads the file finds the new one. Some file systems cannot do it at all (EINVAL).
+  // Too late to refuse: readers of the file find the new one. Some file systems cannot do it at all (EINVAL).
   if (::fsync(directory.fd) != 0 && errno != EINVAL) {
     const base::Error error = IoError("fsync the folder of", path);  // before errno is the log's
     SLUICE_LOG_WARN("{}; after a power failure there may be the former file", error.detail);
@@ -146,8 +153,15 @@ base::Result<SavedLists> LoadState(const std::string& path) {
           return MakeError(ErrorKind::kIo, "state file " + path + ":" + std::to_string(node.Mark().line + 1) + ": " +
                                                address.error().detail);
         }
-        list.endpoints.push_back(
-            {node["name"].as<std::string>(), *address, node["weight"].as<double>(), node["draining"].as<bool>()});
+        upstream::Standing standing;
+        if (node["priority"]) standing.priority = node["priority"].as<uint32_t>();
+        if (node["locality"]) standing.locality = node["locality"].as<std::string>();
+        list.endpoints.push_back({node["name"].as<std::string>(),
+                                  *address,
+                                  node["weight"].as<double>(),
+                                  node["draining"].as<bool>(),
+                                  {},
+                                  std::move(standing)});
       }
       lists[cluster.first.as<std::string>()] = std::move(list);
     }
@@ -162,7 +176,10 @@ uint64_t Fingerprint(const std::vector<upstream::EndpointOptions>& endpoints) {
   // A sum does not depend on the order, and the hashes are well mixed.
   uint64_t sum = endpoints.size();
   for (const upstream::EndpointOptions& e : endpoints) {
-    sum += base::Hash64(e.name + '\0' + e.address.ToString() + '\0' + std::to_string(e.weight));
+    std::string text = e.name + '\0' + e.address.ToString() + '\0' + std::to_string(e.weight);
+    // Without them it is what former releases have written.
+    if (e.priority != 0 || !e.locality.empty()) text += '\0' + std::to_string(e.priority) + '\0' + e.locality;
+    sum += base::Hash64(text);
   }
   return sum;
 }

@@ -1,4 +1,4 @@
-// Permit: units of a semaphore that somebody holds; the destructor gives them back. Ownership is this object,
+// Permit: units taken from a semaphore; the destructor gives them back. Ownership is this object,
 // never a thread.
 //
 // Not thread-safe; may be moved to and destroyed on any thread, also after its semaphore was broken or destroyed:
@@ -8,8 +8,6 @@
 #include <cstdint>
 #include <optional>
 #include <utility>
-
-#include "base/check.h"
 
 namespace sluice::sync {
 
@@ -23,7 +21,7 @@ class [[nodiscard]] BasicPermit {
   BasicPermit(Core& core, Units units) : core_(&core), units_(units) {}
   BasicPermit(BasicPermit&& other) noexcept
       : core_(std::exchange(other.core_, nullptr)), units_(std::exchange(other.units_, 0)) {}
-  // What this one held goes back first: so a new grant onto an old permit leaks nothing.
+  // The units of this one go back first: so a new grant onto an old permit leaks nothing.
   BasicPermit& operator=(BasicPermit&& other) noexcept {
     if (this == &other) return *this;
     Return();
@@ -57,7 +55,7 @@ class [[nodiscard]] BasicPermit {
     if (units > 0) core_->Give(units);
     return true;
   }
-  // Hands the units to the caller, who may Signal them to the semaphore if it still lives. Returns how many.
+  // Hands the units to the caller, which may Signal them to the semaphore if it still lives. Returns how many.
   Units Forget() {
     const Units units = std::exchange(units_, 0);
     if (units > 0) core_->Forget(units);

@@ -1,4 +1,4 @@
-// Semaphore: so many units, taken and given back; who finds too few waits in a queue, first come, first served.
+// Semaphore: a number of units, taken and given back; a request for more than are free waits, first come, first served.
 // docs/semaphore.md
 //
 //   sync::Semaphore calls(100);
@@ -6,8 +6,8 @@
 //   if (!permit.ok()) return permit.error();       // timed out, cancelled, broken: told apart by the kind
 //   ...                                            // the permit's destructor gives the unit back
 //
-// Thread safety: any thread, all of it; Acquire from a task. A large request at the front holds up small ones
-// behind it by design, otherwise it starves. Destroying a semaphore fails those who wait (kDraining); permits may
+// Thread safety: any thread, all of it; Acquire from a task. A large request at the front blocks small ones
+// behind it by design, otherwise it starves. Destroying a semaphore fails its waiters (kDraining); permits may
 // outlive it.
 #pragma once
 
@@ -27,12 +27,12 @@ class BasicSemaphore {
   using Core = BasicSemaphoreCore<Traits>;
   using Permit = BasicPermit<Core>;
   using Units = typename Core::Units;
-  // The low-level form: a waiter and an outcome, for who is no coroutine (Enqueue, Cancel, Adopt).
+  // The low-level form: a waiter and an outcome, for callers that are no coroutines (Enqueue, Cancel, Adopt).
   using Waiter = typename Core::Waiter;
   using Outcome = SemaphoreOutcome;
 
   // `capacity`: the largest request that can ever be met; larger ones fail at once instead of blocking all behind
-  // them. `waiters_max`: who may wait; the next fails with kQueueFull.
+  // them. `waiters_max`: the length of the queue; the next fails with kQueueFull.
   explicit BasicSemaphore(Units units) : BasicSemaphore(units, units) {}
   BasicSemaphore(Units units, Units capacity, size_t waiters_max = std::numeric_limits<size_t>::max())
       : core_(new Core({.total = units, .capacity = capacity, .waiters_max = waiters_max})) {}
@@ -43,7 +43,7 @@ class BasicSemaphore {
     core_->Disown();
   }
 
-  // Suspends until `units` are there and everybody before has been served. Checked in this order: broken -> the
+  // Suspends until `units` are there and all earlier waiters have been served. Checked in this order: broken -> the
   // reason given to Break; cancelled -> kCancelled, deadline passed -> kDeadlineExceeded, also when units are
   // free: a call past its deadline must not start; units > capacity -> kInvalidArgument; then it takes or waits;
   // queue full -> kQueueFull. With a deadline or token: from a task that stays on its worker (SpawnOn,
@@ -54,7 +54,7 @@ class BasicSemaphore {
     return SemaphoreAcquire<Core>(*core_, units, deadline, token);
   }
 
-  // Only if units are there and nobody waits. 0 units: fails while the count is negative.
+  // Only if units are available and no waiter is queued. 0 units: fails while the count is negative.
   std::optional<Permit> TryAcquire(Units units) {
     if (!core_->TryTake(units)) return std::nullopt;
     return std::optional<Permit>(std::in_place, *core_, units);
@@ -63,18 +63,22 @@ class BasicSemaphore {
   // The low-level form. The waiter's owner keeps the semaphore alive while it waits. kWaiting: `wakeup` is called
   // once when the outcome is set. After kGranted: Adopt.
   Outcome Enqueue(Waiter& waiter, Units units, typename Traits::Wakeup wakeup) {
-    return core_->Enqueue(waiter, units, std::move(wakeup));
+    return core_->Enqueue(waiter, units, std::move(wakeup), /*counted=*/false, /*adopts=*/true);
   }
   // Leaves the queue, O(1) from any place. False: too late, see the outcome.
   bool Cancel(Waiter& waiter, Outcome why = Outcome::kCancelled) { return core_->Cancel(waiter, why); }
-  // Makes granted units a permit.
-  Permit Adopt(Units units) { return Permit(*core_, units); }
+  // Makes units that were granted to waiters of Enqueue a permit, all of them or some. CHECK: so many were granted and
+  // not adopted yet.
+  Permit Adopt(Units units) {
+    core_->Adopt(units);
+    return Permit(*core_, units);
+  }
 
   // Adds units; not for those of a permit, which go back by themselves. Ignored when broken.
   void Signal(Units units) { core_->Signal(units); }
   // Takes units without asking; the count may go negative. No effect when broken.
   void Consume(Units units) { core_->Consume(units); }
-  // Sticky: waiters fail in FIFO order, later calls too. Nobody's continuation runs inside.
+  // Sticky: waiters fail in FIFO order, later requests too. No continuation runs inside.
   void Break(base::ErrorKind reason = base::ErrorKind::kDraining) { core_->Break(reason); }
 
   bool broken() const { return core_->broken(); }

@@ -1,14 +1,13 @@
 // SemaphoreAcquire: a task's wait for units of a semaphore, with its timer and its cancellation; what Acquire
 // returns.
 //
-// It lives in the coroutine frame of who awaits it and allocates nothing. Grant, timeout and cancel race for the
-// one transition of the waiter; only the winner wakes the task. A wake by another of the task's wakers (one left
+// It lives in the coroutine frame of the task that awaits it and allocates nothing. Grant, timeout and cancel race for
+// the one transition of the waiter; only the winner wakes the task. A wake by another of the task's wakers (one left
 // behind by Waker::ForRunningTask) ends the wait with kInternal: an awaitable cannot go back to sleep. So such
 // wakers and a plain co_await Acquire do not belong in one task; limiters use the waiter itself and look again.
 #pragma once
 
 #include <coroutine>
-#include <utility>
 
 #include "base/check.h"
 #include "base/clock.h"

@@ -3,9 +3,9 @@
 //
 //   word_   | count, signed (62 bits) | broken | waiters |      one word: a fast path sees all of it in one CAS
 //
-//   bits 00   nobody waits             taking and giving back are one CAS each, by anyone
-//   bits 01   somebody waits           word_ changes under mutex_ only; so nobody barges, and nothing is lost:
-//   bits 11   broken, for good         either the waiter that sets the bit sees the units, or who gives sees the bit
+//   bits 00   no waiters               taking and giving back are one CAS each, by any thread
+//   bits 01   waiters                  word_ changes under mutex_ only: no barging, and no lost wake-up, since
+//   bits 11   broken, for good         the waiter that sets the bit sees the units, or the giver sees the bit
 //
 //   00 -> 01  Enqueue: CAS, under mutex_          01 -> 00  the queue is empty again: store, under mutex_
 //   any -> 11 Break: fetch_or, under mutex_; the count is 0 from then on
@@ -15,14 +15,14 @@
 // waiter: its owner, on another thread, may destroy it at once. So its wakeup is moved out before and called after
 // the mutex, in batches of kWakeBatch: no stranger's code runs under it, nothing is allocated however many wake.
 //
-// Who may touch what: all but word_, and a waiting Waiter's fields, only under mutex_. Orders: giving back releases,
+// Access: all but word_, and a waiting Waiter's fields, only under mutex_. Orders: giving back releases,
 // taking acquires, a grant is the release store of the outcome, which the owner loads with acquire. A plain store of
 // word_ under mutex_ comes after an acquire of it (the CAS that set the bit) and is a release itself, so the chain
 // from the last holder to the next is never cut.
 //
 // Lifetime: a core that is a member (of a limiter) is destroyed with it, with no waiter and no unit held. One on the
 // heap (sync/semaphore.h) is given up by Disown and frees itself when no unit is held and no counted waiter is left.
-// So units are references, and a Permit needs no counter: who has units may touch the core; the CAS that gives them
+// So units are references, and a Permit needs no counter: a holder of units may touch the core; the CAS that gives them
 // back is the last touch.
 #pragma once
 
@@ -36,6 +36,7 @@
 #include "base/check.h"
 #include "base/error.h"
 #include "sync/semaphore_traits.h"
+#include "sync/semaphore_waiter.h"
 
 namespace sluice::sync {
 
@@ -54,31 +55,7 @@ class BasicSemaphoreCore {
   static constexpr Units kUnitsMax = Units{1} << 60;
   static constexpr size_t kWakeBatch = 16;
 
-  // What waits: in the coroutine frame or call of its owner, which has it leave (Cancel) before it is destroyed.
-  class Waiter : public Queue::Node {
-   public:
-    Waiter() = default;
-    Waiter(const Waiter&) = delete;
-    Waiter& operator=(const Waiter&) = delete;
-    ~Waiter() { SLUICE_CHECK(outcome() != Outcome::kWaiting); }
-
-    // Owner, any time. Acquire: pairs with the release in Decide; what the last holder did is seen.
-    Outcome outcome() const { return outcome_.load(std::memory_order_acquire); }
-    // Why, after kBroken.
-    base::ErrorKind reason() const { return reason_; }
-    // Ready to ask again. Not while it waits.
-    void Reset() {
-      SLUICE_DCHECK(outcome() != Outcome::kWaiting);
-      outcome_.store(Outcome::kNone, std::memory_order_relaxed);
-    }
-
-   private:
-    friend class BasicSemaphoreCore;
-    Units units_ = 0;
-    Wakeup wakeup_;
-    Atomic<Outcome> outcome_{Outcome::kNone};
-    base::ErrorKind reason_ = base::ErrorKind::kInternal;
-  };
+  using Waiter = BasicSemaphoreWaiter<Traits>;
 
   explicit BasicSemaphoreCore(const Limits& limits)
       : word_(ToWord(limits.total)),
@@ -96,7 +73,7 @@ class BasicSemaphoreCore {
 
   // Any thread, all of the below. Nothing waits but for the mutex.
 
-  // Takes `units` if they are there and nobody waits. 0 units: fails while the count is negative.
+  // Takes `units` if they are available and no waiter is queued. 0 units: fails while the count is negative.
   bool TryTake(Units units) {
     SLUICE_CHECK(units >= 0);
     Units word = word_.load(std::memory_order_relaxed);
@@ -123,12 +100,14 @@ class BasicSemaphoreCore {
 
   // Takes, joins the queue, or is refused; checked in the order broken, open, capacity, units, room in the queue.
   // Returns the waiter's outcome as it stood then. kWaiting: `wakeup` is called once, after the outcome is set,
-  // unless the waiter leaves by Cancel. `counted`: the waiter keeps a core on the heap alive until Leave.
-  Outcome Enqueue(Waiter& waiter, Units units, Wakeup wakeup, bool counted = false) {
+  // unless the waiter leaves by Cancel. `counted`: the waiter keeps a core on the heap alive until Leave. `adopts`:
+  // after a grant the owner will Adopt the units.
+  Outcome Enqueue(Waiter& waiter, Units units, Wakeup wakeup, bool counted = false, bool adopts = false) {
     SLUICE_CHECK(units >= 0 && waiter.outcome() != Outcome::kWaiting);
     Outcome outcome = Outcome::kNone;
     auto change = [&](WakeBatch& batch) {
       waiter.units_ = units;
+      waiter.adopts_ = adopts;
       outcome = EnqueueLocked(waiter, wakeup, batch);
       if (outcome == Outcome::kWaiting && counted) ++refs_;
     };
@@ -136,7 +115,7 @@ class BasicSemaphoreCore {
     return outcome;
   }
 
-  // Leaves the queue from any place in it; whom it held up goes on. False: the outcome was set before, look at it
+  // Leaves the queue from any place in it; waiters it blocked go on. False: the outcome was set before, look at it
   // (units that were granted are the caller's). `wakeup`: receives the waiter's.
   bool Cancel(Waiter& waiter, Outcome why, Wakeup* wakeup = nullptr) {
     if (waiter.outcome() != Outcome::kWaiting) return false;
@@ -147,7 +126,7 @@ class BasicSemaphoreCore {
       if (waiter.outcome_.load(std::memory_order_relaxed) != Outcome::kWaiting) return;
       queue_.Remove(waiter);
       removed = std::move(waiter.wakeup_);
-      waiter.outcome_.store(why, std::memory_order_relaxed);  // read by the owner, who is the caller
+      waiter.outcome_.store(why, std::memory_order_relaxed);  // read by the owner, which is the caller
       left = true;
     };
     Locked(change);
@@ -161,7 +140,15 @@ class BasicSemaphoreCore {
     Locked(change);
   }
 
-  // Units from outside, ones that nobody took. Ignored when broken.
+  // The caller takes over `units` of those granted to waiters that adopt. More than that would come back as units
+  // that were never taken: a bug of the caller (CHECK), which else shows as a core that is never freed.
+  void Adopt(Units units) {
+    std::lock_guard lock(mutex_);
+    SLUICE_CHECK(units >= 0 && units <= unadopted_);
+    unadopted_ -= units;
+  }
+
+  // Adds units that were not taken from here. Ignored when broken.
   void Signal(Units units) {
     SLUICE_CHECK(units >= 0 && units <= kUnitsMax);
     auto change = [&](WakeBatch&) {
@@ -190,7 +177,7 @@ class BasicSemaphoreCore {
     auto change = [&](WakeBatch&) {
       if (broken()) return;
       AddTotalLocked(limits.total - total_);
-      // relaxed: read beside the mutex only by who refuses early.
+      // relaxed: read beside the mutex only to refuse early.
       capacity_.store(limits.capacity, std::memory_order_relaxed);
       waiters_max_ = limits.waiters_max;
       open_ = limits.open;
@@ -206,6 +193,7 @@ class BasicSemaphoreCore {
       // Release for reason_, read after broken(); acquire as in the CAS that sets the bit.
       const Units word = word_.fetch_or(kSlow, std::memory_order_acq_rel);
       held_ = total_ - Count(word);
+      SLUICE_CHECK(held_ >= 0);  // more came back than was taken
       word_.store(kSlow, std::memory_order_release);
     };
     Locked(change);
@@ -224,7 +212,7 @@ class BasicSemaphoreCore {
   Units raw() const { return Count(word_.load(std::memory_order_relaxed)); }
   Units available() const { return raw() > 0 ? raw() : 0; }
   Units capacity() const { return capacity_.load(std::memory_order_relaxed); }
-  // Somebody waits, or it is broken: nobody gets units but by the queue.
+  // There are waiters, or it is broken: units are granted through the queue only.
   bool slow() const { return (word_.load(std::memory_order_relaxed) & kSlow) != 0; }
   size_t waiters() const {
     std::lock_guard lock(mutex_);
@@ -316,11 +304,14 @@ class BasicSemaphoreCore {
       if (open_) return Settle(waiter, Outcome::kDismissed);
       if (units > capacity_.load(std::memory_order_relaxed)) return Settle(waiter, Outcome::kTooLarge);
       if ((word & kWaiters) != 0) break;
-      // Acquire: pairs with the release in Give. Failure: somebody gave or took, look again.
+      // Acquire: pairs with the release in Give. Failure: the count has changed, look again.
       const bool take = Count(word) >= units;
       const Units next = take ? word - ToWord(units) : word | kWaiters;
       if (word_.compare_exchange_weak(word, next, std::memory_order_acquire, std::memory_order_relaxed)) {
-        if (take) return Settle(waiter, Outcome::kGranted);
+        if (take) {
+          NoteGrant(waiter);
+          return Settle(waiter, Outcome::kGranted);
+        }
         break;
       }
     }
@@ -333,6 +324,10 @@ class BasicSemaphoreCore {
   Outcome Settle(Waiter& waiter, Outcome outcome) {
     waiter.outcome_.store(outcome, std::memory_order_relaxed);  // the owner is the caller, or comes by the mutex
     return outcome;
+  }
+
+  void NoteGrant(const Waiter& waiter) {
+    if (waiter.adopts_) unadopted_ += waiter.units_;
   }
 
   // Ends the wait of one that has been taken out of the queue.
@@ -366,11 +361,14 @@ class BasicSemaphoreCore {
         break;
       }
       queue_.Pop(first);
-      if (outcome == Outcome::kGranted) count -= first.units_;
+      if (outcome == Outcome::kGranted) {
+        count -= first.units_;
+        NoteGrant(first);
+      }
       Decide(first, outcome, batch);
     }
     if ((word & kBroken) != 0) return more;
-    // Release: pairs with the acquire in TryTake, for all who gave back under the mutex.
+    // Release: pairs with the acquire in TryTake, for all units given back under the mutex.
     word_.store(ToWord(count) | (queue_.size() > 0 ? kWaiters : 0), std::memory_order_release);
     return more;
   }
@@ -385,8 +383,9 @@ class BasicSemaphoreCore {
   std::atomic<Units> capacity_;
   mutable typename Traits::Mutex mutex_;
   Queue queue_;
-  Units total_;     // while not broken: held = total_ - count
-  Units held_ = 0;  // once broken
+  Units total_;          // while not broken: held = total_ - count
+  Units held_ = 0;       // once broken
+  Units unadopted_ = 0;  // of total_ - count, or held_: granted to waiters that adopt, and not adopted yet
   size_t waiters_max_;
   size_t refs_ = 0;  // counted waiters, and threads between two batches
   bool open_;

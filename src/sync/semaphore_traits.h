@@ -28,8 +28,8 @@ enum class SemaphoreOutcome : uint8_t {
 struct SemaphoreLimits {
   int64_t total;       // units in all, held ones included
   int64_t capacity;    // the largest request that is ever met
-  size_t waiters_max;  // who may wait; those who wait already stay
-  bool open = false;   // no limit: nobody waits, who asks for a place in the queue is dismissed
+  size_t waiters_max;  // length of the queue; waiters that are queued already stay
+  bool open = false;   // no limit: a request for a place in the queue is dismissed
 };
 
 struct SemaphoreTraits {

@@ -49,7 +49,7 @@ bool SleepUntilAwake(const std::atomic<uint32_t>& word, base::TimePoint deadline
 void LockWakeup::Wake() {
   if (thread_ == nullptr) return task_.Wake();
   // The store is the last touch of the sleeper's word: it may return and be gone before the system call, which only
-  // takes the address and at worst wakes somebody who looks again.
+  // takes the address and at worst causes a spurious wake-up of another sleeper.
   thread_->store(kAwake, std::memory_order_release);
   base::FutexWake(*thread_, 1);
 }

@@ -8,7 +8,7 @@
 //
 // Timeouts below kQueueMin never queue: they take what is free, or not. kNever waits as long as it takes. A past
 // deadline with the lock free is granted: the holder's own work decides what late means. Lifetime: the lock outlives
-// every call on it, also a guard's destructor: whoever uses it holds it counted.
+// every call on it, also a guard's destructor: its users hold a counted reference.
 #pragma once
 
 #include <atomic>
@@ -61,12 +61,12 @@ class SharedLock : public BasicSharedLock<SharedLockTraits> {
   Result AcquireBlocking(LockMode mode, std::string_view what, base::TimePoint deadline,
                          const base::Clock& clock = base::Clock::Steady());
   // Acquires exclusively and removes. kGranted: removed by this call. kTimedOut: the lock is as before. kRemoved:
-  // somebody else did it.
+  // another call did it.
   Result RemoveBlocking(std::string_view what, base::TimePoint deadline,
                         const base::Clock& clock = base::Clock::Steady());
 };
 
-// What Acquire returns; await it once. Lives in the frame of who awaits and allocates nothing while it waits. A wake by
+// What Acquire returns; await it once. Lives in the awaiting frame and allocates nothing while it waits. A wake by
 // another of the task's wakers ends the wait as cancelled: such wakers and this do not belong in one task.
 class [[nodiscard]] LockAcquire final : private runtime::Timer, private runtime::CancelCallback {
  public:

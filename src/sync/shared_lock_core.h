@@ -1,21 +1,21 @@
-// BasicSharedLock: shared and exclusive holders, one fair queue, removal. The state machine; it waits for nobody.
+// BasicSharedLock: shared and exclusive holders, one fair queue, removal. A state machine; never suspends.
 //
 //   holders    none | one exclusive | any number of shared
 //   queue_     front  E  E  [group]  E  back       E: one exclusive waiter. group: all shared waiters, at most one
-//   group sharers_   the members of the group, in order of arrival telling_   waiters whose outcome is set and whose
-//   wake-up has not been taken yet removed_   for good; then no holders, no queue
+//   sharers_   the members of the group, in order of arrival; removed_   for good: no holders, no queue
+//   telling_   waiters whose outcome is set and whose wake-up has not been taken yet
 //
 // A waiter:  idle -> queued -> (granted | removed) in telling_ -> told          outcome set once, under mutex_
-//                      \-> timed out, cancelled: by Leave, which tells nobody
+//                      \-> timed out, cancelled: by Leave, without a wake-up
 //
 // Rules (docs/shared-lock.md; Ganeti, doc/design-2.1.rst, with hand-over):
-//   1. Who comes is granted at once only if the queue is empty and the mode fits the holders. Else an exclusive goes to
+//   1. A request is granted at once only if the queue is empty and the mode fits the holders. Else an exclusive goes to
 //      the back, a shared one joins the group wherever it stands, or opens it at the back.
 //   2. After every change of holders or of the front, the front is granted if it fits. So the queue's front never fits.
 //   3. A group closes (leaves queue_) before any of it is told: newcomers open the next one, behind waiting exclusives.
-//   4. Who leaves the queue may have been the front: rule 2 again. Without that a sharer behind an exclusive that gave
-//   up
-//      waits for a release that changes nothing for it.
+//   4. A waiter that leaves may have been the front: rule 2 again.
+//      Without that a sharer behind an exclusive that gave up waits for a release that
+//      changes nothing for it.
 // Hence an exclusive waits for the exclusives before it, one group that stood before it, and one group per downgrade.
 //
 // Ownership is handed over: a waiter wakes as holder. A guard is a value and belongs to no thread: tasks migrate.
@@ -111,7 +111,7 @@ class BasicSharedLock {
    public:
     Waiter() = default;
     ~Waiter() {
-      if (lock_ != nullptr) (void)lock_->Finish(*this);
+      if (lock_ != nullptr) (void)lock_->End(*this);
     }
 
    private:
@@ -125,7 +125,7 @@ class BasicSharedLock {
     std::string_view what_;
     const void* caller_ = nullptr;
     Wakeup wakeup_;
-    std::string blocker_;
+    LockBlocker blocker_;
   };
 
   BasicSharedLock() = default;
@@ -149,7 +149,7 @@ class BasicSharedLock {
     waiter.mode_ = mode;
     waiter.what_ = what;
     waiter.caller_ = caller;
-    waiter.blocker_.clear();
+    waiter.blocker_ = {};
     waiter.outcome_ = LockOutcome::kWaiting;
     SLUICE_DCHECK(caller == nullptr || !holders_.IsInside(caller));
     if (removed_) return waiter.outcome_ = LockOutcome::kRemoved;
@@ -187,24 +187,12 @@ class BasicSharedLock {
 
   // Ends a request: what became of it. One that still waits leaves as cancelled; a wake-up not yet taken is not called.
   Result Finish(Waiter& waiter) {
-    SLUICE_CHECK(waiter.lock_ == this);
-    Result result;
-    Wakeup dropped;  // destroyed after the mutex
-    Lock lock(mutex_);
-    waiter.lock_ = nullptr;
-    if (waiter.outcome_ == LockOutcome::kWaiting) LeaveQueue(waiter, LockOutcome::kCancelled);
-    static_cast<base::ListNode<WaiterTag>&>(waiter).Unlink();  // telling_
-    dropped = std::move(waiter.wakeup_);
-    result.outcome = waiter.outcome_;
-    result.blocker = std::move(waiter.blocker_);
-    if (waiter.outcome_ == LockOutcome::kGranted)
-      result.guard = Guard(this, waiter.mode_, waiter.what_, waiter.caller_);
-    TellAll(lock);
-    return result;
+    Ended ended = End(waiter);
+    return {ended.outcome, std::move(ended.guard), ended.blocker.ToString()};
   }
 
   // The end: no holder, every waiter ends with kRemoved in queue order, all later requests at once. False, and nothing
-  // changed: `guard` does not hold this lock exclusively. Nobody's continuation runs inside.
+  // changed: `guard` does not hold this lock exclusively. No continuation runs inside.
   bool Remove(Guard& guard) {
     if (guard.lock_ != this || guard.mode_ != LockMode::kExclusive) return false;
     guard.lock_ = nullptr;
@@ -236,14 +224,47 @@ class BasicSharedLock {
     std::string blocker;
   };
   View Look() {
-    Lock lock(mutex_);
-    View view{holders_.exclusive(), removed_, holders_.shared(), exclusive_waiting_ + (group_.linked() ? 1 : 0),
-              exclusive_waiting_,   false,    Blocker()};
-    if (Place* front = queue_.front()) view.front_fits = Fits(*front);
+    View view;
+    LockBlocker blocker;
+    {
+      Lock lock(mutex_);
+      view = {holders_.exclusive(),
+              removed_,
+              holders_.shared(),
+              exclusive_waiting_ + (group_.linked() ? 1 : 0),
+              exclusive_waiting_,
+              false,
+              {}};
+      if (Place* front = queue_.front()) view.front_fits = Fits(*front);
+      blocker = Blocker();
+    }
+    view.blocker = blocker.ToString();
     return view;
   }
 
  private:
+  // What became of a request, before anything is spelled.
+  struct Ended {
+    LockOutcome outcome = LockOutcome::kWaiting;
+    Guard guard;
+    LockBlocker blocker;
+  };
+  Ended End(Waiter& waiter) {
+    SLUICE_CHECK(waiter.lock_ == this);
+    Ended ended;
+    Wakeup dropped;  // destroyed after the mutex
+    Lock lock(mutex_);
+    waiter.lock_ = nullptr;
+    if (waiter.outcome_ == LockOutcome::kWaiting) LeaveQueue(waiter, LockOutcome::kCancelled);
+    static_cast<base::ListNode<WaiterTag>&>(waiter).Unlink();  // telling_
+    dropped = std::move(waiter.wakeup_);
+    ended.outcome = waiter.outcome_;
+    ended.blocker = waiter.blocker_;
+    if (waiter.outcome_ == LockOutcome::kGranted) ended.guard = Guard(this, waiter.mode_, waiter.what_, waiter.caller_);
+    TellAll(lock);
+    return ended;
+  }
+
   // All below: under mutex_.
   bool Fits(const Place& place) const {
     return holders_.Fits(&place == &group_ ? LockMode::kShared : LockMode::kExclusive);
@@ -315,7 +336,7 @@ class BasicSharedLock {
   }
 
   // Takes wake-ups out in batches and calls them without the mutex; leaves it unlocked. Once the last one is taken the
-  // lock is not touched again: who is woken may destroy it.
+  // lock is not touched again: the woken waiter may destroy it.
   void TellAll(Lock& lock) {
     while (!telling_.empty()) {
       std::array<Wakeup, kWakeBatch> batch;
@@ -330,13 +351,12 @@ class BasicSharedLock {
     lock.unlock();
   }
 
-  std::string Blocker() {
-    std::string out = holders_.ToString();
+  LockBlocker Blocker() {
+    LockBlocker blocker = holders_.Blocker();
     if (Place* front = queue_.front(); front != nullptr && front != &group_) {
-      out += out.empty() ? "next is " : ", next is ";
-      out += static_cast<Waiter&>(*front).what_;
+      blocker.SetNext(static_cast<Waiter&>(*front).what_);
     }
-    return out;
+    return blocker;
   }
 
   Mutex mutex_;

@@ -1,6 +1,8 @@
-// LockHolders: who is inside of a SharedLock, and what for. Plain data, under the lock's mutex.
+// LockHolders: the holders of a SharedLock and their purposes. Plain data, under the lock's mutex.
+// LockBlocker: the same as a request that was kept out saw it, copied under the mutex and spelled after it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -13,8 +15,59 @@ namespace sluice::sync {
 
 enum class LockMode : uint8_t { kShared, kExclusive };
 
+// Holders of one purpose, counted together. `what` is of static duration.
+struct LockHolding {
+  std::string_view what;
+  size_t count = 0;
+};
+
+// Copying one allocates nothing.
+class LockBlocker {
+ public:
+  static constexpr size_t kHoldingsMax = 8;  // more are "others"
+
+  void Add(const LockHolding& holding) {
+    if (size_ < kHoldingsMax) {
+      holdings_[size_++] = holding;
+    } else {
+      others_ = true;
+    }
+  }
+  // The exclusive request at the front of the queue.
+  void SetNext(std::string_view what) {
+    next_ = what;
+    has_next_ = true;
+  }
+
+  // "held by inspection (2), drain, next is reload"; empty: the lock was free.
+  std::string ToString() const {
+    std::string out;
+    for (size_t i = 0; i < size_; ++i) {
+      out += i == 0 ? "held by " : ", ";
+      out += holdings_[i].what;
+      if (holdings_[i].count > 1) out += " (" + std::to_string(holdings_[i].count) + ")";
+    }
+    if (others_) out += " and others";
+    if (has_next_) {
+      out += out.empty() ? "next is " : ", next is ";
+      out += next_;
+    }
+    return out;
+  }
+
+ private:
+  std::array<LockHolding, kHoldingsMax> holdings_;
+  size_t size_ = 0;
+  bool others_ = false;
+  bool has_next_ = false;
+  std::string_view next_;
+};
+
 class LockHolders {
  public:
+  // Room for as many purposes as there usually are, so that a grant does not allocate under the mutex.
+  LockHolders() { holdings_.reserve(LockBlocker::kHoldingsMax); }
+
   bool exclusive() const { return exclusive_; }
   size_t shared() const { return shared_; }
   bool Fits(LockMode mode) const { return !exclusive_ && (mode == LockMode::kShared || shared_ == 0); }
@@ -28,7 +81,7 @@ class LockHolders {
       ++shared_;
     }
     NoteCaller(caller);
-    for (Holding& holding : holdings_) {
+    for (LockHolding& holding : holdings_) {
       if (holding.what != what) continue;
       ++holding.count;
       return;
@@ -43,7 +96,7 @@ class LockHolders {
       --shared_;
     }
     ForgetCaller(caller);
-    for (Holding& holding : holdings_) {
+    for (LockHolding& holding : holdings_) {
       if (holding.what != what) continue;
       if (--holding.count > 0) return;
       holding = holdings_.back();
@@ -57,18 +110,13 @@ class LockHolders {
     shared_ = 1;
   }
 
-  // "held by inspection (2), drain"; empty: nobody is inside.
-  std::string ToString() const {
-    std::string out;
-    for (const Holding& holding : holdings_) {
-      out += out.empty() ? "held by " : ", ";
-      out += holding.what;
-      if (holding.count > 1) out += " (" + std::to_string(holding.count) + ")";
-    }
-    return out;
+  LockBlocker Blocker() const {
+    LockBlocker blocker;
+    for (const LockHolding& holding : holdings_) blocker.Add(holding);
+    return blocker;
   }
 
-  // Whether this task or thread came in and has not left, in builds with assertions; null is nobody.
+  // Whether this task or thread came in and has not left, in builds with assertions; null is never inside.
 #ifndef NDEBUG
   bool IsInside(const void* caller) const {
     for (const void* holder : callers_) {
@@ -98,13 +146,9 @@ class LockHolders {
   static void NoteCaller(const void*) {}
 #endif
 
-  struct Holding {
-    std::string_view what;
-    size_t count;
-  };
   bool exclusive_ = false;
   size_t shared_ = 0;
-  std::vector<Holding> holdings_;
+  std::vector<LockHolding> holdings_;
 };
 
 }  // namespace sluice::sync

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "base/hash.h"
+#include "upstream/cluster_health.h"
 #include "upstream/endpoint_pool.h"
 
 namespace sluice::upstream {
@@ -28,7 +29,11 @@ bool ClusterState::BelowBoundedLoad(uint32_t i, uint32_t worker) const {
   const ListedEndpoint& entry = endpoints[i];
   const EndpointPool* pool = entry.endpoint->pool(worker);
   if (pool == nullptr) return true;  // none of its calls is under way
-  const double share = entry.weight / std::max(active_weight, entry.weight);
+  double all = active_weight;
+  for (const Tier& tier : tiers) {
+    if (tier.id == entry.tier) all = tier.active_weight;
+  }
+  const double share = entry.weight / std::max(all, entry.weight);
   return pool->in_flight() < std::ceil(options->bounded_load * share * (load->of(worker) + 1.0));
 }
 
@@ -40,9 +45,23 @@ std::shared_ptr<const ClusterLimits> MakeLimits(const ClusterOptions& options, m
       std::make_shared<limits::ConcurrencyLimiter>(options.concurrency), options.name, registry);
 }
 
-base::Status CheckWeight(const std::string& name, double weight) {
-  if (weight >= 0.01 && weight <= 100) return base::Ok();
-  return MakeError(ErrorKind::kInvalidArgument, "endpoint " + name + ": weight is not in [0.01, 100]");
+// Proxies of a fleet jitter apart from each other: they started at different times.
+std::shared_ptr<ClusterHealth> MakeHealth(const ClusterOptions& options, metrics::Registry& registry) {
+  const uint64_t seed =
+      base::Hash64(options.name, static_cast<uint64_t>(base::Clock::Steady().Now().time_since_epoch().count()));
+  return std::make_shared<ClusterHealth>(options.name, seed, registry);
+}
+
+base::Status CheckEntry(const std::string& name, double weight, const Standing& standing) {
+  const auto bad = [&](const std::string& what) {
+    return MakeError(ErrorKind::kInvalidArgument, "endpoint " + name + ": " + what);
+  };
+  if (!(weight >= 0.01 && weight <= 100)) return bad("weight is not in [0.01, 100]");
+  if (standing.priority >= kPrioritiesMax)
+    return bad("priority is not in [0, " + std::to_string(kPrioritiesMax - 1) + "]");
+  if (!IsLocality(standing.locality))
+    return bad("locality is not printable ASCII of at most " + std::to_string(kLocalityBytesMax) + " bytes");
+  return base::Ok();
 }
 
 template <typename List>
@@ -59,6 +78,29 @@ base::Status CheckSize(const ClusterOptions& options, const List& list) {
   return base::Ok();
 }
 
+// Groups the list that `state` has.
+void TakeTiers(ClusterState& state, const ListChange& change, BalancerEndpoints balanced, const ClusterState* previous,
+               uint32_t workers) {
+  const ClusterOptions& options = *state.options;
+  const bool plain = std::all_of(change.entries.begin(), change.entries.end(),
+                                 [](const ListChange::Entry& entry) { return entry.standing.plain(); });
+  if (plain) return;
+  std::vector<uint8_t> ids;
+  ids.reserve(change.entries.size());
+  for (size_t i = 0; i < change.entries.size(); ++i) {
+    state.standings.push_back(change.entries[i].standing);
+    ids.push_back(TierIdOf(state.standings.back(), options.locality));
+    state.endpoints[i].tier = ids.back();
+  }
+  state.tiers = BuildTiers(options.policy, options.ring_points, balanced, ids, workers,
+                           previous == nullptr ? std::span<const Tier>() : previous->tiers);
+  for (Tier& tier : state.tiers) {
+    for (const uint32_t place : tier.places) {
+      if (!state.endpoints[place].draining) tier.active_weight += state.endpoints[place].weight;
+    }
+  }
+}
+
 // Fills in the list; all else of `state` is there.
 void TakeList(ClusterState& state, const ListChange& change, const ClusterState* previous, uint32_t workers,
               metrics::Registry& registry) {
@@ -69,25 +111,30 @@ void TakeList(ClusterState& state, const ListChange& change, const ClusterState*
   state.name_hashes.reserve(change.entries.size());
   std::vector<BalancerEndpoint> balanced;
   balanced.reserve(change.entries.size());
+  size_t own_series = 0;
+  for (const ListChange::Entry& entry : change.entries) {
+    if (!entry.is_new && previous->endpoints[entry.place].endpoint->has_own_series()) ++own_series;
+  }
   for (const ListChange::Entry& entry : change.entries) {
     std::shared_ptr<Endpoint> endpoint;
     uint64_t hash;
     if (entry.is_new) {
       const WantedEndpoint& want = change.added[entry.place];
       endpoint = std::make_shared<Endpoint>(options.name, want.name, want.address, state.options, state.load, workers,
-                                            registry);
+                                            registry, own_series++ < EndpointSeries::kNamedMax);
       hash = base::Hash64(want.name);
     } else {
       endpoint = previous->endpoints[entry.place].endpoint;
       hash = previous->name_hashes[entry.place];
     }
     balanced.emplace_back(endpoint->name(), entry.weight, hash, entry.is_new ? BalancerEndpoint::kNew : entry.place);
-    state.endpoints.push_back({std::move(endpoint), entry.weight, entry.draining});
+    state.endpoints.push_back({std::move(endpoint), entry.weight, entry.ramp, entry.draining});
     state.name_hashes.push_back(hash);
     if (!entry.draining) state.active_weight += entry.weight;
   }
   state.balancer = MakeLoadBalancer(options.policy, options.ring_points, balanced, workers,
                                     same_policy ? previous->balancer.get() : nullptr);
+  TakeTiers(state, change, balanced, same_policy ? previous : nullptr, workers);
 }
 
 std::vector<BalancerEndpoint> Balanced(const ClusterState& state) {
@@ -102,8 +149,10 @@ std::vector<BalancerEndpoint> Balanced(const ClusterState& state) {
 ListChange NoChange(const ClusterState& state) {
   ListChange change;
   change.entries.reserve(state.endpoints.size() + 1);
-  for (uint32_t i = 0; i < state.endpoints.size(); ++i)
-    change.entries.push_back({i, false, state.endpoints[i].draining, state.endpoints[i].weight});
+  for (uint32_t i = 0; i < state.endpoints.size(); ++i) {
+    const ListedEndpoint& listed = state.endpoints[i];
+    change.entries.push_back({i, false, listed.draining, listed.weight, listed.ramp, state.StandingOf(i)});
+  }
   return change;
 }
 
@@ -120,12 +169,13 @@ base::Result<ListChange> ChangeTo(const std::vector<WantedEndpoint>& wanted, con
     if (!names.insert(want.name).second) {
       return MakeError(ErrorKind::kInvalidArgument, "endpoint " + want.name + " is in the list twice");
     }
-    if (auto status = CheckWeight(want.name, want.weight); !status) return status.error();
+    if (auto status = CheckEntry(want.name, want.weight, want.standing); !status) return status.error();
     auto it = known.find(want.name);
     if (it != known.end() && previous->endpoints[it->second].endpoint->address() == want.address) {
-      change.entries.push_back({it->second, false, want.draining, want.weight});
+      change.entries.push_back({it->second, false, want.draining, want.weight, want.ramp, want.standing});
     } else {
-      change.entries.push_back({static_cast<uint32_t>(change.added.size()), true, want.draining, want.weight});
+      change.entries.push_back(
+          {static_cast<uint32_t>(change.added.size()), true, want.draining, want.weight, want.ramp, want.standing});
       change.added.push_back(want);
     }
   }
@@ -143,14 +193,14 @@ base::Status CheckChange(const ClusterState& previous, const ListChange& change)
   for (const ListChange::Entry& entry : change.entries) {
     const std::string& name =
         entry.is_new ? change.added[entry.place].name : previous.endpoints[entry.place].endpoint->name();
-    if (auto status = CheckWeight(name, entry.weight); !status) return status;
+    if (auto status = CheckEntry(name, entry.weight, entry.standing); !status) return status;
   }
   return base::Ok();
 }
 
 base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_ptr<const ClusterOptions> options,
                                                                     const std::vector<WantedEndpoint>& wanted,
-                                                                    const ClusterState* previous, bool overridden,
+                                                                    const ClusterState* previous, ListSource source,
                                                                     uint32_t workers, metrics::Registry& registry,
                                                                     std::shared_ptr<const ClusterLimits> limits) {
   if (auto status = CheckSize(*options, wanted); !status) return status.error();
@@ -158,8 +208,10 @@ base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_
   if (!change) return change.error();
   auto state = std::make_shared<ClusterState>();
   state->version = previous == nullptr ? 1 : previous->version + 1;
-  state->overridden = overridden;
+  state->source = source;
   state->load = previous != nullptr ? previous->load : std::make_shared<ClusterLoad>(workers);
+  state->health = previous != nullptr ? previous->health : MakeHealth(*options, registry);
+  state->spill = previous != nullptr ? previous->spill : std::make_shared<Spill>();
   state->limits = limits != nullptr     ? std::move(limits)
                   : previous != nullptr ? previous->limits
                                         : MakeLimits(*options, registry);
@@ -170,13 +222,15 @@ base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_
 
 base::Result<std::shared_ptr<const ClusterState>> ChangeClusterState(const ClusterState& previous,
                                                                      const ListChange& change, uint32_t workers,
-                                                                     metrics::Registry& registry) {
+                                                                     metrics::Registry& registry, ListSource source) {
   if (auto status = CheckChange(previous, change); !status) return status.error();
   auto state = std::make_shared<ClusterState>();
   state->options = previous.options;
   state->version = previous.version + 1;
-  state->overridden = true;
+  state->source = source;
   state->load = previous.load;
+  state->health = previous.health;
+  state->spill = previous.spill;
   state->limits = previous.limits;
   TakeList(*state, change, &previous, workers, registry);
   return std::shared_ptr<const ClusterState>(std::move(state));
@@ -206,18 +260,6 @@ std::vector<std::shared_ptr<Endpoint>> Removed(const ClusterState& before, const
     if (!kept.contains(it->endpoint.get())) out.push_back(it->endpoint);
   }
   return out;
-}
-
-std::string_view ToString(Policy policy) {
-  switch (policy) {
-    case Policy::kRingHash:
-      return "ring_hash";
-    case Policy::kRoundRobin:
-      return "round_robin";
-    case Policy::kLeastRequest:
-      return "least_request";
-  }
-  return "ring_hash";
 }
 
 }  // namespace sluice::upstream

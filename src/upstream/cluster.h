@@ -12,15 +12,14 @@
 #include "base/error.h"
 #include "upstream/cluster_limits.h"
 #include "upstream/endpoint.h"
+#include "upstream/list_source.h"
 #include "upstream/load_balancer.h"
+#include "upstream/spill.h"
+#include "upstream/tiers.h"
 
 namespace sluice::upstream {
 
-struct ListedEndpoint {
-  std::shared_ptr<Endpoint> endpoint;
-  double weight = 1.0;
-  bool draining = false;  // keeps its place on the ring, takes no new calls
-};
+class ClusterHealth;
 
 struct ClusterState {
   std::shared_ptr<const ClusterOptions> options;
@@ -29,9 +28,13 @@ struct ClusterState {
   std::unique_ptr<const LoadBalancer> balancer;
   std::shared_ptr<const ClusterLimits> limits;  // never null
   std::shared_ptr<ClusterLoad> load;            // never null
+  std::shared_ptr<ClusterHealth> health;        // never null
+  std::shared_ptr<Spill> spill;                 // never null
+  std::vector<Standing> standings;              // of the endpoints; empty: all are plain
+  std::vector<Tier> tiers;                      // empty: there is only one, all of the list
   double active_weight = 0;                     // of the endpoints that are not draining, summed
   uint64_t version = 1;
-  bool overridden = false;  // changed by RPC since the configuration was read
+  ListSource source = ListSource::kConfig;
 
   const std::string& name() const { return options->name; }
   // Its endpoints have a limit on calls under way.
@@ -39,6 +42,10 @@ struct ClusterState {
   // Bounded load: may endpoint i take one more of this worker's calls? (Mirrokni, Thorup, Zadimoghaddam 2016: none gets
   // more than ceil(c x share x (calls + 1)), so that together they always have room.) True where there is no bound.
   bool BelowBoundedLoad(uint32_t i, uint32_t worker) const;
+  const Standing& StandingOf(uint32_t i) const {
+    static const Standing plain;
+    return standings.empty() ? plain : standings[i];
+  }
   // The place of the endpoint of that name in the list; kNowhere.
   static constexpr uint32_t kNowhere = UINT32_MAX;
   uint32_t Find(std::string_view name) const;
@@ -50,6 +57,8 @@ struct WantedEndpoint {
   net::Address address;
   double weight = 1.0;
   bool draining = false;
+  DrainRamp ramp{};
+  Standing standing{};
 };
 
 // What BuildClusterState says of the list, building nothing.
@@ -60,7 +69,7 @@ base::Status CheckList(const ClusterOptions& options, const std::vector<WantedEn
 // `previous`, or new ones as the options say. kInvalidArgument: duplicate names, bad weight, too many.
 base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(
     std::shared_ptr<const ClusterOptions> options, const std::vector<WantedEndpoint>& wanted,
-    const ClusterState* previous, bool overridden, uint32_t workers, metrics::Registry& registry,
+    const ClusterState* previous, ListSource source, uint32_t workers, metrics::Registry& registry,
     std::shared_ptr<const ClusterLimits> limits = nullptr);
 
 // A list by what stays of the one before.
@@ -70,6 +79,8 @@ struct ListChange {
     bool is_new;
     bool draining;
     double weight;
+    DrainRamp ramp{};
+    Standing standing{};
   };
   std::vector<Entry> entries;
   std::vector<WantedEndpoint> added;  // in any order, each in one entry; its weight and draining are not looked at
@@ -82,19 +93,17 @@ base::Result<ListChange> ChangeTo(const std::vector<WantedEndpoint>& wanted, con
 // What ChangeClusterState says of the change, building nothing.
 base::Status CheckChange(const ClusterState& previous, const ListChange& change);
 
-// As BuildClusterState, with what was before but for the list; a change by hand, so it is overridden. Takes time for
-// what changed, and a little for each endpoint. No name is in the list twice (the caller has looked); kInvalidArgument:
-// bad weight, too many.
+// As BuildClusterState, with all but the list as it was. Takes time for what changed, and a little for each endpoint.
+// No name is in the list twice (the caller has looked); kInvalidArgument: bad weight, too many.
 base::Result<std::shared_ptr<const ClusterState>> ChangeClusterState(const ClusterState& previous,
                                                                      const ListChange& change, uint32_t workers,
-                                                                     metrics::Registry& registry);
+                                                                     metrics::Registry& registry,
+                                                                     ListSource source = ListSource::kRpc);
 
 // Share of the keys that have another endpoint, by name. Draining endpoints count as any other.
 double MovedByBalancer(const ClusterState& before, const ClusterState& after);
 
 // The endpoints of `before` that are in no list any more.
 std::vector<std::shared_ptr<Endpoint>> Removed(const ClusterState& before, const ClusterState* after);
-
-std::string_view ToString(Policy policy);
 
 }  // namespace sluice::upstream

@@ -1,4 +1,5 @@
-// ClusterLimits: when calls to a cluster may go. ClusterLoad: how many are under way, as each worker counts them.
+// ClusterLimits: when calls to a cluster may go. ClusterLoad: how many are under way, as each worker counts them, what
+// retries may cost, and the series of endpoints without series of their own.
 //
 // Both outlive the lists: a change of endpoints or options keeps them, so that calls in flight stay counted.
 #pragma once
@@ -7,10 +8,12 @@
 #include <memory>
 #include <vector>
 
-#include "limits/bound.h"
 #include "limits/concurrency_limiter.h"
+#include "limits/limiter_metrics.h"
 #include "limits/rate_limiter.h"
+#include "upstream/endpoint_series.h"
 #include "upstream/options.h"
+#include "upstream/retry_budget.h"
 
 namespace sluice::upstream {
 
@@ -27,20 +30,26 @@ struct ClusterLimits {
 
   const std::shared_ptr<limits::RateLimiter> rate;
   const std::shared_ptr<limits::ConcurrencyLimiter> concurrency;
-  const limits::BoundMetrics rate_bound, concurrency_bound, endpoint_bound;
+  const limits::LimiterMetrics rate_bound, concurrency_bound, endpoint_bound;
 };
 
 // Attempts under way to all endpoints of a cluster. Cell w belongs to worker w; no two share a cache line.
 class ClusterLoad {
  public:
-  explicit ClusterLoad(uint32_t workers) : cells_(workers) {}
+  explicit ClusterLoad(uint32_t workers) : cells_(workers), retry_budget_(workers), shared_series_(workers) {}
   uint32_t& of(uint32_t worker) { return cells_[worker].in_flight; }
+  // Any thread.
+  RetryBudget& retry_budget() { return retry_budget_; }
+  // Of all endpoints beyond EndpointSeries::kNamedMax.
+  EndpointSeries& shared_series() { return shared_series_; }
 
  private:
   struct alignas(64) Cell {
     uint32_t in_flight = 0;
   };
   std::vector<Cell> cells_;
+  RetryBudget retry_budget_;
+  EndpointSeries shared_series_;
 };
 
 }  // namespace sluice::upstream

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/log.h"
-#include "net/tls_dialer.h"
+#include "net/tls/dialer.h"
 
 namespace sluice::upstream {
 
@@ -12,14 +12,20 @@ using base::ErrorKind;
 using base::MakeError;
 
 EndpointPool::EndpointPool(PoolSet& owner, std::shared_ptr<Endpoint> endpoint, http2::ConnectionContext& context)
-    : owner_(owner), endpoint_(std::move(endpoint)), options_(endpoint_->options()), context_(context) {
+    : owner_(owner),
+      endpoint_(std::move(endpoint)),
+      cell_(endpoint_->MakeCell(context.worker.index())),
+      series_(endpoint_->series().of(context.worker.index())),
+      context_(context) {
   endpoint_->set_pool(context_.worker.index(), this);
 }
 
 EndpointPool::~EndpointPool() {
   SLUICE_CHECK(connections_.empty());
+  TellProbe("the pool has gone");
+  health_.reset();
   context_.worker.timers().Disarm(*this);
-  endpoint_->set_link(context_.worker.index(), Endpoint::Link::kIdle);
+  endpoint_->set_link(context_.worker.index(), EndpointLink::kIdle);
   endpoint_->set_pool(context_.worker.index(), nullptr);
 }
 
@@ -38,6 +44,7 @@ bool EndpointPool::Wait(Waiter& waiter) {
   waiters_.PushBack(waiter);
   ++waiting_;
   DialIfNeeded();
+  if (health_ != nullptr) TendHealth();
   return true;
 }
 
@@ -46,14 +53,33 @@ void EndpointPool::BeginCall() {
   uint32_t w = context_.worker.index();
   ++endpoint_->load().of(w);
   endpoint_->metrics().in_flight->Add(w, 1);
-  endpoint_->metrics().calls->Add(w);
+  cell_.Sent();
 }
 
-void EndpointPool::EndCall() {
+void EndpointPool::EndCall(Outcome outcome, size_t status, Cause cause) {
   --in_flight_;
-  --endpoint_->load().of(context_.worker.index());
-  endpoint_->metrics().in_flight->Add(context_.worker.index(), -1);
+  const uint32_t w = context_.worker.index();
+  --endpoint_->load().of(w);
+  endpoint_->metrics().in_flight->Add(w, -1);
+  if (outcome == Outcome::kFailed) endpoint_->Report(w, outcome);
+  series_.Ended(status);
+  if (judged_) [[likely]] {
+    if (cause == Cause::kNone) {
+      if (outcome == Outcome::kAnswered) cell_.Good();
+    } else if (IsSoft(cause)) {
+      cell_.Soft(cause);
+    } else {
+      cell_.Bad(cause);
+    }
+  }
+  if (feedback_ != nullptr) feedback_->OnOutcome(*endpoint_, w, outcome);
   FinishDrainIfIdle();
+}
+
+void EndpointPool::Report(Outcome outcome, uint64_t count) {
+  const uint32_t w = context_.worker.index();
+  endpoint_->Report(w, outcome, count);
+  if (feedback_ != nullptr) feedback_->OnOutcome(*endpoint_, w, outcome);
 }
 
 size_t EndpointPool::UsableConnections() const {
@@ -74,6 +100,12 @@ void EndpointPool::DialIfNeeded() {
       context_.worker.timers().Arm(*this, retry_at_);
     return;
   }
+  Dial();
+}
+
+void EndpointPool::Dial() {
+  if (able_until_ == base::kNever && UsableConnections() == 0)
+    able_until_ = base::DeadlineAfter(context_.worker.now(), kConnectGrace);
   const base::TimePoint deadline = attempt_ends_ =
       base::DeadlineAfter(context_.worker.now(), options_->connect_timeout);
   auto on_done = [this](base::Result<std::unique_ptr<net::Stream>> result) { OnDialed(std::move(result)); };
@@ -91,16 +123,19 @@ void EndpointPool::BackOff() {
                static_cast<double>(options.backoff_base.count()) * std::exp2(std::min(failures_in_row_, 30u)));
   wait *= 0.8 + 0.4 * context_.worker.random().Unit();
   ++failures_in_row_;
+  retires_ = false;
+  NoteLoss();
   retry_at_ = context_.worker.now() + std::chrono::microseconds(static_cast<int64_t>(wait * 1000));
-  endpoint_->metrics().connect_failures->Add(context_.worker.index());
+  Report(Outcome::kConnectFailed);
+  if (judged_) cell_.Bad(Cause::kConnect);
 }
 
 void EndpointPool::OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
   dialer_.reset();
-  uint32_t w = context_.worker.index();
   const ClusterOptions& options = *options_;
   if (!result) {
     BackOff();
+    AttemptFailed(result.error().detail, result.error().kind == ErrorKind::kConnectFailed);
     SLUICE_LOG_DEBUG("cluster {} endpoint {}: {}", endpoint_->cluster(), endpoint_->name(), result.error().detail);
     UpdateLink();
     if (UsableConnections() == 0)
@@ -109,8 +144,8 @@ void EndpointPool::OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
       DialIfNeeded();
     return;
   }
-  endpoint_->metrics().connects->Add(w);
-  endpoint_->metrics().connections->Add(w, 1);
+  Report(Outcome::kConnected);
+  endpoint_->metrics().connections->Add(context_.worker.index(), 1);
   http2::ConnectionOptions connection_options{options.http2, options.keepalive, options.life};
   http2::ConnectionEvents& events = *this;  // the base is private: convert here
   connections_.push_back(std::make_unique<http2::Connection>(context_, std::move(*result), http2::Role::kClient,
@@ -129,16 +164,20 @@ void EndpointPool::OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
 void EndpointPool::OnGreeted() {
   greeting_ = nullptr;
   gone_away_ = 0;
+  able_until_ = base::kNever;
+  retires_ = false;
   context_.worker.timers().Disarm(*this);
+  TellProbe("");
   UpdateLink();
   ServeWaiters();
 }
 
-// Nobody comes back to it at once: an endpoint that accepts and is of no use would be asked in a loop.
+// Into back-off: an endpoint that accepts connections and serves no calls would otherwise be dialed in a loop.
 void EndpointPool::GreetingFailed(base::Error error) {
   greeting_ = nullptr;
   context_.worker.timers().Disarm(*this);
   BackOff();
+  AttemptFailed(error.detail);
   UpdateLink();
   if (UsableConnections() == 0) FailWaiters(error);
   DialIfNeeded();
@@ -147,7 +186,7 @@ void EndpointPool::GreetingFailed(base::Error error) {
 // connect_timeout has passed.
 void EndpointPool::OnNoGreeting() {
   http2::Connection& connection = *greeting_;
-  endpoint_->metrics().timeouts->Add(context_.worker.index());
+  Report(Outcome::kTimedOut);
   if (auto note = context_.peer_log.Allow(context_.worker.now())) {
     SLUICE_LOG_WARN("cluster {} endpoint {}: connected, but no SETTINGS came within connect_timeout{}",
                     endpoint_->cluster(), endpoint_->name(), *note);
@@ -179,6 +218,7 @@ void EndpointPool::ServeWaiters() {
   }
   serving_ = false;
   DialIfNeeded();
+  if (health_ != nullptr) TendHealth();
 }
 
 void EndpointPool::FailWaiters(const base::Error& error) {
@@ -191,13 +231,13 @@ void EndpointPool::FailWaiters(const base::Error& error) {
 }
 
 void EndpointPool::UpdateLink() {
-  Endpoint::Link link = Endpoint::Link::kIdle;
+  EndpointLink link = EndpointLink::kIdle;
   if (connections_.size() > (greeting_ != nullptr ? 1 : 0))
-    link = Endpoint::Link::kConnected;
+    link = EndpointLink::kConnected;
   else if (attempting())
-    link = Endpoint::Link::kConnecting;
+    link = EndpointLink::kConnecting;
   else if (context_.worker.now() < retry_at_)
-    link = Endpoint::Link::kBackoff;
+    link = EndpointLink::kBackoff;
   endpoint_->set_link(context_.worker.index(), link);
 }
 
@@ -206,27 +246,30 @@ void EndpointPool::OnCapacity(http2::Connection& connection) {
   if (connection.session().settings_received() && connection.usable()) OnGreeted();
 }
 
-// A connection that was of use has ended for what the endpoint sent on it. Once may be one bad response, and the next
-// connection is as good as before; who floods, or does it again soon, is of no use.
+// A connection that carried calls has ended because the endpoint broke HTTP/2 on it. Once may be one bad response, and
+// the next connection is as good as before; an endpoint that floods, or breaks HTTP/2 again soon, goes into back-off.
 void EndpointPool::NoteBroken(const http2::Session& session) {
   const base::TimePoint now = context_.worker.now();
   if (now < retry_at_) return;
   const bool again = now < broken_until_;
   broken_until_ = base::DeadlineAfter(now, options_->backoff_max);
-  if (again || session.abuse() != http2::Abuse::kNone) return BackOff();
+  if (again || session.abuse() != http2::FloodKind::kNone) return BackOff();
   failures_in_row_ = 0;
 }
 
 void EndpointPool::OnGoaway(http2::Connection& connection) {
+  MoveHealth(connection);
   if (&connection != greeting_) {
     if (connection.session().failed()) NoteBroken(connection.session());
+    NoteLoss();
     return DialIfNeeded();
   }
-  // A server that just drains says so behind its SETTINGS; whoever has its address next is asked at once, but not for
-  // ever.
+  // A server that drains says so right behind its SETTINGS. Its successor at the address is tried at once, but only
+  // kGoneAwayMax times in a row.
   if (connection.session().settings_received() && connection.why().empty() && ++gone_away_ <= kGoneAwayMax) {
     greeting_ = nullptr;
     context_.worker.timers().Disarm(*this);
+    AttemptFailed("the endpoint drains its new connections");
     UpdateLink();
     return DialIfNeeded();
   }
@@ -236,8 +279,11 @@ void EndpointPool::OnGoaway(http2::Connection& connection) {
 }
 
 void EndpointPool::OnTimeout(http2::Connection&, http2::Timeout which, size_t streams) {
-  if (which == http2::Timeout::kIdle || which == http2::Timeout::kAge) return;  // in good order
-  endpoint_->metrics().timeouts->Add(context_.worker.index(), std::max<size_t>(streams, 1));
+  if (which == http2::Timeout::kIdle || which == http2::Timeout::kAge) {  // in good order
+    retires_ = true;
+    return;
+  }
+  Report(Outcome::kTimedOut, std::max<size_t>(streams, 1));
   if (auto note = context_.peer_log.Allow(context_.worker.now())) {
     SLUICE_LOG_WARN("cluster {} endpoint {}: {}_timeout: {}{}", endpoint_->cluster(), endpoint_->name(),
                     ToString(which), streams > 0 ? std::to_string(streams) + " calls reset" : "connection ended",
@@ -261,6 +307,7 @@ void EndpointPool::OnClosed(http2::Connection& connection, std::string_view why)
         MakeError(ErrorKind::kConnectFailed,
                   "endpoint " + endpoint_->name() + " ended the connection before its SETTINGS: " + std::string(why)));
   }
+  NoteLoss();
   UpdateLink();
   if (closing_) return;
   DialIfNeeded();
@@ -270,6 +317,8 @@ void EndpointPool::OnClosed(http2::Connection& connection, std::string_view why)
 void EndpointPool::StartDrain() {
   if (draining_ || closing_) return;
   draining_ = true;
+  TellProbe("the endpoint has left the list");
+  health_.reset();
   dialer_.reset();
   greeting_ = nullptr;  // it drains as the others do
   UpdateLink();
@@ -291,6 +340,8 @@ void EndpointPool::OnTimer(base::TimePoint) {
 
 void EndpointPool::CloseNow() {
   closing_ = true;
+  TellProbe("the proxy stops");
+  health_.reset();
   dialer_.reset();
   greeting_ = nullptr;
   context_.worker.timers().Disarm(*this);
@@ -311,13 +362,18 @@ void EndpointPool::FinishDrainIfIdle() {
 PoolSet::~PoolSet() { CloseAll(); }
 
 EndpointPool* PoolSet::Get(const std::shared_ptr<Endpoint>& endpoint,
-                           const std::shared_ptr<const ClusterOptions>& options) {
+                           const std::shared_ptr<const ClusterOptions>& options,
+                           const std::shared_ptr<Feedback>& feedback) {
   EndpointPool* pool = endpoint->pool(context_.worker.index());
   if (pool == nullptr) {
     pools_.push_back(std::make_unique<EndpointPool>(*this, endpoint, context_));
     pool = pools_.back().get();
   }
-  if (pool->options_ != options) pool->options_ = options;
+  if (pool->options_ != options) {
+    pool->options_ = options;
+    pool->feedback_ = feedback;
+    pool->judged_ = options->ejection.enabled;
+  }
   return pool;
 }
 
@@ -333,6 +389,7 @@ void PoolSet::DestroyLater(EndpointPool& pool) {
 }
 
 void PoolSet::CloseAll() {
+  closed_ = true;
   for (auto& pool : pools_) pool->CloseNow();
   std::erase_if(pools_, [](const auto& pool) { return pool->in_flight() == 0; });
 }

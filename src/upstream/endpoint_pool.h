@@ -10,13 +10,17 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "base/error.h"
 #include "base/intrusive_list.h"
-#include "http2/connection.h"
+#include "http2/connection/connection.h"
 #include "upstream/endpoint.h"
+#include "upstream/endpoint_series.h"
+#include "upstream/health/health_report.h"
+#include "upstream/health/outcome_cell.h"
+#include "upstream/health/probe_result.h"
+#include "upstream/health_stream.h"
 
 namespace sluice::upstream {
 
@@ -43,24 +47,56 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
     EndpointPool* pool_ = nullptr;
   };
 
+  // A first connection that takes longer than this is slow: further calls do not wait for it while another endpoint can
+  // take them.
+  static constexpr base::Nanos kConnectGrace = std::chrono::milliseconds(100);
   // Connections in a row that end with GOAWAY before their first call, and are followed by the next attempt at once.
   static constexpr uint32_t kGoneAwayMax = 3;
 
   EndpointPool(PoolSet& owner, std::shared_ptr<Endpoint> endpoint, http2::ConnectionContext& context);
   ~EndpointPool();
 
-  // May a call be sent here: active, and not in back-off without a connection.
+  // The same as Usable, but false also where the call would wait for a connection in place of one that was lost, or for
+  // a first one that is slow. Then a connection is begun, if none is under way and the back-off is over: calls that
+  // have nowhere else to go may wait for it, and the others come back when it is there.
+  bool TakesCalls() {
+    if (context_.worker.now() < able_until_) [[likely]]
+      return Usable();
+    Reconnect();
+    return false;
+  }
+  // May a call be sent here: active, and not in back-off without a connection. It may have to wait for one.
   bool Usable() const {
     return !draining_ && !closing_ && (context_.worker.now() >= retry_at_ || attempting() || UsableConnections() > 0);
   }
-  // A connection with room for a stream, or null: then Wait. Null also while others wait, so nobody barges.
+  // A connection with room for a stream, or null: then Wait. Null also while others wait, so no call overtakes them.
   http2::Connection* Ready();
   // Queues; opens a connection where that can help. False: pending_calls_max is reached.
   bool Wait(Waiter& waiter);
 
-  // Bracket an attempt. The pool stays alive from BeginCall to EndCall.
+  // Bracket an attempt, an outcome of which kAnswered, kFailed and kAbandoned are one. The pool stays alive from
+  // BeginCall to EndCall.
   void BeginCall();
-  void EndCall();
+  // `status`: gRPC's code that the attempt ended with, below EndpointSeries::kStatuses. `cause`: what went wrong, where
+  // that is the endpoint's own making; it counts against its health.
+  void EndCall(Outcome outcome, size_t status, Cause cause = Cause::kNone);
+  // The response to an attempt has begun, `after` its request was sent.
+  void Answered(base::Nanos after) {
+    const size_t bucket = metrics::Histogram::BucketOf(static_cast<uint64_t>(after.count()));
+    series_.Answered(bucket, after);
+    if (judged_) [[likely]]
+      cell_.Answered(bucket, context_.worker.now());
+  }
+  // Tries a new connection, whatever the back-off; it stays for calls if it works. One more than connections_max for
+  // that. No call waits for it that would not wait in any case.
+  void Probe(std::shared_ptr<ProbeResult> result);
+  // The endpoint is known to work: connections may be tried at once.
+  void EndBackoff();
+  // Begins a Watch, or a Check, on a connection that has room; where there is none at all, on a new one, whatever the
+  // back-off. Takes the place of the one before. `report` is ended in any case.
+  void AskHealth(std::shared_ptr<HealthReport> report, bool watch);
+  // Ends the one with that report, if it is out yet.
+  void StopHealth(const HealthReport* report);
   uint32_t in_flight() const { return in_flight_; }
 
   // The endpoint has left the list. Waiting calls get kDraining and look elsewhere.
@@ -78,18 +114,27 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   }
   void OnCapacity(http2::Connection& connection) override;
   void OnGoaway(http2::Connection& connection) override;
+  bool OnIdle(http2::Connection& connection) override;
   void OnTimeout(http2::Connection& connection, http2::Timeout which, size_t streams) override;
   void OnClosed(http2::Connection& connection, std::string_view why) override;
   void OnTimer(base::TimePoint now) override;
 
+  void Report(Outcome outcome, uint64_t count = 1);
   void DialIfNeeded();
+  void Reconnect();
+  void Dial();
+  void TellProbe(std::string error, bool refused = false);
+  void AttemptFailed(const std::string& error, bool refused = false);
+  void TendHealth();
+  void FailHealth(const std::string& error, bool refused);
+  void MoveHealth(const http2::Connection& connection);
   void OnDialed(base::Result<std::unique_ptr<net::Stream>> result);
   void OnGreeted();
   void OnNoGreeting();
   void GreetingFailed(base::Error error);
   void NoteBroken(const http2::Session& session);
   void Forget(http2::Connection& connection);
-  // The next attempt may not begin yet.
+  // A connect is under way: no other begins.
   bool attempting() const { return dialer_ != nullptr || greeting_ != nullptr; }
   void ServeWaiters();
   void FailWaiters(const base::Error& error);
@@ -97,12 +142,18 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   http2::Connection* FindRoom() const;
   size_t UsableConnections() const;  // those that may take streams, now or later
   void UpdateLink();
+  void NoteLoss();
   void FinishDrainIfIdle();
 
   PoolSet& owner_;
   const std::shared_ptr<Endpoint> endpoint_;
   // Of the newest list seen here: new connections are made by them, those there are stay as they are.
   std::shared_ptr<const ClusterOptions> options_;
+  std::shared_ptr<Feedback> feedback_;    // the balancer's; null: it goes by no outcomes
+  OutcomeCell& cell_;                     // the endpoint's, of this worker
+  EndpointSeries::Cell& series_;          // the same
+  std::shared_ptr<ProbeResult> probe_;    // waits for the attempt under way
+  std::unique_ptr<HealthStream> health_;  // the last one asked for, which may have ended; null: none
   http2::ConnectionContext& context_;
   std::vector<std::unique_ptr<http2::Connection>> connections_;
   std::unique_ptr<net::Attempt> dialer_;
@@ -115,8 +166,12 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   uint32_t waiting_ = 0;
   uint32_t in_flight_ = 0;
   uint32_t failures_in_row_ = 0;
-  base::TimePoint retry_at_{};      // in back-off before this
+  base::TimePoint retry_at_{};  // in back-off before this
+  // From this on calls pass the endpoint over: kNever where it has a connection, or had none yet, or closed it itself.
+  base::TimePoint able_until_ = base::kNever;
+  bool retires_ = false;            // what ends now ends by a bound of ours
   base::TimePoint broken_until_{};  // before this another connection that breaks HTTP/2 means back-off
+  bool judged_ = false;             // the endpoint's health is
   bool draining_ = false;
   bool closing_ = false;  // CloseNow was called
   bool serving_ = false;  // inside ServeWaiters
@@ -129,9 +184,20 @@ class PoolSet {
   ~PoolSet();
 
   // This worker's pool for the endpoint; made on first use. The caller has seen this turn that the endpoint is not
-  // removed: should it be removed meanwhile, the message to drain the pool is still to come. `options`: of the list
-  // that the caller goes by.
-  EndpointPool* Get(const std::shared_ptr<Endpoint>& endpoint, const std::shared_ptr<const ClusterOptions>& options);
+  // removed: should it be removed meanwhile, the message to drain the pool is still to come. `options`, `feedback`: of
+  // the list that the caller goes by and of its balancer. The pool looks at `feedback` when it is made and when the
+  // options are others, because lists with the same options have the same one.
+  EndpointPool* Get(const std::shared_ptr<Endpoint>& endpoint, const std::shared_ptr<const ClusterOptions>& options,
+                    const std::shared_ptr<Feedback>& feedback);
+  // Tries a connection to the endpoint and says in `result` what came of it.
+  void Probe(const std::shared_ptr<Endpoint>& endpoint, const std::shared_ptr<const ClusterOptions>& options,
+             const std::shared_ptr<Feedback>& feedback, std::shared_ptr<ProbeResult> result);
+  // As EndpointPool's, by this worker's pool for the endpoint.
+  void AskHealth(const std::shared_ptr<Endpoint>& endpoint, const std::shared_ptr<const ClusterOptions>& options,
+                 const std::shared_ptr<Feedback>& feedback, std::shared_ptr<HealthReport> report, bool watch);
+  void StopHealth(Endpoint& endpoint, const HealthReport* report);
+  // The endpoint is known to work: this worker's back-off ends.
+  void EndBackoff(Endpoint& endpoint);
   // This worker's part of removing the endpoint.
   void Drain(Endpoint& endpoint);
   // Closes all connections and destroys all pools with no calls in flight. Calls get kConnectionLost.
@@ -145,6 +211,7 @@ class PoolSet {
 
   http2::ConnectionContext& context_;
   std::vector<std::unique_ptr<EndpointPool>> pools_;
+  bool closed_ = false;  // CloseAll was called: no pool is made for a probe any more
 };
 
 }  // namespace sluice::upstream

@@ -145,7 +145,7 @@ bool HashRing::Fill(std::span<const RingEndpoint> endpoints, std::span<const uin
   if (!store->AddMembers(fresh, fresh_numbers)) return false;
   store_ = std::move(store);
 
-  // Who is in the list.
+  // The endpoints of the list.
   numbers_.resize(from.size());
   members_.resize(from.size());
   std::vector<uint16_t> kept_numbers;
@@ -258,9 +258,9 @@ HashRing::Place HashRing::FirstAfter(size_t block) const {
   return {block, 0};
 }
 
-// The owner of the point at `at`, the first for `key`, refused. Walks on, skipping whom it asked. Coming to the last of
-// n endpoints takes about n ln n steps, and with unequal weights up to all points; so after a few steps an endpoint the
-// rest are asked by way of their own points.
+// The owner of the point at `at`, the first for `key`, refused. Walks on, past endpoints that it has asked already. To
+// reach the last of n endpoints takes about n ln n steps, and with unequal weights up to all points; so after a few
+// steps per endpoint the others are asked through their own points.
 uint32_t HashRing::PickNext(uint64_t key, Place at, absl::FunctionRef<bool(uint32_t)> ok) const {
   absl::InlinedVector<uint64_t, 16> asked((members_.size() + 63) / 64, 0);
   auto mark = [&](uint32_t owner) { asked[owner / 64] |= uint64_t{1} << (owner % 64); };

@@ -47,7 +47,7 @@ uint64_t HashRing::Digest() const {
 
 namespace {
 
-// Some neighbouring points, and whose the keys behind the last of them are. Owners are as `Owner` numbers them.
+// Some neighbouring points, and the owner of the keys behind the last of them. Owners are as `Owner` numbers them.
 template <typename Owner>
 struct Run {
   const uint64_t* points;
@@ -130,7 +130,7 @@ double HashRing::MovedShare(const HashRing& before, const HashRing& after) {
     const size_t next = i + 1 == before.blocks_.size() ? 0 : i + 1;
     const uint128 end = uint128{i + 1} << before.shift_;
     if (same(i)) {
-      // Only who has the keys behind its last point may differ. (Two empty blocks are the same and say nothing.)
+      // Only the owner of the keys behind its last point may differ. (Two empty blocks are the same and say nothing.)
       if (same(next) && before.blocks_[next].size != 0) continue;
       if (next_before(i) == next_after(i)) continue;
       moved += end - (a.size == 0 ? uint128{i} << before.shift_ : uint128{a.points[a.size - 1]} + 1);

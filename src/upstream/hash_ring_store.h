@@ -24,7 +24,7 @@ struct RingMember {
   uint64_t digest = 0;           // its part of HashRing::Digest
 };
 
-// The points of one arc of the circle, ascending, and whose they are. An empty one has no memory and no number.
+// The points of one arc of the circle, ascending, and their owners. An empty one has no memory and no number.
 struct RingBlock {
   static constexpr uint32_t kUnnumbered = UINT32_MAX;
 
@@ -55,7 +55,7 @@ class RingStore {
   bool AddMembers(std::span<std::unique_ptr<const RingMember>> members, std::span<uint16_t> numbers);
   // Holds each of these once more; a block without a number is taken over and gets one.
   void Hold(std::span<RingBlock> blocks, std::span<const uint16_t> members);
-  // Lets go of each; what nobody holds any more is freed.
+  // Lets go of each; those that are held no longer are freed.
   void Release(std::span<const RingBlock> blocks, std::span<const uint16_t> members);
 
  private:

@@ -3,7 +3,6 @@
 #include <numeric>
 
 #include "base/random.h"
-#include "upstream/shares.h"
 
 namespace sluice::upstream {
 namespace {

@@ -2,15 +2,12 @@
 
 #include <bit>
 #include <cmath>
-#include <string_view>
 
 #include "absl/container/flat_hash_map.h"
 #include "base/check.h"
-#include "base/hash.h"
 #include "upstream/hash_ring.h"
 #include "upstream/least_request.h"
 #include "upstream/round_robin.h"
-#include "upstream/shares.h"
 
 namespace sluice::upstream {
 

@@ -10,6 +10,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "base/hash.h"
+#include "upstream/feedback.h"
 #include "upstream/options.h"
 
 namespace sluice::upstream {
@@ -54,6 +55,12 @@ class LoadBalancer {
   virtual std::vector<double> Shares() const = 0;
   // Equal on all proxies with the same list and options.
   virtual uint64_t Digest() const = 0;
+  // What hears how attempts at the endpoints end; null: the policy goes by no outcomes. A balancer that is built from a
+  // previous one takes it over.
+  const std::shared_ptr<Feedback>& feedback() const { return feedback_; }
+
+ protected:
+  std::shared_ptr<Feedback> feedback_;
 };
 
 // `workers`: how many workers will pick; context.worker is below it. Endpoint names are unique (checked by
@@ -61,6 +68,10 @@ class LoadBalancer {
 // to build, not the result.
 std::unique_ptr<LoadBalancer> MakeLoadBalancer(Policy policy, uint32_t ring_points, BalancerEndpoints endpoints,
                                                uint32_t workers, const LoadBalancer* previous = nullptr);
+
+// What Digest says of a policy that goes by weights alone: of the policy and the names with their weights, in whatever
+// order they are listed.
+uint64_t DigestOfWeights(Policy policy, BalancerEndpoints endpoints);
 
 // Share of keys whose endpoint (by name) differs between the two, 0..1. Exact for two rings; for other
 // policies half the sum of the differences of the shares. 1 between none and some endpoints.

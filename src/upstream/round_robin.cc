@@ -7,13 +7,11 @@
 
 #include "absl/container/inlined_vector.h"
 #include "base/check.h"
-#include "upstream/shares.h"
 
 namespace sluice::upstream {
 namespace {
 
-// Slots of each endpoint: its weight in steps, divided by what all have in common, and scaled down if that is
-// too many.
+// Slots of each endpoint: its weight in steps, divided by what all have in common, and scaled down if that is too many.
 std::vector<uint64_t> SlotCounts(BalancerEndpoints endpoints) {
   std::vector<uint64_t> counts;
   uint64_t total = 0, common = 0;
@@ -114,8 +112,7 @@ uint32_t RoundRobin::Pick(const PickContext& context) const {
 uint32_t RoundRobin::PickNext(uint32_t at, const PickContext& context, Cursor& cursor) const {
   absl::InlinedVector<bool, 64> asked(endpoints_, false);
   asked[schedule_[at]] = true;
-  // Heavy endpoints fill the schedule, so the walk is bounded; those it did not come to are asked in the
-  // list's order.
+  // Heavy endpoints fill the schedule, so the walk is bounded; those it did not come to are asked in the list's order.
   size_t steps = std::min(schedule_.size() - 1, 4 * endpoints_);
   for (uint32_t i = After(at); steps > 0; --steps, i = After(i)) {
     uint32_t index = schedule_[i];

@@ -145,7 +145,7 @@ void Run(const Options& options, Totals& totals) {
     }
     if (!any && totals.connections >= options.connections_max) return;
     if (only_connects) continue;
-    // Where nobody is let in, a pause; where there is, until there is something to do.
+    // Without a connection a pause; with one until there is something to do.
     if (::poll(polls.data(), polls.size(), any ? 100 : 1) <= 0) continue;
     for (size_t i = 0; i < attackers.size(); ++i) {
       if (polls[i].revents == 0 || attackers[i]->Handle(polls[i].revents)) continue;

@@ -1,4 +1,4 @@
-// h2_bad_backend: a backend on loopback that floods who calls it, at full speed, for a bounded time; then what came of
+// h2_bad_backend: a backend on loopback that floods its callers, at full speed, for a bounded time; then what came of
 // it, in one line. The counterpart of h2_attack. See README.md beside this file. Not part of ctest.
 #include <arpa/inet.h>
 #include <poll.h>

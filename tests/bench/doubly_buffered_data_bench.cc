@@ -1,8 +1,8 @@
 // DoublyBufferedData: a read through a worker's slot and through the shared one, with and without membarrier,
 // alone and on two threads; a write with no reader. Read: Worker <= 5 ns and the same on two threads;
-// WorkerFallback <= 15 ns. Beside it what others would take for the same: shared_mutex, atomic<shared_ptr>, and
-// liburcu's membarrier flavour where it is installed. RCU only puts off the freeing, while a write of ours returns when
-// nobody reads the old value: Publish and UrcuReplace (with its grace period) are the fair pair.
+// WorkerFallback <= 15 ns. Beside it the usual alternatives: shared_mutex, atomic<shared_ptr>, and liburcu's membarrier
+// flavour where it is installed. RCU only defers the freeing, while a write of ours returns when no thread reads the
+// old value any more: Publish and UrcuReplace (with its grace period) are the fair pair.
 #include <benchmark/benchmark.h>
 
 #include <atomic>

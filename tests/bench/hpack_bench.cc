@@ -1,5 +1,4 @@
-// What a header block costs: decoding into a HeaderList and dropping it, encoding it again, and the
-// spelled-out fields.
+// What a header block costs: decoding into a HeaderList and dropping it, encoding it again, and the spelled-out fields.
 //
 // Sample (2 vCPU Xeon VM, release): see docs/hpack.md. "per_field" is the time for one field of the block.
 #include <benchmark/benchmark.h>

@@ -1,5 +1,5 @@
 # The options of path_instructions.sh and path_rmws.sh, which source this file with their arguments. Sets build, bench and
-# variants; calls and profile only for who has set calls before: the other does not know them. --help prints the head of the script.
+# variants. --calls and --profile are known only to a script that has set `calls` before. --help prints the script's head.
 build=build/release variants= profile=
 wrong() { echo "${0##*/}: $1" >&2; exit 2; }
 while [ $# -gt 0 ]; do

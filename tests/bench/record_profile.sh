@@ -2,23 +2,24 @@
 # Records the profile that the release build of the data path is optimised by: builds it instrumented, makes calls of
 # every kind, and packs the counts into cmake/profile-gcc<major>.tar.gz.
 #
-#   tests/bench/record_profile.sh [--build DIR] [--peers-dir DIR]
+#   tests/bench/record_profile.sh [--build DIR] [--no-sockets]
 #
 # --build: where the instrumented build goes (default build/profile; it is emptied first).
-# --peers-dir: the side-by-side harness of run.sh; without it only path_bench's calls are counted, which use no sockets.
+# --no-sockets: only path_bench's calls are counted; the others go through the processes of peers/run.sh, which needs root.
 #
 # To be run again when much of the data path has changed: what changed since is compiled without counts.
 set -eu
 repo=$(cd "$(dirname "$0")/../.." && pwd)
-build=$repo/build/profile peers=
+build=$repo/build/profile sockets=yes
 while [ $# -gt 0 ]; do
   case $1 in
-    --build | --peers-dir)
-      [ $# -gt 1 ] || { echo "record_profile.sh: $1 needs a folder" >&2; exit 2; }
-      [ "$1" = --build ] && build=$2 || peers=$2
+    --build)
+      [ $# -gt 1 ] || { echo "record_profile.sh: --build needs a folder" >&2; exit 2; }
+      build=$2
       shift ;;
+    --no-sockets) sockets= ;;
     -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) echo "record_profile.sh: unknown argument $1 (--build DIR, --peers-dir DIR)" >&2; exit 2 ;;
+    *) echo "record_profile.sh: unknown argument $1 (--build DIR, --no-sockets)" >&2; exit 2 ;;
   esac
   shift
 done
@@ -30,15 +31,16 @@ CCACHE_DISABLE=1
 export CCACHE_DISABLE
 cd "$repo"
 cmake --preset release -B "$build" -DCMAKE_CXX_COMPILER=g++ -DSLUICE_PROFILE=record >/dev/null
-cmake --build "$build" --target sluiced path_bench
+cmake --build "$build" --target sluiced path_bench bench_peers
 find "$build" -name '*.gcda' -delete
 
 for variant in unary m1 full cache 4KiB; do
   "$build/bin/path_bench" --variant=$variant --calls=30000
 done
-if [ -n "$peers" ]; then
-  rows='^(c1 m100|c1 m100 full|c4 m32|c32 m32|4KiB c1 m100|1core c1 m1|bulk 8MiB c1 m1|cache hits c1 m100)$'
-  "$repo/tests/bench/run.sh" --peers-dir "$peers" --build "$build" --no-build --rows "$rows" --quick 0.1 --reps 1
+if [ -n "$sockets" ]; then
+  scenarios='^(c1 m100|c4 m32|c32 m32|4KiB c1 m100|1core c1 m1|bulk 8MiB c1 m1)$'
+  "$repo/tests/bench/peers/run.sh" compare --build "$build" --no-build --peers sluice,sluice-full,sluice-cache \
+    --rows "$scenarios" --quick 0.1 --reps 1
 fi
 
 # The name of each file is the object's path with # for /, as the compiler looks for it.

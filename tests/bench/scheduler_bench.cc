@@ -1,12 +1,11 @@
 // The scheduler's prices: await and resume, spawn and run, wake on the own worker, wake of a parked worker.
 //
-// Sample (2-vCPU VM shared with other builds, g++ 12.2 -O2; read as a direction), figures in
-// docs/scheduler.md:
-//   BM_AwaitAndResume           one co_await of a child that ends at once: frame, two hops through the
-//   worker's loop BM_SpawnAndRun              SpawnOn from a task of the same worker, until the child has
-//   ended BM_SpawnPinOnStartAndRun    the same through the stealable queue (workers: 1 without, 2 with a CAS
-//   to pop) BM_WakeOnOwnWorker          a pinned task suspends, is woken and resumed BM_CrossWorkerWake two
-//   pinned tasks on two workers wake each other; p50 and p99 of half a round trip
+// Figures of a 2-vCPU VM that is shared with other builds are in docs/scheduler.md.
+//   BM_AwaitAndResume         one co_await of a child that ends at once: frame, two hops through the worker's loop
+//   BM_SpawnAndRun            SpawnOn from a task of the same worker, until the child has ended
+//   BM_SpawnPinOnStartAndRun  the same through the stealable queue (workers: 1 without, 2 with a CAS to pop)
+//   BM_WakeOnOwnWorker        a pinned task suspends, is woken and resumed
+//   BM_CrossWorkerWake        two pinned tasks on two workers wake each other; p50 and p99 of half a round trip
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -86,8 +85,7 @@ void BM_WakeOnOwnWorker(benchmark::State& state) {
 }
 BENCHMARK(BM_WakeOnOwnWorker);
 
-// Hands a waker across; the waiter is always there first, since each side wakes the other only after it was
-// woken.
+// Hands a waker across; the waiter is always there first, since each side wakes the other only after it was woken.
 struct Relay {
   std::atomic<bool> set{false};
   Waker waker;

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "http2/session.h"
+#include "http2/session/session.h"
 
 namespace sluice::http2 {
 namespace {
 
-// Events nobody needs.
+// Ignores all events.
 struct Quiet : SessionEvents, StreamEvents {
   StreamEvents* OnRequest(Stream&, HeaderList, bool) override { return this; }
   void OnCapacity() override {}
@@ -65,8 +65,7 @@ base::Slice Flush(Session& session) {
   return bytes;
 }
 
-// Requests as a client session writes them: the first read also holds the preface. Stream ids go on from read
-// to read.
+// Requests as a client session writes them: the first read also holds the preface. Stream ids go on from read to read.
 class Load {
  public:
   Load(size_t reads, size_t calls, size_t message_bytes) : client_(Role::kClient, {}, interns_, quiet_) {

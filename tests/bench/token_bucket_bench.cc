@@ -23,7 +23,7 @@ using concurrent::TokenBucket;
 
 const base::TimePoint kStart{std::chrono::hours(1)};
 constexpr int64_t kStep = 100;  // ns a call; 10^7 calls a second is the rate that keeps up with one thread
-constexpr double kRate = 1e9;   // so that nobody ever waits
+constexpr double kRate = 1e9;   // so high that no call ever waits
 constexpr uint32_t kBurst = 10'000'000;
 
 template <typename Bucket>
@@ -92,7 +92,7 @@ void BM_CappedTakeRelease(benchmark::State& state) {
 }
 BENCHMARK(BM_CappedTakeRelease)->Threads(1)->Threads(2);
 
-// What everybody writes first.
+// The obvious implementation.
 class MutexBucket {
  public:
   bool TryTake(base::TimePoint now) {
@@ -145,7 +145,7 @@ void BM_GcraTryTake(benchmark::State& state) {
 }
 BENCHMARK(BM_GcraTryTake)->Threads(1)->Threads(2);
 
-// Ask and Drop of the policy on top, nobody queued.
+// Ask and Drop of the policy on top, with an empty queue.
 void Limiter(benchmark::State& state, bool enabled, bool capped) {
   static const auto plain = std::make_shared<limits::RateLimiter>(limits::RateOptions{1e7, kBurst, false, 10}, kStart);
   static const auto cap = std::make_shared<limits::RateLimiter>(limits::RateOptions{1e7, kBurst, true, 10}, kStart);
@@ -156,8 +156,8 @@ void Limiter(benchmark::State& state, bool enabled, bool capped) {
   for (auto _ : state) {
     limits::RateLimiter::Ticket ticket;
     const base::TimePoint now = ticks.Next() + base::Nanos(kStep);
-    // The deadline has passed: who would have to wait is refused, because there is no task here that could.
-    refused += ticket.Ask(*limiter, now, now).kind != limits::Answer::Kind::kGo ? 1 : 0;
+    // The deadline has passed, so a call that would have to wait is refused: there is no task here that could wait.
+    refused += ticket.Ask(*limiter, now, now).kind != limits::Verdict::Kind::kGo ? 1 : 0;
   }
   state.counters["refused"] = benchmark::Counter(static_cast<double>(refused), benchmark::Counter::kAvgIterations);
 }

@@ -38,6 +38,10 @@ void Run::CheckCall(const Call& call, const Client& client) {
                     " bytes, not " + std::to_string(want.size()));
     }
   }
+  const auto executed = stage_.executions.find(call.number);
+  if (!MayRepeat(call.method) && executed != stage_.executions.end() && executed->second > 1) {
+    record_.Fault(name + " was executed " + std::to_string(executed->second) + " times");
+  }
   if (plan_.CallsMustSucceed() && !client.bad() && !call.excused && !call.ok()) {
     record_.Fault(name + " could have succeeded: status " + (call.status ? std::to_string(*call.status) : "none") +
                   ", :status " + call.http_status + ", reset " + std::to_string(call.reset));

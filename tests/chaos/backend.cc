@@ -21,6 +21,7 @@ enum Mood {
   kMoods
 };
 
+constexpr uint32_t kRefusedStream = 7;
 const h2::Fields kHeaders = {{":status", "200"}, {"content-type", "application/grpc"}};
 
 }  // namespace
@@ -38,6 +39,7 @@ void BackendConnection::OnHeaders(uint32_t id, const h2::Fields& fields, bool en
   if (fresh) {
     ++begun_;
     for (const auto& [name, value] : fields) {
+      if (name == "x-call") request.call = static_cast<uint32_t>(std::atoi(value.c_str()));
       if (name != ":path") continue;
       for (size_t i = 0; i < std::size(kPaths); ++i) {
         if (value == kPaths[i]) request.method = static_cast<Method>(i);
@@ -55,11 +57,15 @@ void BackendConnection::OnHeaders(uint32_t id, const h2::Fields& fields, bool en
 
 bool BackendConnection::Misbehave(uint32_t id, Request& request) {
   switch (request.mood) {
-    case kResetAtOnce:
-      SendReset(id, dice_.Of<uint32_t>({0, 1, 2, 5, 7, 7, 7, 8, 11, 13, 99}));
+    case kResetAtOnce: {
+      const uint32_t code = dice_.Of<uint32_t>({0, 1, 2, 5, 7, 7, 7, 8, 11, 13, 99});
+      if (code != kRefusedStream) Execute(request);
+      SendReset(id, code);
       Done(request);
       return true;
+    }
     case kErrorAtOnce:
+      Execute(request);
       SendHeaders(id, h2::With(kHeaders, {{"grpc-status", std::to_string(dice_.In(1, 16))}, {"grpc-message", "no"}}),
                   true);
       if (dice_.OneIn(2)) SendReset(id, 0);
@@ -79,9 +85,15 @@ void BackendConnection::OnData(uint32_t id, std::string_view bytes, bool end) {
   if (end) OnRequestEnd(id, request);
 }
 
+// Once a request, when it is whole, or when it is answered or ended before.
+void BackendConnection::Execute(Request& request) {
+  if (!std::exchange(request.executed, true)) ++stage_.executions[request.call];
+}
+
 void BackendConnection::OnRequestEnd(uint32_t id, Request& request) {
   if (request.answered) return;
   request.ended = true;
+  Execute(request);
   if (request.mood == kHeld && !stage_.over) {
     request.held = true;
     return;
@@ -94,6 +106,7 @@ void BackendConnection::OnRequestEnd(uint32_t id, Request& request) {
 void BackendConnection::BeginResponse(uint32_t id, Request& request) {
   if (request.begun) return;
   request.begun = true;
+  Execute(request);
   if (request.mood == kInformational) SendHeaders(id, {{":status", "103"}, {"link", "<x>"}}, false);
   if (request.method == Method::kPlain)
     return SendHeaders(id, {{":status", "200"}, {"content-type", "text/plain"}}, false);
@@ -227,7 +240,12 @@ void BackendConnection::LeaveBadly() {
   leaving_ = true;
   last_ = dice_.OneIn(2) ? 0 : static_cast<uint32_t>(dice_.Below(highest_heard() + 1)) | 1;
   for (auto& [id, request] : requests_) {
-    if (id > *last_) request.answered = true;
+    if (id <= *last_) continue;
+    // It says that it has not worked on these; it must not have answered them.
+    if (!request.answered && !request.begun && std::exchange(request.executed, false)) {
+      --stage_.executions[request.call];
+    }
+    request.answered = true;
   }
   Queue(h2::Goaway(*last_, dice_.Of<uint32_t>({0, 0, 2, 11}), dice_.OneIn(2) ? "" : "too_many_pings"));
   CloseWhenDone();

@@ -27,6 +27,8 @@ class BackendConnection final : public Peer {
 
  private:
   struct Request {
+    uint32_t call = 0;
+    bool executed = false;
     Method method = Method::kUnary;
     std::string body;
     size_t echoed = 0;
@@ -45,6 +47,7 @@ class BackendConnection final : public Peer {
   std::string RoleWrongFrame() override;
 
   void OnRequestEnd(uint32_t id, Request& request);
+  void Execute(Request& request);
   void BeginResponse(uint32_t id, Request& request);
   void Echo(uint32_t id, Request& request);
   void Respond(uint32_t id);

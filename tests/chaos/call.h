@@ -23,6 +23,11 @@ enum class Method : uint8_t {
 inline constexpr const char* kPaths[] = {"/chaos.Echo/Unary", "/chaos.Echo/Cached", "/chaos.Echo/Stream",
                                          "/chaos.Echo/Server", "/plain"};
 
+// No configuration of a run declares the other methods.
+inline bool MayRepeat(Method method) {
+  return method == Method::kCached || method == Method::kStream || method == Method::kServer;
+}
+
 // What a backend that keeps the protocol answers to the body.
 inline std::string Answer(Method method, std::string_view body, size_t body_max) {
   if (method == Method::kStream) {

@@ -78,7 +78,7 @@ void Client::Finish() {
 Call* Client::Find(uint32_t id, const char* what) {
   const auto it = calls_.find(id);
   if (it == calls_.end()) {
-    Fault(std::string(what) + " on stream " + std::to_string(id) + ", which is nobody's");
+    Fault(std::string(what) + " on stream " + std::to_string(id) + ", which no call has");
     return nullptr;
   }
   return it->second;

@@ -9,7 +9,7 @@
 
 #include "chaos/dice.h"
 #include "chaos/record.h"
-#include "net/memory_stream.h"
+#include "support/memory_stream.h"
 
 namespace sluice::chaos {
 

@@ -42,7 +42,7 @@ class Dice {
     for (char& c : out) c = static_cast<char>(random_.Next());
     return out;
   }
-  // A stream of its own: what it gives does not depend on who else rolls.
+  // A stream of its own: what it gives does not depend on the other users.
   Dice Fork() { return Dice(random_.Next()); }
 
  private:

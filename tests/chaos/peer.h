@@ -17,8 +17,8 @@
 #include "chaos/record.h"
 #include "chaos/timeline.h"
 #include "http2/hpack/decoder.h"
-#include "net/memory_stream.h"
 #include "support/h2_frames.h"
+#include "support/memory_stream.h"
 
 namespace sluice::chaos {
 
@@ -43,7 +43,8 @@ struct Stage {
   Timeline& timeline;
   Record& record;
   http2::InternTable& interns;
-  bool over = false;  // the script has ended: nothing is held back any more
+  bool over = false;                   // the script has ended: nothing is held back any more
+  std::map<uint32_t, int> executions;  // by a call's number: how often backends have worked on it
 };
 
 class Peer : private net::IoEvents {
@@ -56,9 +57,9 @@ class Peer : private net::IoEvents {
   Peer& operator=(const Peer&) = delete;
 
   const std::string& name() const { return name_; }
-  // The connection is over for this peer, by whoever's will.
+  // The connection is over for this peer, whichever side ended it.
   bool gone() const { return gone_; }
-  // It has broken the protocol, or its connection by force: nobody owes it anything.
+  // It has broken the protocol, or its connection by force: nothing is owed to it.
   bool spoiled() const { return spoiled_; }
   // Credits what was held back.
   void GoOn();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "chaos/call.h"
+
 namespace sluice::chaos {
 namespace {
 
@@ -85,7 +87,24 @@ upstream::ClusterOptions DrawCluster(const std::string& name, const Plan& plan, 
   cluster.concurrency = DrawConcurrency(plan, dice);
   cluster.endpoint_concurrency = DrawConcurrency(plan, dice);
   cluster.bounded_load = dice.Of({0.0, 0.0, 1.25});
+  cluster.retry_budget = {dice.Of({0.2, 0.0, 2.0}), static_cast<uint32_t>(dice.Of({3, 3, 0, 100}))};
   return cluster;
+}
+
+// Of the methods that may be repeated; see MayRepeat.
+void DrawRetry(proxy::RouteOptions& route, const Plan& plan, Dice& dice) {
+  proxy::RetryOptions& retry = route.retry;
+  if (dice.OneIn(3)) return;
+  retry.methods = dice.OneIn(8) ? proxy::RetryOptions::Methods::kNone : proxy::RetryOptions::Methods::kListed;
+  for (const Method method : {Method::kCached, Method::kServer, Method::kStream}) {  // sorted
+    if (!dice.OneIn(3)) retry.paths.push_back(kPaths[static_cast<size_t>(method)]);
+  }
+  if (dice.OneIn(2)) retry.on = static_cast<uint32_t>(dice.Below(1 << 17)) & ~1u;
+  retry.backoff_base = milliseconds(dice.In(1, 300));
+  retry.backoff_max = milliseconds(dice.In(300, 2000));
+  // Attempts that are given up count: where the last one is refused by a connection that ends, the call fails.
+  if (!plan.CallsMustSucceed() && dice.OneIn(3)) retry.per_try_timeout = milliseconds(dice.In(1, 1000));
+  if (dice.OneIn(2)) route.hedge = {milliseconds(dice.OneIn(3) ? 0 : dice.In(1, 300)), 1};
 }
 
 proxy::RouteOptions DrawRoute(const std::string& name, const Plan& plan, Dice& dice) {
@@ -99,6 +118,7 @@ proxy::RouteOptions DrawRoute(const std::string& name, const Plan& plan, Dice& d
   if (plan.tight && dice.OneIn(3)) route.timeout = milliseconds(dice.In(1, 3000));
   route.retry.attempts_max = plan.bad_backends ? static_cast<uint32_t>(dice.In(1, 5)) : 3;
   route.retry.buffer_bytes_max = plan.bad_backends ? static_cast<uint32_t>(dice.Size(100000)) : 16 * 1024 * 1024;
+  DrawRetry(route, plan, dice);
   route.rate_limit = DrawRate(plan, dice);
   if (dice.OneIn(3)) {
     route.client_rate_limit.rate = DrawRate(plan, dice);

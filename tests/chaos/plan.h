@@ -1,4 +1,4 @@
-// Plan: what a seed's run is made of: who misbehaves, the proxy's configuration, how much of everything.
+// Plan: what a seed's run is made of: which peers misbehave, the proxy's configuration, how much of everything.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Plan {
   // Both only with `tight`. Bounds on time; and on what is held beyond what is at the start, 0: none.
   bool impatient = false;
   int64_t buffered_bytes_max = 0;
-  bool hasty = false;  // nobody has delays, so that much happens at once
+  bool hasty = false;  // no peer has delays, so that much happens at once
   enum class Stop : uint8_t { kAtEnd, kDrain, kStop } stop = Stop::kAtEnd;  // the latter two in the middle
   uint32_t clients = 1, backends = 1, calls = 1, changes = 0;
   size_t body_max = 50;

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "chaos/plan.h"
-#include "proxy/call.h"
+#include "proxy/call/call.h"
 #include "proxy/grpc_status.h"
 
 namespace sluice::chaos {
@@ -35,15 +35,15 @@ Proxy::Proxy(base::ManualClock& clock, const config::Config& config, uint64_t se
   cache_ = CacheFor(config_);
   const server::LimitTable limits = limits_.MakePlan(config_);
   SLUICE_CHECK(clusters_.Init(config_, {&limits, cache_}).ok());
-  context_ = std::make_unique<proxy::WorkerContext>(worker(), clusters_.snapshots(), metrics_);
-  context_->connection.dial = std::move(dial);
-  clusters_.SetWorkers({context_.get()});
+  front_ = std::make_unique<proxy::WorkerFront>(worker(), clusters_.snapshots(), metrics_);
+  front_->context.connection.dial = std::move(dial);
+  clusters_.SetWorkers({&front_->context});
 }
 
 Proxy::~Proxy() {
   runtime_.Shutdown();
   clusters_.SetWorkers({});
-  context_.reset();
+  front_.reset();
 }
 
 std::shared_ptr<proxy::ResponseCache> Proxy::CacheFor(const config::Config& config) {
@@ -72,11 +72,11 @@ base::Status Proxy::Reload(const config::Config& config) {
 
 void Proxy::Accept(std::unique_ptr<net::Stream> stream) {
   open_->fetch_add(1, std::memory_order_relaxed);
-  context_->connections.fetch_add(1, std::memory_order_relaxed);
+  front_->connections.fetch_add(1, std::memory_order_relaxed);
   auto owned = std::make_shared<std::unique_ptr<net::Stream>>(std::move(stream));
   worker().Post([this, owned] {
-    auto* connection = new proxy::DownstreamConnection(*context_, std::move(*owned), config_.listeners[0], open_);
-    context_->downstream.PushBack(*connection);
+    auto* connection = new proxy::DownstreamConnection(*front_, std::move(*owned), config_.listeners[0], open_);
+    front_->downstream.PushBack(*connection);
     connection->Start();
   });
 }
@@ -85,14 +85,14 @@ bool Proxy::Stop() {
   constexpr int kRounds = 100;  // a turn runs a part of the tasks
   const auto end_calls = [this] {
     for (int i = 0; i < kRounds; ++i) {
-      worker().Post([this] { context_->EndCalls(); });
+      worker().Post([this] { front_->EndCalls(); });
       Turn();
-      if (!context_->HasCalls()) return true;
+      if (!front_->HasCalls()) return true;
     }
     return false;
   };
   const bool answered = end_calls();
-  worker().Post([this] { context_->CloseAll(); });
+  worker().Post([this] { front_->CloseAll(); });
   Turn();
   return end_calls() && answered;
 }
@@ -132,7 +132,7 @@ std::string Proxy::Busy() {
   const auto expect = [&out](const std::string& what, int64_t value) {
     if (value != 0) out += (out.empty() ? "" : ", ") + what + " " + std::to_string(value);
   };
-  if (!context_->calls.empty()) out = "calls alive";
+  if (!front_->context.calls.empty()) out = "calls alive";
   expect("calls in flight", metrics_.calls_in_flight->Value());
   expect("tasks", static_cast<int64_t>(runtime_.LiveTasks()));
   for (const admin::LimitView& limit : limits_.List()) {

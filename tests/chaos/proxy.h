@@ -8,9 +8,9 @@
 #include "chaos/dice.h"
 #include "config/config.h"
 #include "metrics/registry.h"
-#include "proxy/listener.h"
-#include "proxy/response_cache.h"
-#include "proxy/worker_context.h"
+#include "proxy/downstream/listener.h"
+#include "proxy/downstream/worker_front.h"
+#include "proxy/response_cache/cache.h"
 #include "runtime/runtime.h"
 #include "server/clusters.h"
 #include "server/limit_set.h"
@@ -24,7 +24,7 @@ class Proxy {
   ~Proxy();
 
   runtime::Worker& worker() { return runtime_.worker(0); }
-  proxy::WorkerContext& context() { return *context_; }
+  proxy::WorkerFront& front() { return *front_; }
   metrics::Registry& registry() { return registry_; }
   proxy::ProxyMetrics& metrics() { return metrics_; }
   server::Clusters& clusters() { return clusters_; }
@@ -58,7 +58,7 @@ class Proxy {
   server::LimitSet limits_;
   server::Clusters clusters_;
   std::shared_ptr<proxy::ResponseCache> cache_;
-  std::unique_ptr<proxy::WorkerContext> context_;
+  std::unique_ptr<proxy::WorkerFront> front_;
   std::shared_ptr<std::atomic<int64_t>> open_ = std::make_shared<std::atomic<int64_t>>(0);
 };
 

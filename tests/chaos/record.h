@@ -19,8 +19,9 @@ class Record {
 
   bool traces() const { return trace_; }
   // One line of the trace. Make `what` only if traces().
-  void Say(std::string_view who, std::string_view what) const {
-    if (trace_) std::printf("%10.3f ms  %-12.*s %.*s\n", Millis(), Width(who), who.data(), Width(what), what.data());
+  void Say(std::string_view speaker, std::string_view what) const {
+    if (trace_)
+      std::printf("%10.3f ms  %-12.*s %.*s\n", Millis(), Width(speaker), speaker.data(), Width(what), what.data());
   }
   // The proxy has written `bytes` on its connection number `connection`.
   void Wrote(uint64_t connection, std::string_view bytes) {

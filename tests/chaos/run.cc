@@ -4,8 +4,8 @@
 
 #include "base/memory_budget.h"
 #include "base/slice.h"
-#include "http2/header.h"
-#include "http2/stream.h"
+#include "http2/fields/header.h"
+#include "http2/session/stream.h"
 #include "runtime/frame_pool.h"
 
 namespace sluice::chaos {
@@ -55,10 +55,11 @@ void Run::Advance(base::Nanos time) {
   while (clock_.Now() < end || timeline_.Next() <= end) Step(end);
 }
 
-// Until all calls have ended and nobody has anything to say.
+// Until all calls have ended and no peer has anything to say.
 bool Run::Settle(base::Nanos most) {
   const base::TimePoint end = clock_.Now() + most;
-  while (clock_.Now() < end && !(CallsEnded() && timeline_.Next() == base::kNever && proxy_->context().calls.empty()))
+  while (clock_.Now() < end &&
+         !(CallsEnded() && timeline_.Next() == base::kNever && proxy_->front().context.calls.empty()))
     Step(end);
   return CallsEnded();
 }
@@ -87,9 +88,9 @@ Outcome Run::Go() {
     }
     if (!proxy_->Reload(empty).ok()) record_.Fault("the last reload failed");
     Advance(seconds(10));
-    if (proxy_->context().pools.size() != 0) record_.Fault("upstream pools are left without calls and endpoints");
+    if (proxy_->front().context.pools.size() != 0) record_.Fault("upstream pools are left without calls and endpoints");
     if (proxy_->UpstreamConnections() != 0) record_.Fault("upstream connections are left");
-    proxy_->worker().Post([this] { proxy_->context().DrainDownstream(); });
+    proxy_->worker().Post([this] { proxy_->front().DrainDownstream(); });
     // Where memory is short a client is heard in bites, and those may be cut to a few bytes: its answer to the PING
     // takes a while.
     for (int i = 0; i < 60 && (i == 0 || proxy_->open_connections() != 0); ++i) Advance(seconds(10));

@@ -36,7 +36,7 @@ std::unique_ptr<net::Attempt> Run::Dial(const net::Address& address, base::TimeP
   auto attempt = std::make_unique<Attempt>(proxy_->worker(), deadline, std::move(done));
   const bool bad = plan_.bad_backends && !stage_.over;
   const uint64_t fate = dice_.Below(100);
-  if (bad && fate < 7) return attempt;  // nobody answers
+  if (bad && fate < 7) return attempt;  // no answer
   const bool refused = bad && fate < 20;
   const base::Nanos delay =
       plan_.hasty ? Micros(0) : dice_.Time(bad && fate < 40 ? milliseconds(3000) : milliseconds(60));
@@ -187,7 +187,7 @@ void Run::PlanChanges() {
   if (plan_.stop == Plan::Stop::kDrain) {
     timeline_.After(Somewhere(), [this] {
       record_.Say("script", "drain");
-      proxy_->worker().Post([this] { proxy_->context().DrainDownstream(); });
+      proxy_->worker().Post([this] { proxy_->front().DrainDownstream(); });
     });
   }
   if (plan_.stop == Plan::Stop::kStop) timeline_.After(Somewhere(), [this] { StopInTheMiddle(); });
@@ -233,18 +233,18 @@ void Run::ChangeSomething() {
 }
 
 void Run::ChangeEndpoints() {
-  using Kind = admin::EndpointChange::Kind;
+  using Kind = upstream::EndpointChange::Kind;
   const std::string cluster = dice_.OneIn(2) ? "a" : "b";
   auto listed = proxy_->clusters().List(cluster);
   if (!listed.ok()) return record_.Fault("list: " + listed.error().detail);
   std::vector<std::string> active, others;
   for (const admin::EndpointView& endpoint : listed->front().endpoints) {
-    if (endpoint.state == "active")
+    if (endpoint.state == upstream::EndpointState::kActive)
       active.push_back(endpoint.name);
-    else if (endpoint.state == "draining")
+    else if (endpoint.state == upstream::EndpointState::kDraining)
       others.push_back(endpoint.name);
   }
-  admin::EndpointChange change;
+  upstream::EndpointChange change;
   change.cluster = cluster;
   change.kind = dice_.Of({Kind::kReplace, Kind::kAdd, Kind::kAdd, Kind::kRemove, Kind::kRemove, Kind::kReweight,
                           Kind::kDrain, Kind::kUndrain});

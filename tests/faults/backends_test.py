@@ -68,7 +68,7 @@ class BackendsTest(FaultTest):
 
     def test_a_hung_backend_without_keepalive_costs_calls_their_deadline(self):
         self.start_backends(3)
-        self.start_daemon()
+        self.start_daemon(cluster="ejection: {enabled: false}\n    keepalive: {interval: 0}")
         client = self.client()
         victim = self.backends[0]
         key = self.key_of(client, victim.name)
@@ -124,7 +124,7 @@ class BackendsTest(FaultTest):
         self.start_backends(2)
         full = socket.socket()
         full.bind((self.host(), 0))
-        full.listen(0)  # and nobody ever accepts
+        full.listen(0)  # and never accepts
         stuffing = []
 
         def stuffed():

@@ -60,7 +60,7 @@ class ClockTest(FaultTest):
             self.assertEqual(self.year_of_last_line(), time.gmtime(time.time() + seconds).tm_year, seconds)
         self.assertEqual(client.finish(*held).code, OK)
         self.assertEqual([o for o in load.stop() if o.code != OK], [])
-        # Nobody was sent away by a clock, on either side.
+        # No peer was sent away by a clock, on either side.
         self.assertEqual(self.metric("sluice_downstream_timeouts_total"), 0)
         self.assertEqual(self.metric("sluice_upstream_timeouts_total"), 0)
         # The calls that were to pass their deadline, in the proxy or, a moment earlier, in the client.

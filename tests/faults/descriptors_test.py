@@ -41,10 +41,17 @@ class DescriptorsTest(FaultTest):
         self.start_backends(2)
         self.start_daemon(listener="headers_timeout: 0", before=self.limited)
 
+    # Processor seconds and wakes of the daemon in two seconds without a call.
+    def idle(self):
+        cpu, sleeps = self.daemon.cpu(), self.daemon.sleeps()
+        threading.Event().wait(2)  # the span that is measured
+        return self.daemon.cpu() - cpu, self.daemon.sleeps() - sleeps
+
     def test_it_neither_spins_nor_wedges(self):
         self.start()
         client = self.client()
         self.assertEqual(client.call().code, OK)
+        own_cpu, own_sleeps = self.idle()  # its health judge and gRPC have a pace of their own
         load = self.load()
         self.progress(load)
         crowd = self.crowd()
@@ -52,18 +59,17 @@ class DescriptorsTest(FaultTest):
         self.progress(load, 200)
         outcomes = load.stop()
         self.assertEqual([o for o in outcomes if o.code != OK], [])
-        # Two seconds without a call: the crowd waits, the daemon sleeps.
-        cpu, sleeps = self.daemon.cpu(), self.daemon.sleeps()
-        threading.Event().wait(2)  # the span that is measured
-        cpu, sleeps = self.daemon.cpu() - cpu, self.daemon.sleeps() - sleeps
-        print(f"idle with a crowd at the door: {cpu:.2f} s of CPU and {sleeps} wakes in 2 s")
-        self.assertLess(cpu, 0.2)
-        self.assertLess(sleeps, 400)
+        # The crowd waits, the daemon sleeps: it looks for room ten times a second (AcceptLoop::kPause), for which a
+        # worker wakes twice and the monitor looks three times after each.
+        cpu, sleeps = self.idle()
+        print(f"idle: {own_cpu:.2f} s of CPU and {own_sleeps} wakes in 2 s; with a crowd at the door: {cpu:.2f}, {sleeps}")
+        self.assertLess(cpu - own_cpu, 0.2)
+        self.assertLess(sleeps - own_sleeps, 300)
         # It says so, and not without end.
         lines = self.daemon.count("descriptors")
         self.assertGreaterEqual(lines, 1, self.daemon.text())
         self.assertLessEqual(lines, 5, self.daemon.text())
-        # Those who wait get in when there is room.
+        # Waiting connections get in when there is room.
         for idle in crowd:
             idle.close()
         fresh = self.client()
@@ -102,8 +108,8 @@ class DescriptorsTest(FaultTest):
         self.assertEqual(self.sluicectl("--timeout", "1s", "status").returncode, 3)
         waits = self.client()
         late = waits.begin(wait=True)
-        self.daemon.said("listener .* accepts nothing for now")
-        self.daemon.said("admin .* accepts nothing for now")
+        self.daemon.said("listener .*: accepting is paused")
+        self.daemon.said("admin RPC .*: accepting is paused")
         self.assertEqual(client.call().code, OK)  # what is up goes on
         self.daemon.limit(resource.RLIMIT_NOFILE, 1000)
         self.assertEqual(waits.finish(*late).code, OK)

@@ -14,7 +14,7 @@ SLACK = 16 * MIB
 
 
 class MemoryTest(FaultTest):
-    # Server streams without end that nobody reads, on four connections. gRPC takes a few messages by itself.
+    # Server streams without end that are not read, on four connections. gRPC takes a few messages by itself.
     def stall(self):
         calls = []
         for i in range(STREAMS):

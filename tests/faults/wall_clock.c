@@ -1,5 +1,5 @@
-// wall_clock: loaded into a process (LD_PRELOAD), moves what it reads as the wall clock by the seconds written in the file that
-// SLUICE_TEST_CLOCK names. The file is read at each look, so that the clock can jump while the process runs.
+// wall_clock: loaded into a process (LD_PRELOAD), moves what it reads as the wall clock by the seconds written in the
+// file that SLUICE_TEST_CLOCK names. The file is read at each look, so that the clock can jump while the process runs.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>

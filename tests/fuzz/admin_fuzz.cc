@@ -11,10 +11,10 @@
 #include "admin/admin_service.h"
 #include "admin/convert.h"
 #include "admin/http_routes.h"
-#include "admin/listen_address.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "fuzz/support/program.h"
+#include "net/address.h"
 #include "sluice/admin/v1/admin.grpc.pb.h"
 #include "unit/admin/fake_backend.h"
 
@@ -40,11 +40,12 @@ void Ask(Service& service, grpc::Status (Service::*method)(grpc::ServerContext*,
 }
 
 void CheckAsked(FakeBackend& backend) {
-  for (const EndpointChange& change : backend.changes_) {
+  for (const upstream::EndpointChange& change : backend.changes_) {
     SLUICE_CHECK(!change.cluster.empty() && !change.endpoints.empty());
     SLUICE_CHECK(change.endpoints.size() <= kEndpointsPerChangeMax);
-    const bool whole = change.kind == EndpointChange::Kind::kAdd || change.kind == EndpointChange::Kind::kReplace;
-    for (const EndpointSpec& endpoint : change.endpoints) {
+    const bool whole =
+        change.kind == upstream::EndpointChange::Kind::kAdd || change.kind == upstream::EndpointChange::Kind::kReplace;
+    for (const upstream::EndpointSpec& endpoint : change.endpoints) {
       SLUICE_CHECK(std::isfinite(endpoint.weight) && endpoint.weight > 0);
       SLUICE_CHECK(whole ? !endpoint.address.empty() : !endpoint.name.empty());
     }
@@ -53,7 +54,7 @@ void CheckAsked(FakeBackend& backend) {
     const bool sets = change.rate || change.burst || change.max || change.queue_max;
     SLUICE_CHECK(!change.name.empty() && change.reset != sets);
   }
-  for (const CachePurgeRequest& purge : backend.purges_) {
+  for (const proxy::CachePurge& purge : backend.purges_) {
     SLUICE_CHECK(purge.method.empty() || !purge.service.empty());
     SLUICE_CHECK(!purge.key || !purge.method.empty());
   }
@@ -71,14 +72,14 @@ void AskHttp(FakeBackend& backend, std::string_view method, std::string_view tar
 }
 
 void ReadAddress(std::string_view text) {
-  const auto address = ParseListenAddress(text);
+  const auto address = net::Address::Parse(text);
   if (!address.ok()) {
     SLUICE_CHECK(address.error().kind == base::ErrorKind::kInvalidArgument && !address.error().detail.empty());
     return;
   }
-  SLUICE_CHECK(address->is_unix() ? address->host.empty() : !address->host.empty());
-  const auto again = ParseListenAddress(address->ToString());
-  SLUICE_CHECK(again.ok() && again->ToString() == address->ToString());
+  SLUICE_CHECK(!address->host().empty());
+  const auto again = net::Address::Parse(address->ToString());
+  SLUICE_CHECK(again.ok() && *again == *address);
 }
 
 }  // namespace

@@ -51,7 +51,11 @@ Outcome Converse(Role role, const SessionOptions& options, std::string_view wire
     good = side.Feed(wire.substr(at, size));
     at += size;
   }
-  Outcome outcome{side.log, {}, side.Written(), side.error, side.session->stats().frames_received};
+  Outcome outcome{side.log,
+                  {},
+                  side.Written(),
+                  side.error,
+                  side.session->stats().frames_received + side.session->stats().data_frames_received};
   for (auto& [id, recorder] : side.recorders) outcome.data.push_back(recorder->data);
   return outcome;
 }

@@ -55,7 +55,7 @@ class Hop {
   InternTable& interns() { return interns_; }
 
  private:
-  InternTable interns_;  // of who hears
+  InternTable interns_;  // of the receiver
   HpackEncoder encoder_;
   HpackDecoder decoder_{interns_};
   fuzz::Inflater inflater_;
@@ -87,7 +87,7 @@ void AddField(fuzz::Program& program, InternTable& interns, HeaderList& list) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fuzz::Program program(data, size);
   InternTable interns;
-  // The encoder of the second hop is in the table of who hears on the first, as in a proxy's worker.
+  // The encoder of the second hop is in the table of the first hop's receiver, as in a proxy's worker.
   InternTable end_interns;
   Hop first(interns);
   HpackEncoder second_encoder(first.interns());

@@ -178,7 +178,7 @@ def admin():
     yield "endpoints-version-and-preview", bytes([2]) + field(1, b"users") + field(2, 2) + field(3, endpoint) + field(4, 7) + field(5, 1)
     yield "endpoints-kind-unknown", bytes([2]) + field(1, b"users") + field(2, 77) + field(3, endpoint)
     yield "clusters-one", bytes([1]) + field(1, b"users")
-    yield "clusters-none-such", bytes([1]) + field(1, b"nobody")
+    yield "clusters-none-such", bytes([1]) + field(1, b"absent")
     yield "limit-max", bytes([4]) + field(1, b"process/concurrency") + field(4, 5)
     yield "limit-reset-and-more", bytes([4]) + field(1, b"process/concurrency") + field(4, 5) + field(6, 1)
     yield "purge-key", bytes([6]) + field(1, b"pkg.S") + field(2, b"Get") + field(3, b"key")

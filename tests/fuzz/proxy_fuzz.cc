@@ -123,6 +123,10 @@ class World final : public test::ProxyFixture {
     route.service = b & 2 ? "pkg.Service" : "";
     route.timeout = milliseconds(1000);
     route.retry.attempts_max = 1 + (b >> 2 & 3);
+    if (b & 1) route.retry.methods = proxy::RetryOptions::Methods::kAll;
+    if (c & 1) route.retry.on = UINT32_MAX & ~1u;
+    if (c & 2) route.retry.per_try_timeout = milliseconds(15);
+    if (c & 4) route.hedge = {milliseconds(a & 1 ? 5 : 0), 1};
     if (b & 16) route.hash_by = {.kind = proxy::HashBy::Kind::kMetadata, .metadata = "x-key"};
     if (b & 32)
       route.hash_by = {

@@ -1,16 +1,55 @@
 #!/usr/bin/env bash
-# run.sh [SECONDS] [TARGET...]: builds the fuzz targets and runs each for SECONDS (60), starting from its corpus. Fails if one
-# finds something, keeps the input, and says how to replay it. What was found interesting is in build/fuzz/corpus/TARGET and
-# is where the next run goes on; `tests/fuzz/merge.sh` takes the best of it into tests/fuzz/corpus.
+# run.sh [--changed COMMIT] [SECONDS] [TARGET...]: builds the fuzz targets and runs each for SECONDS (60), starting from its corpus.
+# Fails if one finds something, keeps the input, and says how to replay it. What was found interesting is in
+# build/fuzz/corpus/TARGET and is where the next run goes on; `tests/fuzz/merge.sh` takes the best of it into tests/fuzz/corpus.
+#   --changed COMMIT: only targets whose sources changed since COMMIT ("": all).
 #   JOBS: targets at a time (default: the number of cores).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+# What a target puts its input through, besides its own file: changes there are what it looks at.
+sources_of() {
+  case $1 in
+    grpc_timeout) echo src/proxy/grpc_timeout ;;
+    message_field) echo src/proxy/message_field src/base/buffer_chain src/base/slice ;;
+    frame) echo src/http2/frame src/http2/session src/http2/flood src/http2/fields src/http2/hpack ;;
+    hpack_decode | hpack_round_trip) echo src/http2/hpack src/http2/fields ;;
+    server_session | client_session) echo src/http2 src/base tests/fuzz/support ;;
+    proxy) echo src/base src/metrics src/concurrent src/cache src/runtime src/sync src/net src/http2 src/limits src/upstream \
+      src/proxy tests/fuzz/support tests/support ;;
+    config) echo src/config "src/[a-z0-9]+/options" ;;
+    descriptor_set) echo src/config/descriptor_set ;;
+    admin) echo src/admin proto ;;
+    admin_http) echo src/admin/http ;;
+    *) echo "run.sh: sources_of does not know the target $1" >&2; exit 2 ;;
+  esac
+}
+
+changed=no since=
+if [ "${1:-}" = --changed ]; then
+  changed=yes since=${2?--changed needs a commit}
+  shift 2
+fi
 seconds=${1:-60}
 shift || true
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
   for source in tests/fuzz/*_fuzz.cc; do targets+=("$(basename "$source" _fuzz.cc)"); done
+fi
+if [ "$changed" = yes ] && [ -n "$since" ]; then
+  files=$(git diff --name-only "$since" --)
+  all=("${targets[@]}") targets=()
+  for target in "${all[@]}"; do
+    paths="$(sources_of "$target") tests/fuzz/${target}_fuzz.cc tests/fuzz/corpus/$target/"
+    for path in $paths; do
+      if grep -qE "^${path//./\\.}([/._]|$)" <<<"$files"; then
+        targets+=("$target")
+        break
+      fi
+    done
+  done
+  echo "changed since $since: ${targets[*]:-no target}"
+  if [ ${#targets[@]} -eq 0 ]; then exit 0; fi
 fi
 
 deploy/install-deps.sh fuzz

@@ -1,5 +1,5 @@
-// The daemon's own process with admin.tls, and real gRPC clients and sluicectl at the other end: who gets in, what each
-// role may do, and both under a reload of roles and of files.
+// The daemon's own process with admin.tls, and real gRPC clients and sluicectl at the other end: which certificates
+// are accepted, what each role may do, and both under a reload of roles and of files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -42,7 +42,7 @@ class AdminTls : public testing::Test {
     Keep("daemon.pem", cert.certificate_pem);
   }
   void WriteConfig(const std::string& roles) {
-    // Reached through loopback here, but at an address that is everybody's.
+    // Reached through loopback here, but at the address for all interfaces.
     Keep("sluice.yaml",
          "listeners: [{address: 127.0.0.1:0}]\n"
          "clusters: [{name: users, endpoints: [127.0.0.1:1]}]\n"
@@ -123,21 +123,21 @@ TEST_F(AdminTls, RolesDecideAndAReloadChangesThemUnderAConnection) {
   }
 }
 
-TEST_F(AdminTls, WhoIsNotOfTheAuthorityFindsNobody) {
+TEST_F(AdminTls, CertificatesOfOtherAuthoritiesAndWithoutARoleAreRefused) {
   ASSERT_NO_FATAL_FAILURE(Start());
   const TlsCert forged = MakeCert({"", "URI:spiffe://corp/ops"}, &other_ca_);
   const TlsCert self_signed = MakeCert({"", "URI:spiffe://corp/ops"});
   const TlsCert over = MakeCert({.names = "URI:spiffe://corp/ops", .from = -7200, .until = -3600}, &ca_);
-  const TlsCert nobody = MakeCert({"", "URI:spiffe://corp/nobody"}, &ca_);
+  const TlsCert without_role = MakeCert({"", "URI:spiffe://corp/none"}, &ca_);
   EXPECT_EQ(Look(*Client(&forged)).error_code(), StatusCode::UNAVAILABLE);
   EXPECT_EQ(Look(*Client(&self_signed)).error_code(), StatusCode::UNAVAILABLE);
   EXPECT_EQ(Look(*Client(&over)).error_code(), StatusCode::UNAVAILABLE);
   EXPECT_EQ(Look(*Client(nullptr)).error_code(), StatusCode::UNAVAILABLE);
   EXPECT_EQ(Look(*Admin::NewStub(Connect(target_))).error_code(), StatusCode::UNAVAILABLE) << "plain text";
-  EXPECT_EQ(Look(*Client(&nobody)).error_code(), StatusCode::PERMISSION_DENIED);
-  // Nor does a client give its calls to a daemon that it does not know.
+  EXPECT_EQ(Look(*Client(&without_role)).error_code(), StatusCode::PERMISSION_DENIED);
+  // A client sends no call to a daemon whose authority it does not trust.
   EXPECT_EQ(Look(*Client(&ops_, &other_ca_)).error_code(), StatusCode::UNAVAILABLE);
-  EXPECT_TRUE(Look(*Client(&ops_)).ok()) << "and who belongs there is still served";
+  EXPECT_TRUE(Look(*Client(&ops_)).ok()) << "a client with a role is still served";
 }
 
 TEST_F(AdminTls, SluicectlShowsItsCertificate) {
@@ -177,10 +177,11 @@ TEST_F(AdminTls, NewFilesAreUsedWithoutARestart) {
 TEST_F(AdminTls, FilesThatDoNotFitChangeNothing) {
   ASSERT_NO_FATAL_FAILURE(Start());
   Keep("daemon.key", watcher_.key_pem);
-  ASSERT_TRUE(WaitUntil([&] { return Said("admin.tls: what was there stays in use"); })) << daemon_->Output();
+  ASSERT_TRUE(WaitUntil([&] { return Said("admin: new TLS files cannot be used, the former ones stay in force"); }))
+      << daemon_->Output();
   EXPECT_TRUE(Look(*Client(&ops_)).ok());
   KeepDaemon();
-  ASSERT_TRUE(WaitUntil([&] { return Said("admin.tls: new connections get what"); })) << daemon_->Output();
+  ASSERT_TRUE(WaitUntil([&] { return Said("admin: new TLS files are in force"); })) << daemon_->Output();
   EXPECT_TRUE(Look(*Client(&ops_)).ok());
 }
 

@@ -25,7 +25,7 @@ uint32_t NextRequest(RawPeer& peer) {
   return frame ? frame->stream : 0;
 }
 uint32_t Request(RawPeer& peer) { return peer.Accept() ? NextRequest(peer) : 0; }
-// Says these bytes for every stream, and keeps the connection until the proxy closes it.
+// Sends these bytes for every stream, and keeps the connection until the proxy closes it.
 std::function<void(RawPeer&)> Answers(std::function<std::string(uint32_t stream)> bytes) {
   return [bytes](RawPeer& peer) {
     for (uint32_t stream = Request(peer); stream != 0; stream = NextRequest(peer)) peer.Send(bytes(stream));
@@ -105,7 +105,7 @@ const Behaviour kBehaviours[] = {
        return raw::Headers(stream, {{"content-type", "application/grpc"}});
      }),
      {StatusCode::INTERNAL}},
-    {"SendsAStreamThatNobodyOpened",
+    {"SendsAStreamThatWasNotOpened",
      Answers([](uint32_t) { return raw::Headers(1001, kOkHeaders); }),
      {StatusCode::INTERNAL, StatusCode::UNAVAILABLE}},
     {"PushesAStream",

@@ -103,7 +103,7 @@ TEST_F(BadInput, AConnectionCutAtAnyByteLeavesNothing) {
   }
 }
 
-TEST_F(BadInput, AResponseNobodyReadsIsDroppedWithItsConnection) {
+TEST_F(BadInput, AnUnreadResponseIsDroppedWithItsConnection) {
   echo::v1::EchoRequest request;
   request.set_reply_bytes(50 << 20);
   for (int i = 0; i < 5; ++i) {
@@ -304,8 +304,7 @@ TEST_F(BadInput, DataAboveTheStreamWindowIsAFlowControlError) {
   });
   ASSERT_TRUE(end.has_value());
   const uint32_t code = end->Number(end->type == raw::kGoaway ? 4 : 0);
-  // A unary call's second message may be refused by the backend first; what may not happen is that all of it
-  // is taken.
+  // A unary call's second message may be refused by the backend first; what may not happen is that all of it is taken.
   EXPECT_THAT(code, AnyOf(Eq(raw::kFlowControlError), Eq(raw::kStreamClosed), Eq(raw::kCancel), Eq(raw::kNoError)));
   EXPECT_LT(base::Block::LiveBytes(), 8u << 20);
 }

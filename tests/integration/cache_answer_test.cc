@@ -142,14 +142,14 @@ TEST_F(ControlledCache, HeedsTheUpstreamsCacheControl) {
   }
 }
 
-// A failure goes to all who share the fetch, once, and is not kept.
+// A failure goes to every call that shares the fetch, and is not stored.
 grpc::Status FailingAnswer(const GateBackend::Call&) { return grpc::Status(StatusCode::INTERNAL, "broken"); }
 class FailingCache : public Cache {
  protected:
   FailingCache() : Cache(FailingAnswer) {}
 };
 
-TEST_F(FailingCache, TellsAllWhoShareTheFetchOnce) {
+TEST_F(FailingCache, TellsEachCallOfTheFetchOnce) {
   Start();
   backend_.Close();
   const auto made = calls_->Start(Spec("x"), 20);

@@ -14,8 +14,8 @@ namespace {
 
 using grpc::StatusCode;
 
-// The backend's answers carry the number of the last change. After a purge returns, no answer is older than it, not of
-// a fetch either that was under way.
+// The backend's answers carry the number of the last change. After a purge has returned, no answer is older than the
+// purge, also none of a fetch that was under way.
 class ChangingData : public Cache {
  protected:
   ChangingData()

@@ -87,7 +87,7 @@ TEST_F(Cache, SharedFetchOutlivesTheCallThatBeganIt) {
   EXPECT_EQ(backend_.arrived(), 1u);
 }
 
-TEST_F(Cache, SharedFetchEndsWhenNobodyWantsItAnyMore) {
+TEST_F(Cache, SharedFetchEndsWhenAllItsCallsAreCancelled) {
   Start();
   backend_.Close();
   const auto made = calls_->Start(Spec("x"), 5);
@@ -100,7 +100,7 @@ TEST_F(Cache, SharedFetchEndsWhenNobodyWantsItAnyMore) {
   EXPECT_EQ(backend_.arrived(), 2u);
 }
 
-// Nobody waits for what cannot be shared: when it turns out too large, the others make calls of their own.
+// No call waits for a response that cannot be shared: when it turns out too large, the others make calls of their own.
 TEST_F(Cache, SharedFetchOfATooLargeAnswerServesTheCallThatBeganIt) {
   config_.top.push_back("cache: {entry_max: 64KiB}");
   Start();
@@ -166,7 +166,7 @@ TEST_F(Cache, ACallWithMoreTimeThanTheFetchJoinsIt) {
   EXPECT_EQ(backend_.arrived(), 1u);
 }
 
-// What is cached is told apart by authorization, if it is cached at all.
+// Responses to calls with authorization are cached only if the configuration says so, and then apart.
 TEST_F(Cache, LeavesCallsWithAuthorizationAlone) {
   Start();
   CallSpec spec = Spec("x");
@@ -182,9 +182,9 @@ TEST_F(Cache, LeavesCallsWithAuthorizationAlone) {
 TEST_F(Cache, KeepsCallersWithAuthorizationApart) {
   Start("vary: [authorization]");
   std::vector<std::string> answers;
-  for (const char* who : {"Bearer a", "Bearer b", "Bearer a", "Bearer b", ""}) {
+  for (const char* token : {"Bearer a", "Bearer b", "Bearer a", "Bearer b", ""}) {
     CallSpec spec = Spec("x");
-    if (*who) spec.metadata = {{"authorization", who}};
+    if (*token) spec.metadata = {{"authorization", token}};
     const Reply reply = Call(spec);
     answers.push_back(std::to_string(reply.messages[0].index()) + How(reply));
   }
@@ -311,7 +311,7 @@ TEST_F(Cache, StaysInItsMemory) {
   EXPECT_GT(most, kCapacity / 4) << "it was used";
   EXPECT_GT(cache.evicted(), 0u);
   EXPECT_EQ(cache.capacity_bytes(), kCapacity);
-  // Too large an answer, too large a question: passed on, not kept.
+  // Too large a response, too large a request: passed on, not stored.
   CallSpec large = Spec("x");
   large.request.set_reply_bytes(100000);
   for (const CallSpec& spec : {large, Spec(std::string(100000, 'q'))}) {

@@ -8,6 +8,8 @@
 
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "sluice/admin/v1/admin.grpc.pb.h"
@@ -16,6 +18,7 @@
 #include "support/process.h"
 #include "support/proxy_config.h"
 #include "support/temp_dir.h"
+#include "support/tls_certificates.h"
 #include "support/wait_until.h"
 
 namespace sluice::integration {
@@ -186,12 +189,12 @@ TEST_F(Daemon, ABadFileAtSighupChangesNothingAndIsLogged) {
   EXPECT_TRUE(Unary().ok());
 }
 
-// systemd takes it for started as soon as it is executed, and may reload it then.
+// systemd considers the daemon started as soon as it is executed, and may reload it then.
 TEST_F(Daemon, SignalsThatComeBeforeItServesAreKept) {
   const std::string path = dir_.File("slow.yaml");
-  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);  // a file that takes its time
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);  // opening it blocks until the test writes
   Process daemon("sluiced", {"-c", path}, dir_.File("slow.out"));
-  int end = -1;  // there is one when it reads
+  int end = -1;  // open(2) succeeds when the daemon reads
   ASSERT_TRUE(WaitUntil([&] { return (end = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)) >= 0; }));
   daemon.Signal(SIGHUP);
   daemon.Signal(SIGUSR1);
@@ -265,17 +268,48 @@ TEST_F(Daemon, CheckSaysOkForAGoodFile) {
   EXPECT_EQ(check.output, "OK\n");
 }
 
+std::string ReadSource(const std::string& name) {
+  std::ifstream file(std::string(SLUICE_SOURCE_DIR) + "/" + name);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+TEST_F(Daemon, CheckAcceptsTheFileForProduction) {
+  const test::TlsCert ca = test::MakeCert({.common_name = "ca", .authority = true});
+  const test::TlsCert own = test::MakeCert({.common_name = "sluice"}, &ca);
+  const std::string yaml = ReadSource("config/production.yaml");
+  EXPECT_THAT(Check(yaml).output, HasSubstr("tls/ca.crt")) << "it reads the files";
+  std::filesystem::create_directory(dir_.File("tls"));
+  dir_.Write("tls/ca.crt", ca.certificate_pem);
+  dir_.Write("tls/sluice.crt", own.certificate_pem);
+  dir_.Write("tls/sluice.key", own.key_pem);
+  EXPECT_EQ(Check(yaml).output, "OK\n");
+}
+
+TEST_F(Daemon, CheckAcceptsTheTenLinesOfThePages) {
+  for (const char* page : {"README.md", "docs/production.md"}) {
+    const std::string text = ReadSource(page), begin = "```yaml\n";
+    const size_t at = text.find(begin);
+    ASSERT_NE(at, text.npos) << page;
+    const std::string yaml = text.substr(at + begin.size(), text.find("```", at + 3) - at - begin.size());
+    EXPECT_THAT(yaml, HasSubstr("hash_by")) << page;
+    EXPECT_EQ(Check(yaml).output, "OK\n") << page;
+  }
+}
+
 TEST_F(Daemon, CheckMakesNoFile) {
   config_.top = {"log: {path: " + dir_.File("process.log") + "}",
                  "access_log: {format: text, path: " + dir_.File("access.log") + "}",
                  "state_file: " + dir_.File("state")};
   EXPECT_EQ(Check(config_.ToYaml()).output, "OK\n");
   for (const char* file : {"process.log", "access.log", "state"}) {
-    EXPECT_FALSE(std::filesystem::exists(dir_.File(file))) << file << ": of the one who checked, not of the daemon";
+    EXPECT_FALSE(std::filesystem::exists(dir_.File(file)))
+        << file << ": would belong to the user that ran the check, not to the daemon";
   }
 }
 
-// Whether others of its user may read its memory only shows where that is not root: sandbox_test.py.
+// Whether other processes of its user may read its memory shows only for a user that is not root: sandbox_test.py.
 TEST_F(Daemon, GainsNoRightsFromAFile) {
   Start();
   std::ifstream file("/proc/" + std::to_string(daemon_->pid()) + "/status");

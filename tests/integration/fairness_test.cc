@@ -1,5 +1,5 @@
-// Two clients at a saturated limit, one of which sends a hundred times as much: turns go round the client connections,
-// so the modest one gets half of what there is when it asks for it.
+// Two clients at a saturated limit, one of which sends a hundred times as many calls: the client connections take
+// turns, so the modest one gets half of the slots when it asks for them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +52,8 @@ class TwoClients : public testing::TestWithParam<Where> {
   std::unique_ptr<AsyncCalls> modest_, greedy_;
 };
 
-// In steps: a call ends, the next is let in, its client has asked for another. No clock decides who gets what.
+// In steps: a call ends, the next is let in, its client has asked for another. No clock decides which client gets a
+// slot.
 TEST_P(TwoClients, ShareASaturatedLimitEvenly) {
   Start(2000);
   backend_.Close();

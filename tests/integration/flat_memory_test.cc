@@ -142,8 +142,7 @@ TEST_F(FlatMemory, WithManyConnectionsOpenAtOnce) {
     peers.back().Send(raw::EchoCall(1));
     ASSERT_EQ(peers.back().AnswerOf(1).grpc_status(), "0");
   }
-  // Idle connections keep no read buffers: 8 KiB each of all that is ours is promised, blocks are a part of
-  // it.
+  // Idle connections keep no read buffers: 8 KiB each of all that is ours is promised, blocks are a part of it.
   EXPECT_TRUE(WaitUntil([&] { return base::Block::LiveBytes() < before + kOpen * (8u << 10); }))
       << base::Block::LiveBytes();
   peers.clear();

@@ -188,9 +188,9 @@ TEST(Sluicectl, ShowsAndChangesLimits) {
   EXPECT_EQ(person.Limit("cluster/echo/rate").rate().burst(), 9u);
   EXPECT_EQ(person.Ctl({"limit", "reset", "cluster/echo/rate"}).code, 0);
   EXPECT_DOUBLE_EQ(person.Limit("cluster/echo/rate").rate().rate(), 0.5);
-  const Finished wrong = person.Ctl({"limit", "set", "cluster/nobody/rate", "--rate", "1"});
+  const Finished wrong = person.Ctl({"limit", "set", "cluster/none/rate", "--rate", "1"});
   EXPECT_EQ(wrong.code, 1) << wrong.output;
-  EXPECT_THAT(wrong.output, HasSubstr("cluster/nobody/rate"));
+  EXPECT_THAT(wrong.output, HasSubstr("cluster/none/rate"));
   backend.Open();
   Await(made);
 }

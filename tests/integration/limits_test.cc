@@ -1,5 +1,5 @@
-// Limits of rate and concurrency with real gRPC clients and servers: what holds while a backend stalls, what those who
-// wait and those who are refused are told, and that nothing is lost whatever happens meanwhile.
+// Limits of rate and concurrency with real gRPC clients and servers: which bounds hold while a backend stalls, what
+// waiting and refused calls are told, and that no permit or token is lost whatever happens meanwhile.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ class ABound : public testing::TestWithParam<BoundCase> {
     if (*GetParam().route) config.route.push_back(GetParam().route);
     proxy_ = std::make_unique<Proxy>(config);
   }
-  // `at` stand in the backend and `waiting` in the queue.
+  // `at` calls wait at the backend's gate and `waiting` in the queue.
   bool Stands(size_t at, size_t waiting) {
     return WaitUntil([&] { return backend_.held() == at && operator_().Waiting(GetParam().limit) == waiting; });
   }
@@ -74,7 +74,7 @@ TEST_P(ABound, StopsWithAStalledBackendAndRecoversWithIt) {
   ASSERT_TRUE(Stands(kMax, kLoad - kMax)) << State();
   const uint64_t arrived = backend_.arrived();
 
-  // As many more as may wait, with 2 s to live; then those who may not.
+  // As many more as may wait, with a deadline of 2 s; then calls for which the queue has no room.
   CallSpec timed = Spec("timed");
   timed.timeout = seconds(2);
   const auto doomed = calls.Start(timed, kQueue - (kLoad - kMax));
@@ -92,9 +92,9 @@ TEST_P(ABound, StopsWithAStalledBackendAndRecoversWithIt) {
   }
   // The client's clock and the proxy's are read a moment apart.
   EXPECT_GE(shortest, milliseconds(1950));
-  // They have left the queue by themselves, not only at their client.
+  // They have left the proxy's queue too, not only their client.
   ASSERT_TRUE(Stands(kMax, kLoad - kMax)) << State();
-  EXPECT_EQ(backend_.arrived(), arrived) << "nobody was let in while the backend stood still";
+  EXPECT_EQ(backend_.arrived(), arrived) << "no call was let in while the backend stood still";
   EXPECT_EQ(operator_().InUse(GetParam().limit), kMax);
 
   const SteadyClock::time_point opened = SteadyClock::now();
@@ -124,7 +124,7 @@ TEST_P(ABound, StopsWithAStalledBackendAndRecoversWithIt) {
   EXPECT_LE(backend_.peak(), kMax);
 }
 
-// Clients go away at every place: in the queue, in the backend, and with the proxy's answer on its way.
+// Clients cancel their calls in the queue, in the backend, and while the proxy's response is on its way.
 TEST_P(ABound, LosesNothingToClientsThatGoAway) {
   AsyncCalls calls(proxy_->target());
   backend_.Close();
@@ -150,7 +150,7 @@ TEST_P(ABound, LosesNothingToClientsThatGoAway) {
   Await(again);
 }
 
-// A whole connection with its calls in all places.
+// A connection ends whose calls are in the queue and in the backend.
 TEST_P(ABound, LosesNothingToAConnectionThatEnds) {
   AsyncCalls stays(proxy_->target());
   backend_.Close();
@@ -167,7 +167,7 @@ TEST_P(ABound, LosesNothingToAConnectionThatEnds) {
   EXPECT_EQ(Ended(again, StatusCode::OK), again.size());
 }
 
-// The endpoint with all its calls. Those that wait meet a cluster without an endpoint.
+// The endpoint dies with all its calls. The waiting ones find a cluster without an endpoint.
 TEST_P(ABound, LosesNothingToABackendThatDies) {
   AsyncCalls calls(proxy_->target());
   backend_.Close();
@@ -370,11 +370,11 @@ TEST(AFullEndpoint, IsPassedOverForTheNextOnTheRing) {
       if (backend->held() == 1 && std::find(order.begin(), order.end(), backend) == order.end())
         order.push_back(backend);
     }
-    // One after the other is filled, none before the one before it is full.
+    // The endpoints are filled one after the other.
     ASSERT_EQ(order.size(), i / 2 + 1);
     EXPECT_EQ(order.back()->held(), i % 2 + 1);
   }
-  // All are full: the key's own one is waited for.
+  // All endpoints are full: the call waits for the key's own one.
   const auto waiting = calls.Start(spec, 4);
   ASSERT_TRUE(WaitUntil([&] { return person.Waiting("cluster/echo/endpoint_concurrency") == 4; })) << person.Limits();
   ExpectRefused(*calls.Run(spec), "concurrency_limited", "cluster/echo/endpoint_concurrency");
@@ -464,7 +464,7 @@ TEST_P(ARemovedCluster, LetsTheCallsThatWaitForItGo) {
   ASSERT_TRUE(elsewhere->status().ok()) << Describe(elsewhere->status());
   EXPECT_EQ(elsewhere->reply().messages[0].backend(), "other-1");
 
-  // Though the calls that had gone before still stand in the old one's endpoint.
+  // Though calls of the removed cluster are still under way at its endpoint.
   EXPECT_TRUE(WaitUntil([&] { return Done(waiting) == 10; })) << Done(waiting);
   backend.Open();
   Await(waiting);

@@ -17,7 +17,8 @@ import tempfile
 import time
 import unittest
 
-SKIPPED, LONG_WAIT, NOBODY = 77, 30, 65534
+SKIPPED, LONG_WAIT = 77, 30
+UNPRIVILEGED = 65534  # a user id without rights
 libc = ctypes.CDLL(None, use_errno=True)
 
 # Numbers of Linux on x86-64.
@@ -138,8 +139,8 @@ def enter(unit, folder, command):
     for capability in range(64):
         libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
     os.setgroups([])
-    os.setgid(NOBODY)
-    os.setuid(NOBODY)
+    os.setgid(UNPRIVILEGED)
+    os.setuid(UNPRIVILEGED)
     for path in ("/tmp/sluice-sandbox-probe", "/sluice-sandbox-probe", "/dev/shm/sluice-sandbox-probe"):
         try:
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
@@ -229,7 +230,7 @@ class SandboxTest(unittest.TestCase):
             file.write("listeners: [{address: 127.0.0.1:0}]\nclusters: [{name: a, endpoints: [127.0.0.1:1]}]\n"
                        f"admin: {{grpc: 'unix:{self.folder}/admin.sock'}}\n")
         sanitized = b"__asan_init" in program or b"__tsan_init" in program  # stays readable: its leak check is a debugger
-        for flags, owner in [((), NOBODY if sanitized else 0), (("--core-dumps",), NOBODY)]:
+        for flags, owner in [((), UNPRIVILEGED if sanitized else 0), (("--core-dumps",), UNPRIVILEGED)]:
             index = len(self.children)
             daemon = self.sandboxed(f"{self.folder}/sluiced", "-c", config, *flags)
             self.until(lambda: daemon.poll() is not None or "is ready" in self.output(index), lambda: self.output(index))
@@ -272,7 +273,7 @@ access_log: {{format: json, path: {folder}/access.log}}
         self.assertIsNone(daemon.poll(), why())
         with open(f"/proc/{daemon.pid}/status", encoding="utf-8") as file:
             status = dict(line.split(":\t", 1) for line in file.read().splitlines())
-        self.assertEqual((status["NoNewPrivs"], status["Seccomp"], status["Uid"].split()[0]), ("1", "2", str(NOBODY)))
+        self.assertEqual((status["NoNewPrivs"], status["Seccomp"], status["Uid"].split()[0]), ("1", "2", str(UNPRIVILEGED)))
         self.assertEqual(int(status["CapEff"], 16) | int(status["CapBnd"], 16), 0)
         calls = self.run_bin("sluice-echo", "client", "--target", f"unix:{folder}/listen.sock", "--kind", "all",
                              "--calls", "200")

@@ -1,5 +1,5 @@
-// Peers that stop, stay too long, come too often or hold too much: each is bounded, and an honest client beside them is
-// served.
+// Peers that stop reading, stay too long, connect too often or make the proxy buffer too much: each is bounded, and an
+// honest client beside them is served.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -35,7 +35,7 @@ class SlowPeers : public testing::Test {
     peer.Handshake();
     return peer;
   }
-  // A client that says all it has to say for a call at once: it may have to wait for its turn.
+  // A client that sends all frames of a call at once: the call may have to wait for its turn.
   RawPeer Calling() {
     RawPeer peer = RawPeer::Connect(proxy_->port());
     peer.Send(std::string(raw::kPreface) + raw::Settings() + raw::EchoCall(1));
@@ -56,7 +56,7 @@ TEST_F(SlowPeers, ASilentClientIsSentAway) {
   config_.listener = {"headers_timeout: 200ms"};
   Start();
   RawPeer peer = RawPeer::Connect(proxy_->port());
-  const std::string heard = peer.Rest();  // as bytes: to acknowledge its SETTINGS would be to say something
+  const std::string heard = peer.Rest();  // as bytes, because acknowledging its SETTINGS would send something
   EXPECT_NE(heard.find(raw::U32(raw::kSettingsTimeout) + "no preface and SETTINGS in time"), std::string::npos);
   EXPECT_EQ(proxy_->Metric("sluice_downstream_timeouts_total"), 1);
   EXPECT_TRUE(Honest().status.ok());
@@ -207,7 +207,7 @@ TEST_F(SlowPeers, AboveTheProcessesLimitNewCallsAreRefusedUntilThereIsRoom) {
   config_.top = {"memory: {buffered_bytes_max: 16MiB}"};
   Start();
   EXPECT_TRUE(Honest().status.ok());
-  base::MemoryBudget::Add(16 << 20);  // as if others held it
+  base::MemoryBudget::Add(16 << 20);  // as if other clients' buffers took it
   const Reply reply = Honest();
   EXPECT_EQ(reply.status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(reply.Trailer("sluice-reason"), "memory_limited");

@@ -1,4 +1,4 @@
-// Files of TLS change while calls run: new connections get the new ones, no call fails, and what is bad stays outside.
+// Files of TLS change while calls run: new connections get the new ones, no call fails, and bad files change nothing.
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -120,7 +120,7 @@ TEST_F(TlsReload, ALinkThatIsTurnedIsSeen) {
 
 TEST_F(TlsReload, ABadFileKeepsTheFormerOneAndIsToldUntilItIsMended) {
   const TlsCert next = MakeCert({.common_name = "next", .names = "IP:127.0.0.1"}, &ca);
-  files.Write("proxy.key", next.key_pem);  // the certificate stays as it was: not its key
+  files.Write("proxy.key", next.key_pem);  // not the key of the certificate, which stays
   EXPECT_TRUE(WaitUntil([&] { return Loads("failed") == 1; }));
   EXPECT_TRUE(CallOnce(Credentials(ca)).status.ok());
   ASSERT_GE(Certificates().certificates_size(), 2);

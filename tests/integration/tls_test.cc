@@ -84,7 +84,7 @@ TEST_F(Refused, AClientWhoseNameIsNotAllowed) {
 TEST_F(Refused, AClientThatDoesNotTrustUs) { Expect(Credentials(other_ca, &client), "closed"); }
 TEST_F(Refused, AClientInPlainText) { Expect(nullptr, "protocol"); }
 
-// What a call through a proxy whose cluster has these keys is told.
+// The status of a call through a proxy whose cluster has these keys.
 class Upstream : public Tls {
  protected:
   void ExpectFailure(const std::string& keys, const std::string& counted, const std::string& text) {
@@ -143,8 +143,8 @@ TEST_F(Upstream, ByItsAddressOrAnAllowedNameItIsFound) {
   EXPECT_TRUE(CallOnce(nullptr).status.ok());
 }
 
-// Clients that connect and say nothing: within handshakes_max they cost nobody anything, and they are ended in time.
-TEST_F(Tls, SilentClientsHoldUpNobodyAndAreEnded) {
+// Clients that connect and send nothing: within handshakes_max they delay no other client, and they are closed in time.
+TEST_F(Tls, SilentClientsDelayNoOtherAndAreClosed) {
   StartPlainBackend();
   config.listener = {ListenerKeys(", handshake_timeout: 1s, handshakes_max: 20")};
   StartProxy();
@@ -166,7 +166,7 @@ TEST_F(Tls, BeyondHandshakesMaxConnectionsWaitAndAreServedInTheEnd) {
   for (int i = 0; i < 4; ++i) silent.push_back(RawPeer::Connect(proxy->port()));
   const Reply reply = CallOnce(Credentials(ca));
   EXPECT_TRUE(reply.status.ok()) << Describe(reply.status);
-  // Who was before it had to end first: never more than two under way.
+  // The silent clients before it had to end first: at most two handshakes are under way at once.
   EXPECT_GE(Handshakes("listener", "timeout"), 2);
   for (RawPeer& peer : silent) EXPECT_EQ(peer.Rest(), "");
 }

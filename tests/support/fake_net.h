@@ -15,7 +15,7 @@ namespace sluice::test {
 
 struct FakeHost {
   enum class Mode { kAccept, kRefuse, kHang } mode = Mode::kAccept;
-  bool speaks = true;  // false: accepts, and never says a word
+  bool speaks = true;  // false: accepts, and never sends a byte
   std::vector<std::pair<uint16_t, uint32_t>> settings;
   int dials = 0;
   std::vector<std::unique_ptr<FramePeer>> connections;

@@ -11,8 +11,8 @@
 
 #include "base/check.h"
 #include "http2/hpack/decoder.h"
-#include "net/memory_stream.h"
 #include "support/h2_frames.h"
+#include "support/memory_stream.h"
 
 namespace sluice::test {
 

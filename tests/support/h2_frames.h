@@ -1,8 +1,8 @@
 // HTTP/2 frames for tests: a builder and a parser that share no code with src/http2, so that neither hides
 // the other's mistakes. Protocol tests speak in frames:
 //
-//   std::string wire = h2::Preface() + h2::Settings() + h2::Headers(1, h2::Block(h2::GrpcRequest()),
-//   h2::kEndHeaders);
+//   std::string wire = h2::Preface() + h2::Settings();
+//   wire += h2::Headers(1, h2::Block(h2::GrpcRequest()), h2::kEndHeaders);
 #pragma once
 
 #include <cstdint>

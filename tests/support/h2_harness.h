@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "http2/session.h"
+#include "http2/session/session.h"
 #include "support/h2_frames.h"
 
 namespace sluice::h2 {

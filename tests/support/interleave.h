@@ -1,7 +1,7 @@
 // interleave: runs every interleaving of a few small threads, one instrumented operation at a time.
 //
 // The threads of a test run in lock step: each operation of an interleave::Atomic is a scheduling point at
-// which the explorer decides who goes on. Schedules are explored depth first; a schedule may take the
+// which the explorer decides which thread goes on. Schedules are explored depth first; a schedule may take the
 // processor away from a thread that could have gone on at most `preemptions_max` times (Musuvathi and Qadeer
 // 2007: most bugs need two).
 //
@@ -12,13 +12,12 @@
 //     auto state = std::make_shared<State>();                      // fresh for every schedule
 //     run.Thread([=] { state->queue.Push(1); });
 //     run.Thread([=] { state->queue.Pop(); });
-//     run.AtEnd([=] { EXPECT_TRUE(state->queue.Empty()); });       // after all have ended, on the test's
-//     thread
+//     run.AtEnd([=] { EXPECT_TRUE(state->queue.Empty()); });       // after all threads, on the test's thread
 //   });
 //   EXPECT_GT(result.schedules, 10u);
 //
 // A thread that would spin for ever must call interleave::Yield() in its loop: it is not scheduled again
-// until another thread has made a step. A loop that nobody ends is reported by CHECK after kStepsMax steps.
+// until another thread has made a step. A loop that no thread ends is reported by CHECK after kStepsMax steps.
 #pragma once
 
 #include <atomic>
@@ -81,7 +80,7 @@ class Run {
 
  private:
   friend Result Explore(const std::function<void(Run&)>&, Options);
-  static constexpr size_t kNobody = SIZE_MAX;
+  static constexpr size_t kNone = SIZE_MAX;
 
   Run(std::vector<internal::Choice>& trail, int preemptions_max) : trail_(trail), preemptions_left_(preemptions_max) {}
 
@@ -106,17 +105,17 @@ class Run {
     }
     {
       std::unique_lock lock(mutex_);
-      PassOn(kNobody);
+      PassOn(kNone);
     }
     for (std::thread& thread : threads) thread.join();
     if (check_) check_();
   }
 
-  // Under mutex_: chooses who runs next. `from` has reached a scheduling point, or its end.
+  // Under mutex_: chooses the thread that runs next. `from` has reached a scheduling point, or its end.
   void PassOn(size_t from) {
     SLUICE_CHECK(++steps_ < internal::kStepsMax);
     std::vector<size_t> candidates;
-    const bool can_stay = from != kNobody && alive_[from] && !yielded_[from];
+    const bool can_stay = from != kNone && alive_[from] && !yielded_[from];
     if (can_stay) candidates.push_back(from);
     if (!can_stay || preemptions_left_ > 0) {
       for (size_t i = 0; i < alive_.size(); ++i) {
@@ -129,7 +128,7 @@ class Run {
       }
     }
     if (candidates.empty()) {
-      running_ = kNobody;
+      running_ = kNone;
       return;
     }
     if (depth_ == trail_.size()) trail_.push_back(internal::Choice{candidates, 0});
@@ -147,7 +146,7 @@ class Run {
   std::mutex mutex_;
   std::condition_variable turn_;
   // Under mutex_:
-  size_t running_ = kNobody;
+  size_t running_ = kNone;
   size_t depth_ = 0;
   uint64_t steps_ = 0;
   int preemptions_left_;

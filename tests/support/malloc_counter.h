@@ -1,4 +1,4 @@
-// Heap allocations of the whole process, whoever makes them: malloc itself is replaced, in the test programs that link
+// Heap allocations of the whole process, libraries included: malloc itself is replaced, in the test programs that link
 // malloc_counter.cc.
 #pragma once
 

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "net/socket_stream.h"
-#include "proxy/listener.h"
-#include "proxy/worker_context.h"
+#include "proxy/downstream/listener.h"
+#include "proxy/downstream/worker_front.h"
 #include "support/manual_worker.h"
 #include "support/path_peers.h"
 #include "support/path_socket.h"
@@ -90,7 +90,8 @@ class PathWorld {
     for (const char* address : {"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"}) {
       wanted.push_back({address, *net::Address::Parse(address), 1, false});
     }
-    auto state = upstream::BuildClusterState(cluster_, wanted, nullptr, false, workers_, registry_);
+    auto state =
+        upstream::BuildClusterState(cluster_, wanted, nullptr, upstream::ListSource::kConfig, workers_, registry_);
     SLUICE_CHECK(state.ok());
     const base::TimePoint now = clock_.Now();
     auto limits = std::make_shared<proxy::RouteLimits>(
@@ -134,8 +135,8 @@ class PathRig {
   PathRig(const PathOptions& options, std::shared_ptr<PathWorld> world, uint32_t worker)
       : options_(options), world_(std::move(world)), worker_(world_->runtime().worker(worker)) {
     message_ = h2::Message(std::string(options.message_bytes, 'm'));
-    context_.connection.dial = [this](runtime::Worker&, const net::Address& address, base::TimePoint,
-                                      net::Dialer::OnDone done) {
+    front_.context.connection.dial = [this](runtime::Worker&, const net::Address& address, base::TimePoint,
+                                            net::Dialer::OnDone done) {
       return std::unique_ptr<net::Attempt>(new Attempt(*this, address.ToString(), std::move(done)));
     };
     for (size_t i = 0; i < options.connections; ++i) Connect();
@@ -146,11 +147,11 @@ class PathRig {
   ~PathRig() {
     for (auto& client : clients_) client->closing = true;
     for (auto& backend : backends_) backend->closing = true;
-    context_.EndCalls();
+    front_.EndCalls();
     worker_.RunUntilIdleForTest();
-    context_.CloseAll();
+    front_.CloseAll();
     worker_.RunUntilIdleForTest();
-    SLUICE_CHECK(context_.calls.empty());
+    SLUICE_CHECK(front_.context.calls.empty());
   }
 
   // One round on every connection: `streams` calls start together and end. Returns how many.
@@ -239,9 +240,9 @@ class PathRig {
     clients_.push_back(std::make_unique<PathClient>(wire, message_, options_.verify, options_.literals));
     wires_.push_back(wire.get());
     ++*open_;
-    context_.connections.fetch_add(1, std::memory_order_relaxed);
-    auto* connection = new proxy::DownstreamConnection(context_, std::move(stream), listener_, open_);
-    context_.downstream.PushBack(*connection);
+    front_.connections.fetch_add(1, std::memory_order_relaxed);
+    auto* connection = new proxy::DownstreamConnection(front_, std::move(stream), listener_, open_);
+    front_.downstream.PushBack(*connection);
     connection->Start();
     Run(0);
   }
@@ -280,7 +281,7 @@ class PathRig {
   std::vector<std::unique_ptr<PathClient>> clients_;
   std::vector<std::unique_ptr<PathBackend>> backends_;
   std::shared_ptr<std::atomic<int64_t>> open_ = std::make_shared<std::atomic<int64_t>>(0);
-  proxy::WorkerContext context_{worker_, world_->snapshots(), world_->metrics()};
+  proxy::WorkerFront front_{worker_, world_->snapshots(), world_->metrics()};
 };
 
 }  // namespace sluice::test

@@ -39,7 +39,7 @@ class PathSocket {
   PathSocket(const PathSocket&) = delete;
   PathSocket& operator=(const PathSocket&) = delete;
 
-  // What the peer has said, as far as the socket takes it.
+  // Writes the peer's bytes, as far as the socket takes them.
   void Send() {
     while (wire_->at < wire_->in.size()) {
       const ssize_t n = send(far_, wire_->in.data() + wire_->at, wire_->in.size() - wire_->at, MSG_NOSIGNAL);
@@ -49,7 +49,7 @@ class PathSocket {
     wire_->in.clear();
     wire_->at = 0;
   }
-  // What the proxy has written. True if there was something.
+  // Reads what the proxy has written. True if there was something.
   bool Receive() {
     char bytes[65536];
     bool moved = false;

@@ -24,9 +24,12 @@
 #include <vector>
 
 #include "metrics/registry.h"
-#include "proxy/call_mover.h"
-#include "proxy/listener.h"
-#include "proxy/worker_context.h"
+#include "proxy/call/gate.h"
+#include "proxy/call/hedge_delay.h"
+#include "proxy/call/observer.h"
+#include "proxy/downstream/listener.h"
+#include "proxy/downstream/worker_front.h"
+#include "proxy/handoff/handoff.h"
 #include "support/fake_net.h"
 #include "support/manual_worker.h"
 
@@ -38,12 +41,17 @@ class ProxyFixture : public ::testing::Test {
  public:
   // Change these before Start.
   upstream::ClusterOptions cluster;
+  std::optional<upstream::ClusterOptions> other;  // a second cluster, for routes that fail over to it
+  std::vector<std::string> other_addresses;       // its endpoints
+  std::map<std::string, uint32_t> priorities;     // of addresses of the first cluster; 0 where there is none
   std::vector<proxy::RouteOptions> routes{1};
   proxy::ForwardingOptions forwarding;
   proxy::AccessLogOptions access_log;
   proxy::ListenerOptions listener;
   limits::ConcurrencyOptions process;
   proxy::CacheOptions cache;
+  proxy::GateList gates;                                        // of all routes; read by SetEndpoints
+  std::vector<std::shared_ptr<proxy::CallObserver>> observers;  // beside the access log; read by SetEndpoints
 
   explicit ProxyFixture(uint32_t worker_count = std::getenv("SLUICE_TEST_MOVED") != nullptr ? 2 : 1)
       : workers(worker_count) {
@@ -54,14 +62,13 @@ class ProxyFixture : public ::testing::Test {
   }
 
   void Start(const std::vector<std::string>& addresses) {
-    context.emplace(time.worker, snapshots, metrics);
-    context->connection.dial = net.Dial();
+    worker.emplace(time.worker, snapshots, metrics);
+    worker->context.connection.dial = net.Dial();
     if (workers == 2) {
       home.emplace(time.runtime.worker(1), snapshots, metrics);
-      const std::array<proxy::WorkerContext*, 2> both{&*context, &*home};
-      proxy::CallMover::Connect(both);
-      proxy::MemoryRelief::Connect(both);
-      home->mover->SetModeForTest(proxy::CallMover::Mode::kAlways);
+      const std::array<proxy::WorkerFront*, 2> both{&*worker, &*home};
+      proxy::WorkerFront::Connect(both);
+      home->handoff->SetModeForTest(proxy::Handoff::Mode::kAlways);
     }
     auto log = proxy::AccessLog::Open(access_log);
     ASSERT_TRUE(log.ok());
@@ -74,25 +81,43 @@ class ProxyFixture : public ::testing::Test {
   // Publishes a new list, as the server does: what has left is drained.
   void SetEndpoints(const std::vector<std::string>& addresses) {
     std::vector<upstream::WantedEndpoint> wanted;
-    for (const std::string& address : addresses) wanted.push_back({address, *net::Address::Parse(address), 1, false});
+    for (const std::string& address : addresses) {
+      wanted.push_back({address, *net::Address::Parse(address), 1, false});
+      if (priorities.contains(address)) wanted.back().standing.priority = priorities[address];
+    }
     if (!options_) options_ = std::make_shared<upstream::ClusterOptions>(cluster);
-    auto built = upstream::BuildClusterState(options_, wanted, state_.get(), false, workers, registry,
-                                             std::exchange(next_cluster_limits, nullptr));
+    auto built = upstream::BuildClusterState(options_, wanted, state_.get(), upstream::ListSource::kConfig, workers,
+                                             registry, std::exchange(next_cluster_limits, nullptr));
     ASSERT_TRUE(built.ok()) << built.error().detail;
     auto snapshot = std::make_shared<proxy::Snapshot>();
     std::vector<proxy::Route> table;
     MakeLimits();
     for (const proxy::RouteOptions& route : routes) {
-      table.push_back({route, 0, RouteMetrics(route.name), route_limits[route.name]});
+      table.push_back({route, 0, RouteMetrics(route.name), route_limits[route.name],
+                       gates.empty() ? nullptr : std::make_shared<const proxy::GateList>(gates)});
+      if (!route.failover.empty()) {
+        table.back().failover = 1;
+        table.back().metrics.failovers = registry.AddCounter("failovers_total", "Failovers.", {{"route", route.name}});
+      }
+      if (!route.hedge.automatic()) continue;
+      std::shared_ptr<proxy::HedgeDelay>& delay = hedge_delays[route.name];
+      if (delay == nullptr) delay = std::make_shared<proxy::HedgeDelay>(workers);
+      table.back().hedge_delay = delay;
     }
-    snapshot->config = std::make_shared<proxy::RouteConfig>(
-        proxy::RouteConfig{proxy::RouteTable(std::move(table)), forwarding, log_, 0, process_limits, response_cache});
+    auto told = observers;
+    if (log_->enabled()) told.push_back(std::make_shared<proxy::AccessLogObserver>(log_));
+    snapshot->config = std::make_shared<proxy::RouteConfig>(proxy::RouteConfig{
+        proxy::RouteTable(std::move(table)), forwarding, log_, 0, process_limits, response_cache, told});
     snapshot->clusters = {*built};
+    if (other) {
+      other_state_ = BuildOther();
+      snapshot->clusters.push_back(other_state_);
+    }
     snapshots.Publish(std::shared_ptr<const proxy::Snapshot>(std::move(snapshot)));
     if (state_ != nullptr) {
       for (const auto& endpoint : upstream::Removed(*state_, built->get())) {
         endpoint->MarkRemoved();
-        time.worker.Post([this, endpoint] { context->pools.Drain(*endpoint); });
+        time.worker.Post([this, endpoint] { worker->context.pools.Drain(*endpoint); });
       }
     }
     state_ = *built;
@@ -102,14 +127,14 @@ class ProxyFixture : public ::testing::Test {
   FramePeer& Client(const std::vector<std::pair<uint16_t, uint32_t>>& settings = {}) {
     return ClientOf(front(), "192.0.2.7:40000", settings);
   }
-  FramePeer& ClientOf(proxy::WorkerContext& worker, const std::string& peer_name,
+  FramePeer& ClientOf(proxy::WorkerFront& on, const std::string& peer_name,
                       const std::vector<std::pair<uint16_t, uint32_t>>& settings = {}) {
-    auto pair = net::MemoryStream::Make(worker.worker(), "proxy", peer_name);
+    auto pair = net::MemoryStream::Make(on.worker(), "proxy", peer_name);
     clients_.push_back(std::make_unique<FramePeer>(FramePeer::Role::kClient, std::move(pair.far)));
     ++*open_;
-    worker.connections.fetch_add(1, std::memory_order_relaxed);
-    auto* connection = new proxy::DownstreamConnection(worker, std::move(pair.near), listener, open_);
-    worker.downstream.PushBack(*connection);
+    on.connections.fetch_add(1, std::memory_order_relaxed);
+    auto* connection = new proxy::DownstreamConnection(on, std::move(pair.near), listener, open_);
+    on.downstream.PushBack(*connection);
     connection->Start();
     clients_.back()->Send(h2::Preface() + h2::Settings(settings));
     Run();
@@ -145,30 +170,30 @@ class ProxyFixture : public ::testing::Test {
   }
 
   void TearDown() override {
-    if (!context) return;
-    context->EndCalls();
+    if (!worker) return;
+    worker->EndCalls();
     if (home) home->EndCalls();
     time.Run();
     if (home) home->CloseAll();
-    context->CloseAll();
+    worker->CloseAll();
     time.Run();
     if (home) {
       EXPECT_FALSE(home->HasCalls());
-      EXPECT_EQ(home->mover->stats().moved, context->mover->stats().taken);
-      RecordProperty("moved", static_cast<int>(home->mover->stats().moved));
+      EXPECT_EQ(home->handoff->stats().moved, worker->handoff->stats().taken);
+      RecordProperty("moved", static_cast<int>(home->handoff->stats().moved));
     }
-    EXPECT_EQ(context->pools.size(), 0u);
+    EXPECT_EQ(worker->context.pools.size(), 0u);
     EXPECT_EQ(time.runtime.LiveTasks(), 0u);
     EXPECT_EQ(metrics.calls_in_flight->Value(), 0);
     EXPECT_EQ(metrics.downstream_connections->Value(), 0);
     EXPECT_EQ(*open_, 0);
     time.runtime.Shutdown();
     home.reset();
-    context.reset();
+    worker.reset();
   }
 
   // The worker with the client connections.
-  proxy::WorkerContext& front() { return home ? *home : *context; }
+  proxy::WorkerFront& front() { return home ? *home : *worker; }
 
   const uint32_t workers;
   ManualWorker time{workers};
@@ -176,14 +201,16 @@ class ProxyFixture : public ::testing::Test {
   proxy::ProxyMetrics metrics{registry};
   proxy::SnapshotData snapshots{workers};
   FakeNet net{time.worker};
-  std::optional<proxy::WorkerContext> context;  // where calls run
-  std::optional<proxy::WorkerContext> home;     // of two workers: where they come from
+  std::optional<proxy::WorkerFront> worker;  // where calls run
+  std::optional<proxy::WorkerFront> home;    // of two workers: where they come from
   // Made by the first SetEndpoints.
   std::map<std::string, std::shared_ptr<const proxy::RouteLimits>> route_limits;
+  std::map<std::string, std::shared_ptr<proxy::HedgeDelay>> hedge_delays;
   std::shared_ptr<const proxy::ProcessLimits> process_limits;
   std::shared_ptr<proxy::ResponseCache> response_cache;                // if a route caches
   std::shared_ptr<const upstream::ClusterLimits> next_cluster_limits;  // for the next SetEndpoints; null: as before
   const upstream::ClusterState& state() const { return *state_; }
+  const upstream::ClusterState& other_state() const { return *other_state_; }
 
  private:
   void MakeLimits() {
@@ -201,6 +228,12 @@ class ProxyFixture : public ::testing::Test {
       }
     }
   }
+  std::shared_ptr<const upstream::ClusterState> BuildOther() {
+    std::vector<upstream::WantedEndpoint> wanted;
+    for (const std::string& address : other_addresses) wanted.push_back({address, *net::Address::Parse(address)});
+    return *upstream::BuildClusterState(std::make_shared<upstream::ClusterOptions>(*other), wanted, other_state_.get(),
+                                        upstream::ListSource::kConfig, workers, registry);
+  }
   proxy::RouteMetrics RouteMetrics(const std::string& name) {
     proxy::RouteMetrics out;
     for (size_t code = 0; code < proxy::kGrpcCodes; ++code) {
@@ -212,7 +245,7 @@ class ProxyFixture : public ::testing::Test {
 
   std::shared_ptr<proxy::AccessLog> log_;
   std::shared_ptr<const upstream::ClusterOptions> options_;
-  std::shared_ptr<const upstream::ClusterState> state_;
+  std::shared_ptr<const upstream::ClusterState> state_, other_state_;
   std::shared_ptr<std::atomic<int64_t>> open_ = std::make_shared<std::atomic<int64_t>>(0);
   std::vector<std::unique_ptr<FramePeer>> clients_;
 };

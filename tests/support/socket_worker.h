@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include <boost/asio/io_context.hpp>
 #include <functional>
 #include <string>
 #include <thread>
@@ -20,7 +19,7 @@ struct SocketWorker : ManualWorker {
   }
 };
 
-// A path for a Unix socket that is nobody else's.
+// A path for a Unix socket that no other process uses.
 inline std::string SocketPath(const std::string& name) {
   return "/tmp/sluice-" + std::to_string(::getpid()) + "-" + name + ".sock";
 }

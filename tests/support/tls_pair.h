@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "net/memory_stream.h"
-#include "net/tls_handshake.h"
+#include "net/tls/handshake.h"
 #include "support/manual_worker.h"
+#include "support/memory_stream.h"
 #include "support/tls_certificates.h"
 
 namespace sluice::test {

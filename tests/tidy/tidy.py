@@ -4,6 +4,9 @@ import os
 import re
 import sys
 
+import pages
+import prose
+import rooms
 import rules
 
 SOURCE = re.compile(r"\.(h|cc)$")
@@ -14,11 +17,14 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
 class Checker:
-    def __init__(self, root, exceptions=None):
+    def __init__(self, root, exceptions=None, room_exceptions=None, circles=None):
         self.root = root
         self.findings = []
         self.exceptions = rules.EXCEPTIONS if exceptions is None else exceptions
         self.used = set()
+        self.rooms = rooms.Rooms(self.report, room_exceptions, circles)
+        self.pages = pages.Pages(root, self.report)
+        self.prose = prose.Prose(self.report)
 
     def report(self, path, line, rule, what, why):
         for index, (pattern, excused, _) in enumerate(self.exceptions):
@@ -37,6 +43,8 @@ class Checker:
             if path.endswith(".md") and (path.startswith("docs/") or "/" not in path):
                 self.check_links(path)
         self.check_page()
+        self.rooms.finish()
+        self.pages.finish()
         for index, (pattern, rule, _) in enumerate(self.exceptions):
             if index not in self.used:
                 self.findings.append(
@@ -58,8 +66,11 @@ class Checker:
             for name, pattern, where, why in rules.LINE_RULES:
                 if re.search(where, path) and re.search(pattern, line):
                     self.report(path, number, name, line.strip()[:80], why)
+        self.prose.check_file(path, text)
+        self.pages.add_file(path, text, strip_comments(text) if SOURCE.search(path) else text)
         if not SOURCE.search(path):
             return
+        self.rooms.add_file(path, text)
         for number, line in enumerate(lines, 1):
             match = INCLUDE.match(line)
             if match:
@@ -114,12 +125,21 @@ class Checker:
         if not os.path.exists(os.path.join(self.root, path)):
             return
         with open(os.path.join(self.root, path), encoding="utf-8") as file:
-            rows = [[cell.strip() for cell in line.strip("|\n ").split("|")] for line in file if line.startswith("| ")]
-        shown = {row[0]: sorted(filter(None, row[2].split(", "))) if len(row) > 2 else [] for row in rows}
+            rows = [[cell.strip() for cell in line.strip()[1:-1].split("|")] for line in file if line.startswith("| ")]
+        self.check_rooms_page(path, rows)
+        shown = {row[0]: sorted(filter(None, row[2].split(", "))) for row in rows if len(row) == 3}
         for layer, allowed in rules.LAYERS.items():
             if shown.get(layer) != sorted(allowed):
                 self.report(path, 1, "table", f"{layer} shown as {shown.get(layer)}, held as {sorted(allowed)}",
                             "the page and the check must not drift apart")
+
+    def check_rooms_page(self, path, rows):
+        shown = {(row[0], row[1]): sorted(filter(None, row[3].split(", "))) for row in rows if len(row) == 4}
+        for folder, inside in rules.ROOMS.items():
+            for room, allowed in inside.items():
+                if shown.get((folder, room)) != sorted(allowed):
+                    self.report(path, 1, "table", f"{folder}/{room} shown as {shown.get((folder, room))}, held as {sorted(allowed)}",
+                                "the page and the check must not drift apart")
 
     def check_links(self, path):
         folder = os.path.dirname(os.path.join(self.root, path))
@@ -135,6 +155,12 @@ class Checker:
                     self.report(path, number, "link", f"{target} leads nowhere", "a page that points to nothing is wrong")
                 elif anchor and full.endswith(".md") and anchor not in anchors(full):
                     self.report(path, number, "link", f"{target}: no such heading", "a page that points to nothing is wrong")
+
+
+def strip_comments(text):
+    """Without comments; literals stay."""
+    token = re.compile(r'(R"(\w*)\(.*?\)\2"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\')|//[^\n]*|/\*.*?\*/', re.S)
+    return token.sub(lambda match: match.group(1) or " ", text)
 
 
 def strip_comments_and_strings(text):

@@ -4,6 +4,8 @@ import os
 import tempfile
 import unittest
 
+import clang_format
+import rooms
 import rules
 import tidy
 
@@ -11,14 +13,23 @@ HEADER = "// Thing: a made-up file for a test.\n#pragma once\n"
 CODE = "// Thing: a made-up file for a test.\n"
 
 
-def findings(files, exceptions=()):
+def write(root, files):
+    for path, text in files.items():
+        full = os.path.join(root, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+def findings(files, exceptions=(), room_exceptions=(), circles=()):
     with tempfile.TemporaryDirectory() as root:
-        for path, text in files.items():
-            full = os.path.join(root, path)
-            os.makedirs(os.path.dirname(full), exist_ok=True)
-            with open(full, "w", encoding="utf-8") as file:
-                file.write(text)
-        return tidy.Checker(root, list(exceptions)).run()
+        write(root, files)
+        return tidy.Checker(root, list(exceptions), room_exceptions, circles).run()
+
+
+def pair(one, other):
+    """Two headers that include each other."""
+    return {f"src/{one}.h": HEADER + f'#include "{other}.h"\n', f"src/{other}.h": HEADER + f'#include "{one}.h"\n'}
 
 
 class TidyTest(unittest.TestCase):
@@ -33,7 +44,7 @@ class TidyTest(unittest.TestCase):
 
     def test_clean_files_pass(self):
         self.passes("src/base/thing.h", HEADER)
-        self.passes("src/net/thing.cc", CODE + '#include "runtime/worker.h"\n#include <boost/asio/io_context.hpp>\n')
+        self.passes("src/admin/thing.cc", CODE + '#include "net/address.h"\n#include <boost/asio/io_context.hpp>\n')
         self.passes("tests/unit/net/thing_test.cc", CODE + "#include <gtest/gtest.h>\n")
 
     def test_every_forbidden_pair_of_layers_fails_with_its_reason(self):
@@ -56,11 +67,11 @@ class TidyTest(unittest.TestCase):
         self.passes("src/sync/thing.h", HEADER + '#include "runtime/waker.h"\n')
         self.fails("src/sync/thing.h", HEADER + '#include "runtime/runtime.h"\n', "layer", "a waiter needs someone")
         self.passes("src/config/thing.h", HEADER + '#include "proxy/options.h"\n')
-        self.fails("src/config/thing.h", HEADER + '#include "proxy/call.h"\n', "layer")
+        self.fails("src/config/thing.h", HEADER + '#include "proxy/call/call.h"\n', "layer")
 
     def test_only_the_connection_of_http2_may_do_io(self):
-        self.passes("src/http2/connection.cc", CODE + '#include "net/stream.h"\n')
-        self.fails("src/http2/session.cc", CODE + '#include "net/stream.h"\n', "layer", "no I/O")
+        self.passes("src/http2/connection/connection.cc", CODE + '#include "net/stream.h"\n')
+        self.fails("src/http2/session/session.cc", CODE + '#include "net/stream.h"\n', "layer", "no I/O")
 
     def test_a_folder_outside_the_table_fails(self):
         self.fails("src/misc/thing.cc", CODE + '#include "base/check.h"\n', "layer", "every folder")
@@ -69,7 +80,8 @@ class TidyTest(unittest.TestCase):
         for path, name in [
             ("src/proxy/thing.cc", "<grpcpp/grpcpp.h>"),
             ("src/server/thing.cc", '"sluice/admin/v1/admin.pb.h"'),
-            ("src/upstream/thing.h", "<boost/asio/ip/tcp.hpp>"),
+            ("src/runtime/internal/thing.cc", "<boost/asio/io_context.hpp>"),
+            ("src/net/thing.cc", "<boost/asio/ip/tcp.hpp>"),
             ("src/admin/thing.h", "<boost/beast/http.hpp>"),
             ("src/http2/thing.cc", "<openssl/ssl.h>"),
             ("src/server/thing.cc", "<yaml-cpp/yaml.h>"),
@@ -133,7 +145,7 @@ class TidyTest(unittest.TestCase):
         self.fails("src/base/thing.cc", CODE + "// TODO: later\n", "unfinished")
         self.fails("src/base/thing.cc", CODE + "\tint i;\n", "tab")
         self.fails("src/base/thing.cc", CODE + "int i; \n", "trailing space")
-        self.fails("docs/thing.md", "See /home/someone/notes\n", "path of one machine")
+        self.fails("docs/thing.md", "See /home/ann/notes\n", "path of one machine")
         self.fails("src/base/thing.cc", CODE + "int i;", "end of file")
 
     def test_a_long_file_fails_unless_it_is_listed(self):
@@ -147,14 +159,135 @@ class TidyTest(unittest.TestCase):
 
     def test_the_page_must_show_the_table_that_is_held(self):
         rows = [f"| {layer} | x | {', '.join(allowed)} |\n" for layer, allowed in rules.LAYERS.items()]
+        rows += [f"| {folder} | {room} | x | {', '.join(allowed)} |\n"
+                 for folder, inside in rules.ROOMS.items() for room, allowed in inside.items()]
         self.passes("docs/architecture.md", "".join(rows))
         self.fails("docs/architecture.md", "".join(rows).replace(", runtime/waker.h,", ","), "table")
         self.fails("docs/architecture.md", "".join(rows[1:]), "table", "drift apart")
+        self.fails("docs/architecture.md", "".join(rows[:-1]), "table", "drift apart")
+        self.fails("docs/architecture.md", "".join(rows).replace("| net | tls | x | . |", "| net | tls | x | |"), "table")
 
     def test_links_must_lead_somewhere(self):
         self.passes("docs/a.md", "# A b!\n[up](#a-b) [web](https://example.org) `[x](code)`\n")
         self.fails("docs/a.md", "[gone](b.md)\n", "link", "leads nowhere")
         self.fails("docs/a.md", "# A\n[gone](#b)\n", "link", "no such heading")
+
+    def test_every_include_up_between_rooms_fails_with_its_reason(self):
+        for folder, inside in rules.ROOMS.items():
+            for room, allowed in inside.items():
+                for target in inside:
+                    path = f"src/{folder}/thing.h" if room == "." else f"src/{folder}/{room}/thing.h"
+                    name = f"{folder}/other.h" if target == "." else f"{folder}/{target}/other.h"
+                    text = HEADER + f'#include "{name}"\n'
+                    if target == room or target in allowed:
+                        self.passes(path, text)
+                    else:
+                        self.fails(path, text, "room", rules.ROOM_REASONS[folder])
+
+    def test_the_rooms_of_a_folder_have_an_order_and_a_reason(self):
+        self.assertEqual(set(rules.ROOMS), set(rules.ROOM_REASONS))
+        for inside in rules.ROOMS.values():
+            order = list(inside)
+            for room, allowed in inside.items():
+                self.assertTrue(all(order.index(name) < order.index(room) for name in allowed), room)
+
+    def test_a_room_outside_the_table_fails(self):
+        self.fails("src/proxy/attic/thing.h", HEADER + '#include "proxy/options.h"\n', "room", "every room has its place")
+
+    def test_a_private_room_is_its_folders_and_the_tests_own(self):
+        text = CODE + '#include "runtime/internal/worker_impl.h"\n'
+        self.passes("src/runtime/internal/thing.cc", text)
+        self.passes("tests/unit/runtime/thing_test.cc", text)
+        self.fails("src/net/thing.cc", text, "room", "only its folder")
+        self.fails("cmd/sluiced/main.cc", text, "room", "only its folder")
+
+    def test_an_include_up_that_is_listed_passes_until_it_is_gone(self):
+        listed = [("src/proxy/call/thing.h", "proxy/handoff/other.h", "old")]
+        text = HEADER + '#include "proxy/handoff/other.h"\n'
+        self.assertEqual(findings({"src/proxy/call/thing.h": text}, room_exceptions=listed), [])
+        found = findings({"src/proxy/call/thing.h": HEADER}, room_exceptions=listed)
+        self.assertIn("stale exception", found[0])
+
+    def test_units_that_include_each_other_fail_unless_they_are_listed(self):
+        found = findings(pair("base/one", "base/two"))
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("circle: base/one <-> base/two", found[0])
+        self.assertEqual(findings(pair("base/one", "base/two"), circles=[(["base/one", "base/two"], "old")]), [])
+        found = findings(pair("base/one", "base/two"), circles=[(["base/one", "base/six", "base/two"], "old")])
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("stale exception: base/six", found[0])
+
+    def test_a_source_counts_with_its_header_and_a_chain_is_no_circle(self):
+        files = {"src/base/one.h": HEADER, "src/base/one.cc": '#include "base/one.h"\n#include "base/two.h"\n',
+                 "src/base/two.h": HEADER + '#include "base/three.h"\n', "src/base/three.h": HEADER}
+        self.assertEqual(findings(files), [])
+        files["src/base/three.h"] += '#include "base/one.h"\n'
+        self.assertIn("circle: base/one <-> base/three <-> base/two", findings(files)[0])
+
+    def test_circles_are_told_apart(self):
+        graph = {"a": {"b"}, "b": {"a", "c"}, "c": {"d"}, "d": {"e"}, "e": {"c", "gone"}, "f": {"a", "e"}}
+        self.assertEqual(sorted(rooms.circles(graph)), [["a", "b"], ["c", "d", "e"]])
+
+    def test_wide_lines_of_pages_fail_outside_tables_and_code(self):
+        wide = "x " * rules.PAGE_WIDTH
+        self.passes("docs/thing.md", f"| {wide}|\n```\n{wide}x\n```\n    {wide}x\n" + "x" * 200 + "\n")
+        self.fails("docs/thing.md", wide + "x\n", "width", "beside the code")
+        self.fails("tests/bench/README.md", wide + "x\n", "width")
+
+    def test_files_that_pages_and_comments_name_must_exist(self):
+        there = {"src/base/clock.h": HEADER + "int Now();\n", "src/base/clock.cc": '#include "base/clock.h"\n'}
+        for span in ["src/base/clock.h", "base/clock.h", "clock.h", "src/base", "src/base/", "src/base/clock", "base/clock",
+                     "clock.h --now", "src/base/{clock}.h", "clock.*", "x.y", "base/clock.{h,cc}"]:
+            self.assertEqual(findings(there | {"docs/thing.md": f"See `{span}`.\n"}), [], span)
+        for span in ["src/base/watch.h", "base/watch.h", "watch.h", "src/bass", "base/watch", "watch.h --now",
+                     "src/base/{clock,watch}.h", "net/clock.h"]:
+            found = findings(there | {"docs/thing.md": f"See `{span}`.\n"})
+            self.assertEqual(len(found), 1, span)
+            self.assertIn("mention: there is no", found[0])
+        for comment, count in [("see base/clock.h", 0), ("(clock.cc)", 0), ("as in <linux/if.h>", 0), ("see base/watch.h", 1),
+                               ("(watch.cc)", 1), ("docs/gone.md", 1)]:
+            found = findings(there | {"src/base/thing.h": HEADER + f"int i;  // {comment}\n"})
+            self.assertEqual(len(found), count, comment)
+        self.assertEqual(findings({"CHANGELOG.md": "`watch.h` went.\n"}), [])
+
+    def test_functions_that_pages_and_comments_name_must_exist(self):
+        there = {"src/base/clock.h": HEADER + "class Clock { void Tick(); };\n", "src/base/hand.h": HEADER + "void Move();\n"}
+        for span in ["Clock::Tick", "base::Clock::Tick", "Clock::Tick(now)", "Move()", "std::move()", "std::atomic", "Clock", "Movve"]:
+            self.assertEqual(findings(there | {"docs/thing.md": f"See `{span}`.\n"}), [], span)
+        for span in ["Clock::Tock", "Clock::Move", "Watch::Tick", "Movve()", "base::Clock::Tock(now)"]:
+            found = findings(there | {"docs/thing.md": f"See `{span}`.\n"})
+            self.assertEqual(len(found), 1, span)
+            self.assertIn("mention: there is no", found[0])
+        for comment, count in [("see Clock::Tick", 0), ("Move() does", 0), ("read() does", 0), ("Movve() does", 1), ("Clock::Tock", 1),
+                               ("Movve(); clock.Tock();", 0)]:
+            found = findings(there | {"src/base/thing.h": HEADER + f'auto s = "//";  // {comment}\n'})
+            self.assertEqual(len(found), count, comment)
+        # What only a comment names is not there.
+        self.assertEqual(len(findings(there | {"src/base/thing.h": HEADER + "// Movve() was.\n"})), 1)
+
+    def test_each_step_of_a_calls_life_leads_to_its_function(self):
+        there = {"src/proxy/call/call.cc": CODE + "void Call::Run() {}\n"}
+        head = "| step | where |\n|---|---|\n"
+        for cell in ["`proxy/call/call.cc:Call::Run`", "`src/proxy/call/call.cc`: `Run()`"]:
+            self.assertEqual(findings(there | {rules.LIFE_OF_A_CALL: head + f"| runs | {cell} |\n"}), [], cell)
+        for cell in ["`proxy/call/call.cc:Call::Walk`", "`proxy/call/gone.cc:Run`", "somewhere"]:
+            found = findings(there | {rules.LIFE_OF_A_CALL: head + f"| runs | {cell} |\n"})
+            self.assertTrue(any(": step: " in line for line in found), cell)
+
+    def test_the_words_of_the_dialect_fail_in_comments_texts_and_names(self):
+        for line in ["// who waits is told", "// Nobody sees it", 'log("the list of then");', "TEST(Thing, WhoWaitsIsTold) {}",
+                     "TEST(Thing, TellsNobodyElse) {}", "// as everybody does", "// whom it serves", 'log("who = ");']:
+            self.fails("src/base/thing.cc", CODE + line + "\n", "dialect", "client, peer, stream")
+        self.passes("src/base/thing.cc", CODE + "// A whole connection whose peer left.\n")
+        self.passes("src/base/thing.cc", CODE + 'log("audit: who=");\n')  # the audit line's key
+
+    def test_what_is_not_formatted_is_named(self):
+        tool = clang_format.find_tool()
+        self.assertIsNotNone(tool, "clang-format 14: deploy/install-deps.sh")
+        with tempfile.TemporaryDirectory() as root:
+            write(root, {".clang-format": "BasedOnStyle: Google\n", "src/good.cc": "int i = 0;\n", "tests/bad.h": "int  j;\nint  k;\n",
+                         "docs/bad.h": "int  l;\n"})
+            self.assertEqual(clang_format.unformatted(tool, root), ["tests/bad.h"])
 
 
 if __name__ == "__main__":

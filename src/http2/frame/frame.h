@@ -86,4 +86,10 @@ inline void WriteFrameHeader(uint8_t* p, size_t length, FrameType type, uint8_t 
   Write32(p + 5, stream_id);
 }
 
+// RFC 7540 5.3.1: the priority fields, of PRIORITY and of HEADERS, make the frame's stream depend on itself. The first
+// bit is the exclusive flag.
+inline bool DependsOnItself(const FrameHeader& frame, const uint8_t* priority) {
+  return (Read32(priority) & kStreamIdMax) == frame.stream_id;
+}
+
 }  // namespace sluice::http2

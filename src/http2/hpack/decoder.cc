@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 
-#include "base/check.h"
+#include "http2/fields/static_table.h"
 #include "http2/hpack/huffman.h"
 #include "http2/hpack/integer.h"
-#include "http2/hpack/static_table.h"
 
 namespace sluice::http2 {
 namespace {

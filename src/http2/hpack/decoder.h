@@ -16,7 +16,7 @@
 #include <memory>
 #include <string_view>
 
-#include "http2/header.h"
+#include "http2/fields/header.h"
 #include "http2/hpack/dynamic_table.h"
 
 namespace sluice::http2 {

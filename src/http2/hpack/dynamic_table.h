@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "http2/header.h"
+#include "http2/fields/header.h"
 
 namespace sluice::http2 {
 

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "http2/fields/static_table.h"
 #include "http2/hpack/huffman.h"
-#include "http2/hpack/static_table.h"
 
 namespace sluice::http2 {
 namespace {

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "http2/header.h"
+#include "http2/fields/header.h"
 #include "http2/hpack/dynamic_table.h"
 #include "http2/hpack/integer.h"
 

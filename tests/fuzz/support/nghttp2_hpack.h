@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "http2/header.h"
+#include "http2/fields/header.h"
 
 namespace sluice::fuzz {
 

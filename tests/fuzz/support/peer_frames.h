@@ -98,7 +98,7 @@ class FrameMaker {
   }
   std::string Ping() {
     const uint8_t how = program_.U8();
-    // The second is the one behind our first GOAWAY (http2/session.h).
+    // The second is the one behind our first GOAWAY (http2/session/session.h).
     return h2::RawFrame(h2::kPing, how & 1 ? h2::kAck : 0, 0,
                         how & 2 ? h2::Big(how, 8) : h2::Big(0x736c756963650001, 8));
   }

@@ -34,7 +34,7 @@ struct CallSpec {
 // The spec of a call with a payload, of a client if given.
 CallSpec Spec(const std::string& payload, const std::string& client = "");
 
-// One call, from Start until somebody has looked at its answer.
+// One call, from Start until the test has looked at its answer.
 class AsyncCall {
  public:
   bool done() const { return done_.load(std::memory_order_acquire); }

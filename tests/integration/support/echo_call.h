@@ -1,5 +1,4 @@
-// Call: one echo call of any of the four kinds, with all that came back, so that a test can be written once
-// for four.
+// Call: one echo call of any of the four kinds, with all that came back, so that a test can be written once for four.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -33,8 +32,7 @@ struct Reply {
 };
 
 // Sends `messages` copies of the request (one for the kinds that take one) and reads to the end. BidiStream
-// reads a reply after each message. The context may carry metadata and a deadline and be cancelled from
-// another thread.
+// reads a reply after each message. The context may carry metadata and a deadline and be cancelled from another thread.
 Reply Call(echo::v1::Echo::Stub* stub, Kind kind, grpc::ClientContext* context, const echo::v1::EchoRequest& request,
            int messages = 1);
 

@@ -1,5 +1,5 @@
-// GateBackend: an echo server whose unary calls stand at a gate until the test lets them go: a backend that stalls when
-// a test wants it to. What a call is answered, when it goes, is a function of the test.
+// GateBackend: an echo server whose unary calls wait at a gate until the test releases them: a backend that stalls when
+// a test wants it to. A function of the test makes the response of each released call.
 //
 // Thread safety: every function from any thread. The answer function runs on gRPC's threads and the test's, several at
 // once.
@@ -51,22 +51,22 @@ class GateBackend {
   // For ProxyConfig.
   std::pair<std::string, std::string> endpoint() const { return {name_, address()}; }
 
-  // Calls that come from now on stand at the gate.
+  // Calls that arrive from now on wait at the gate.
   void Close();
-  // They go, and those that come later go at once.
+  // Releases the waiting calls; later ones do not wait.
   void Open();
-  // The `count` that came first go; the gate stays as it is.
+  // Releases the first `count` calls that wait; the gate stays as it is.
   void Release(size_t count);
-  // Like a process that is killed: connections end, calls are reset, nobody listens any more.
+  // Like a process that is killed: connections end, calls are reset, the port is closed.
   void Kill();
 
   uint64_t arrived() const;
   // At the gate now, of all clients or of one.
   size_t held() const;
   size_t held(const std::string& client) const;
-  // Gone from the gate because their client gave up.
+  // Calls that left the gate because their client cancelled them.
   uint64_t cancelled() const;
-  // The most that stood here at once.
+  // The most calls that waited here at once.
   size_t peak() const;
   std::vector<Arrival> arrivals() const;
 
@@ -80,7 +80,7 @@ class GateBackend {
   const std::function<void(const Call&)> on_arrival_;
 
   mutable std::mutex mutex_;
-  // Under mutex_. A reactor belongs to whoever takes it out of the list, who finishes it outside of the mutex.
+  // Under mutex_. A reactor belongs to the thread that takes it out of the list and finishes it outside of the mutex.
   std::list<Reactor*> held_;
   bool open_ = true;
   uint64_t cancelled_ = 0;

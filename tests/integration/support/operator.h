@@ -18,7 +18,7 @@ class Operator {
   admin::v1::Limit Limit(const std::string& name);
   uint64_t Waiting(const std::string& limit) { return Limit(limit).waiting(); }
   uint64_t InUse(const std::string& limit) { return Limit(limit).in_use(); }
-  // Nobody waits at any limit, and nothing is in use: not a permit and not a token is lost.
+  // No call waits at any limit, and nothing is in use: not a permit and not a token is lost.
   bool AllGivenBack();
   // ListLimits, for a failed assertion.
   std::string Limits();

@@ -14,8 +14,7 @@ namespace sluice::integration {
 
 class Proxy {
  public:
-  // Fails the process with the reason if it does not start: no test makes sense then. `config.admin` is
-  // filled in.
+  // Fails the process with the reason if it does not start: no test makes sense then. `config.admin` is filled in.
   explicit Proxy(ProxyConfig config);
   ~Proxy();
 

@@ -15,6 +15,8 @@ struct ProxyConfig {
   std::vector<std::pair<std::string, std::string>> endpoints;
   std::string policy = "ring_hash";
   std::string hash_by = "{metadata: x-key}";
+  // Whole entries of `clusters`.
+  std::string more_clusters;
   // More keys, one "key: value" each.
   std::vector<std::string> cluster, route, listener, top;
 
@@ -28,6 +30,7 @@ struct ProxyConfig {
     for (const auto& [name, address] : endpoints) {
       yaml += "      - {name: " + name + ", address: \"" + address + "\"}\n";
     }
+    yaml += more_clusters;
     yaml += "routes:\n  - cluster: echo\n    hash_by: " + hash_by + "\n";
     for (const std::string& line : route) yaml += "    " + line + "\n";
     for (const std::string& line : top) yaml += line + "\n";

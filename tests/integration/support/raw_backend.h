@@ -1,5 +1,4 @@
-// RawBackend: a TCP server whose every connection is handled by a function of the test: a backend that
-// misbehaves.
+// RawBackend: a TCP server whose every connection is handled by a function of the test: a backend that misbehaves.
 #pragma once
 
 #include <atomic>

@@ -99,8 +99,7 @@ class RawPeer {
   std::optional<Frame> Until(const std::function<bool(const Frame&)>& fits);
   // Skips frames until a GOAWAY and then the end. The GOAWAY's error code; nothing if none came.
   std::optional<uint32_t> GoawayThenEnd();
-  // What came for a stream up to its end: fields of all header blocks, bytes of DATA, or the RST_STREAM's
-  // code.
+  // What came for a stream up to its end: fields of all header blocks, bytes of DATA, or the RST_STREAM's code.
   struct Answer {
     std::map<std::string, std::string> fields;
     std::string data;

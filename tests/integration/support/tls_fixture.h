@@ -60,7 +60,7 @@ class Tls : public testing::Test {
   }
   void StartProxy() { proxy = std::make_unique<Proxy>(config); }
 
-  // What a client trusts, and who it is.
+  // The authority that a client trusts, and the certificate that it shows. Null `own`: none.
   static std::shared_ptr<grpc::ChannelCredentials> Credentials(const test::TlsCert& trusted,
                                                                const test::TlsCert* own = nullptr) {
     grpc::SslCredentialsOptions options;

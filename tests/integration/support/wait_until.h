@@ -1,5 +1,4 @@
-// WaitUntil: the one place where a test waits: for a state it can observe, looked at again and again,
-// bounded.
+// WaitUntil: the one place where a test waits: for a state it can observe, looked at again and again, bounded.
 #pragma once
 
 #include <chrono>

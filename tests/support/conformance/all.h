@@ -7,13 +7,13 @@
 
 namespace sluice::h2 {
 
-// What a client may say wrong (or must be able to say) to our server role.
+// Mistakes that a client may make, and frames that it must be able to send, towards our server role.
 inline Scripts Section4OfAClient() { return FrameFormat() + HeaderBlocks() + HeaderBlocksOfAClient(); }
 inline Scripts Section5OfAClient() { return StreamStates() + StreamStatesOfAClient(); }
 inline Scripts Section6OfAClient() { return FrameTypes() + FrameTypesOfAClient(); }
 inline Scripts Section8OfAClient() { return MalformedRequests() + BrokenRequests(); }
 
-// What a server may say wrong to our client role.
+// The same of a server towards our client role.
 inline Scripts Section4OfAServer() { return FrameFormat() + HeaderBlocks(); }
 inline Scripts Section5OfAServer() { return StreamStates() + StreamStatesOfAServer(); }
 inline Scripts Section6OfAServer() { return FrameTypes() + FrameTypesOfAServer(); }

@@ -34,7 +34,6 @@ inline Scripts FrameTypes() {
       EndsConnection("PriorityOnStream0", kProtocolError, RawFrame(kPriority, 0, 0, "abcde")),
       EndsStream("PriorityOfFourBytes", 1, kFrameSizeError, RawFrame(kPriority, 0, 1, "abcd")),
       EndsStream("PriorityOfSixBytes", 3, kFrameSizeError, RawFrame(kPriority, 0, 3, "abcdef")),
-      IsFine("PriorityOfAStreamOnItself", RawFrame(kPriority, 0, 1, Big(1, 4) + "w")),
       // 6.4 RST_STREAM
       EndsConnection("ResetOnStream0", kProtocolError, RstStream(0, 8)),
       EndsConnection("ResetOfThreeBytes", kFrameSizeError, RawFrame(kRstStream, 0, 1, "abc")),
@@ -48,7 +47,7 @@ inline Scripts FrameTypes() {
       IsFine("SettingsThatAreEmpty", Settings(), {"SETTINGS ack"}),
       IsFine("SettingsAreAcknowledgedOneByOne", Settings() + Settings({{3, 200}}) + Settings(),
              {"SETTINGS ack", "SETTINGS ack", "SETTINGS ack"}),
-      IsFine("SettingsThatNobodyKnows", Settings({{0, 1}, {7, 0xffffffff}, {0xfff0, 0}}), {"SETTINGS ack"}),
+      IsFine("UnknownSettings", Settings({{0, 1}, {7, 0xffffffff}, {0xfff0, 0}}), {"SETTINGS ack"}),
       IsFine("SettingsAckBeyondWhatWasSent", SettingsAck()),
       // 6.5.2
       EndsConnection("EnablePush2", kProtocolError, Settings({{2, 2}})),
@@ -101,7 +100,7 @@ inline Scripts FrameTypes() {
 
 // Only of a server.
 inline Scripts FrameTypesOfAServer() { return {EndsConnection("EnablePush1", kProtocolError, Settings({{2, 1}}))}; }
-// Only of a client: what it says of push is about what we send.
+// Only of a client: its ENABLE_PUSH is about frames that we send.
 inline Scripts FrameTypesOfAClient() { return {IsFine("EnablePush1", Settings({{2, 1}}), {"SETTINGS ack"})}; }
 
 }  // namespace sluice::h2

@@ -96,12 +96,34 @@ inline Scripts StreamStates() {
       IsFine("PriorityOnAnOpenStream", RawFrame(kPriority, 0, 1, "abcde")),
       IsFine("PriorityOnAHalfClosedStream", RawFrame(kPriority, 0, 3, "abcde")),
       IsFine("WindowUpdateOnAHalfClosedStream", WindowUpdate(3, 1)),
+      // RFC 7540 5.3.1. The first bit of the dependency is the exclusive flag.
+      EndsStream("PriorityOfAnOpenStreamOnItself", 1, kProtocolError, RawFrame(kPriority, 0, 1, Big(1, 4) + "w")),
+      EndsStream("PriorityOfAHalfClosedStreamOnItself", 3, kProtocolError,
+                 RawFrame(kPriority, 0, 3, Big(0x80000003, 4) + "w")),
+      // RFC 9113 6.4: an idle stream cannot be reset.
+      EndsConnection("PriorityOfAnIdleStreamOnItself", kProtocolError, RawFrame(kPriority, 0, 101, Big(101, 4) + "w")),
+      IsFine("PriorityOfAStreamOnAnother", RawFrame(kPriority, 0, 1, Big(3, 4) + "w")),
+      IsFine("PriorityOfAStreamOnTheRoot", RawFrame(kPriority, 0, 1, Big(0x80000000, 4) + "w")),
   };
+}
+
+// HEADERS on `stream` whose priority fields say that it depends on `on` (RFC 7540 6.2).
+inline std::string Dependent(uint32_t stream, uint32_t on, std::string_view block, uint8_t flags = kEndHeaders) {
+  return RawFrame(kHeaders, flags | kPriorityFlag, stream, Big(on, 4) + "w" + std::string(block));
 }
 
 // Only of a client.
 inline Scripts StreamStatesOfAClient() {
+  const std::string request = Block(GrpcRequest());
   return {
+      EndsStream("RequestThatDependsOnItself", 5, kProtocolError, Dependent(5, 5, request)),
+      EndsStream("WholeRequestThatDependsOnItself", 5, kProtocolError, Dependent(5, 0x80000005, request, kEnd)),
+      EndsStream(
+          "PaddedRequestThatDependsOnItself", 5, kProtocolError,
+          RawFrame(kHeaders, kEndHeaders | kPadded | kPriorityFlag, 5, Big(3, 1) + Big(5, 4) + "w" + request + "pad")),
+      EndsStream("RequestInPartsThatDependsOnItself", 5, kProtocolError,
+                 Dependent(5, 5, request.substr(0, 9), 0) + Continuation(5, request.substr(9))),
+      EndsStream("TrailersThatDependOnThemselves", 1, kProtocolError, Dependent(1, 1, Block({{"a", "b"}}), kEnd)),
       EndsStream("DataAfterTheEnd", 3, kStreamClosed, Data(3, "x")),
       EndsStream("EmptyDataAfterTheEnd", 3, kStreamClosed, Data(3, "", kEndStream)),
       EndsStream("TrailersAfterTheEnd", 3, kStreamClosed, Headers(3, Block({{"a", "b"}}), kEnd)),
@@ -112,6 +134,7 @@ inline Scripts StreamStatesOfAClient() {
 // Only of a server.
 inline Scripts StreamStatesOfAServer() {
   return {
+      EndsStream("ResponseThatDependsOnItself", 1, kProtocolError, Dependent(1, 1, Block(GrpcResponse()))),
       EndsConnection("ResponseOnAnIdleStream", kProtocolError, Answer(101)),
       EndsConnection("ResetOfAnIdleStream", kProtocolError, RstStream(101, 8)),
       EndsConnection("ResetOfAnEvenStream", kProtocolError, RstStream(2, 8)),

@@ -42,7 +42,7 @@ inline std::vector<std::pair<std::string, Fields>> BadFields() {
   };
 }
 
-// Requests on stream 5 that nobody above the session may see.
+// Requests on stream 5 that the session must not pass on.
 inline Scripts MalformedRequests() {
   Scripts out;
   auto add = [&out](const std::string& name, const Fields& fields) {

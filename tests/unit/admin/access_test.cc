@@ -1,4 +1,4 @@
-// Access: each RPC has a role, and a certificate's name decides who has it.
+// Access: each RPC needs a role, and the names of a client's certificate decide which roles it has.
 #include "admin/access.h"
 
 #include <gmock/gmock.h>
@@ -52,14 +52,15 @@ TEST(Access, ARoleGoesByTheNamesInTheCertificate) {
     EXPECT_EQ(access.Refusal(With({"", {"OPS.example.com"}, {}, {}}), method, kNow), std::nullopt) << method;
     EXPECT_EQ(access.Refusal(Uri("spiffe://corp/look/a"), method, kNow).has_value(), !read) << method;
     EXPECT_EQ(access.Refusal(With({"watcher", {}, {}, {}}), method, kNow).has_value(), !read) << method;
-    for (const Caller& nobody : {Uri("spiffe://corp/opsy"), Uri("spiffe://other/ops"),
-                                 With({"ops.example.com", {}, {}, {}}), With({"", {"watcher"}, {}, {}}), With({})}) {
-      EXPECT_TRUE(access.Refusal(nobody, method, kNow).has_value()) << method << " " << nobody.ToString();
+    for (const Caller& without_role :
+         {Uri("spiffe://corp/opsy"), Uri("spiffe://other/ops"), With({"ops.example.com", {}, {}, {}}),
+          With({"", {"watcher"}, {}, {}}), With({})}) {
+      EXPECT_TRUE(access.Refusal(without_role, method, kNow).has_value()) << method << " " << without_role.ToString();
     }
   }
 }
 
-TEST(Access, ARefusalSaysWhoAndWhatIsNeeded) {
+TEST(Access, ARefusalNamesTheClientAndTheRoleItLacks) {
   const Access access = Guarded();
   EXPECT_EQ(access.Refusal(Uri("spiffe://corp/look/a"), "Drain", kNow),
             "spiffe://corp/look/a has the role read and Drain needs write (admin.roles.write)");
@@ -77,13 +78,13 @@ TEST(Access, ACertificateCountsInItsTimeOnly) {
   EXPECT_THAT(access.Refusal(ops, "GetServer", ops.not_after + 1).value(), HasSubstr("not valid at this time"));
 }
 
-TEST(Access, WithoutACertificateNobodyHasARole) {
+TEST(Access, WithoutACertificateThereIsNoRole) {
   Caller caller = Uri("spiffe://corp/ops");
   caller.has_certificate = false;
   EXPECT_EQ(Guarded().Refusal(caller, "GetServer", kNow), "no client certificate");
 }
 
-TEST(Access, WithoutTlsWhoeverIsThereMayDoEverything) {
+TEST(Access, WithoutTlsEveryClientMayDoEverything) {
   const Access access(false, {});
   for (const auto& [method, role] : kMethodRoles) EXPECT_EQ(access.Refusal(Caller(), method, kNow), std::nullopt);
 }

@@ -126,9 +126,9 @@ TEST_F(AdminServerTest, ListsClusters) {
   EXPECT_EQ(users.endpoints(1).weight(), 3);
   EXPECT_EQ(std::vector<uint64_t>({a.in_flight(), a.calls(), a.failures(), a.connections()}),
             (std::vector<uint64_t>{3, 100, 2, 4}));
-  request.set_name("nobody");
+  request.set_name("none");
   Call(&v1::Admin::Stub::ListClusters, request, grpc::StatusCode::NOT_FOUND);
-  EXPECT_EQ(message_, "no cluster nobody");
+  EXPECT_EQ(message_, "no cluster none");
   EXPECT_EQ(reason_, "not_found");
 }
 
@@ -140,11 +140,12 @@ TEST_F(AdminServerTest, ChangesEndpoints) {
   EXPECT_EQ(response.version(), 8u);
   EXPECT_EQ(response.digest(), 0x1234u);
   EXPECT_EQ(response.moved_share(), 0.125);
-  const EndpointChange change = backend_.last_change();
-  EXPECT_EQ(change.kind, EndpointChange::Kind::kAdd);
+  const upstream::EndpointChange change = backend_.last_change();
+  EXPECT_EQ(change.kind, upstream::EndpointChange::Kind::kAdd);
   EXPECT_EQ(change.endpoints.at(0).weight, 2.5);
   EXPECT_EQ(change.expected_version, 7u);
   EXPECT_FALSE(change.preview);
+  EXPECT_EQ(change.over.count(), 0);
 
   request.set_preview(true);
   Call(&v1::Admin::Stub::ChangeEndpoints, request, grpc::StatusCode::FAILED_PRECONDITION);
@@ -155,6 +156,19 @@ TEST_F(AdminServerTest, ChangesEndpoints) {
   EXPECT_EQ(backend_.last_change().expected_version, std::nullopt);  // not "version 0"
   request.set_cluster("broken");
   Call(&v1::Admin::Stub::ChangeEndpoints, request, grpc::StatusCode::INTERNAL);
+}
+
+TEST_F(AdminServerTest, ADrainMayTakeTimeAndANewEndpointHasItsStanding) {
+  Request request = Change(Request::KIND_DRAIN, "c");
+  request.set_over_ms(60'000);
+  Call(&v1::Admin::Stub::ChangeEndpoints, request);
+  EXPECT_EQ(backend_.last_change().over, std::chrono::minutes(1));
+  request = Change(Request::KIND_ADD, "c", "h:1");
+  request.mutable_endpoints(0)->set_priority(3);
+  request.mutable_endpoints(0)->set_locality("eu");
+  Call(&v1::Admin::Stub::ChangeEndpoints, request);
+  EXPECT_EQ(backend_.last_change().endpoints.at(0).priority, 3u);
+  EXPECT_EQ(backend_.last_change().endpoints.at(0).locality, "eu");
 }
 
 TEST_F(AdminServerTest, RefusesImpossibleChangesBeforeTheBackendSeesThem) {
@@ -175,6 +189,16 @@ TEST_F(AdminServerTest, RefusesImpossibleChangesBeforeTheBackendSeesThem) {
     request.mutable_endpoints(0)->set_weight(weight);
     refused(request, "endpoints[0].weight");
   }
+  request = Change(Request::KIND_ADD, "c", "h:1");
+  request.set_over_ms(1);
+  refused(request, "over_ms: goes with KIND_DRAIN only");
+  request = Change(Request::KIND_DRAIN, "c");
+  request.set_over_ms(86'400'001);
+  refused(request, "over_ms: must be at most a day");
+  request = Change(Request::KIND_REWEIGHT, "c");
+  request.mutable_endpoints(0)->set_weight(1);
+  request.mutable_endpoints(0)->set_priority(1);
+  refused(request, "priority and locality go with KIND_ADD and KIND_REPLACE only");
   request = Change(Request::KIND_REPLACE, "c", "h:1");
   request.clear_endpoints();
   refused(request, "at least one");
@@ -260,9 +284,11 @@ TEST_F(AdminServerTest, DescribesTheCache) {
             (std::vector<uint64_t>{60, 20, 15, 5}));
   EXPECT_EQ(std::vector<uint64_t>({response.evicted(), response.expired(), response.purged()}),
             (std::vector<uint64_t>{9, 8, 7}));
-  ASSERT_EQ(response.not_cached_size(), 2);
-  EXPECT_EQ(response.not_cached(0).reason(), "no_store");
-  EXPECT_EQ(response.not_cached(0).count(), 4u);
+  ASSERT_EQ(response.not_cached_size(), static_cast<int>(proxy::kNotCachedReasons));
+  EXPECT_EQ(response.not_cached(3).reason(), "no_store");
+  EXPECT_EQ(response.not_cached(3).count(), 4u);
+  EXPECT_EQ(response.not_cached(7).reason(), "full");
+  EXPECT_EQ(response.not_cached(7).count(), 1u);
 }
 
 TEST_F(AdminServerTest, PurgesTheCache) {
@@ -351,7 +377,7 @@ TEST_F(AdminServerTest, ServesManyClientsAtOnce) {
 TEST_F(AdminServerTest, HealthFollowsReadiness) {
   EXPECT_EQ(Health(""), 1);
   EXPECT_EQ(Health("sluice.admin.v1.Admin"), 1);
-  EXPECT_EQ(Health("nobody"), -static_cast<int>(grpc::StatusCode::NOT_FOUND));
+  EXPECT_EQ(Health("none"), -static_cast<int>(grpc::StatusCode::NOT_FOUND));
   backend_.ready_ = false;
   while (Health("") == 1 || Health("sluice.admin.v1.Admin") == 1) std::this_thread::yield();  // within kHealthPeriod
   backend_.ready_ = true;
@@ -404,7 +430,7 @@ TEST_F(AdminServerTest, ATcpPortIsNotShared) {
   Call(&v1::Admin::Stub::GetServer, v1::GetServerRequest());
   base::Result<std::unique_ptr<AdminServer>> second = AdminServer::Start(server_->address(), backend_);
   ASSERT_FALSE(second.ok());
-  EXPECT_EQ(second.error().kind, base::ErrorKind::kIo);
+  EXPECT_EQ(second.error().kind, base::ErrorKind::kConflict);
 }
 
 TEST_F(AdminServerTest, RefusesAnAddressItDoesNotUnderstand) {
@@ -430,14 +456,15 @@ TEST_F(AdminServerTest, ShutdownDoesNotWaitForAWatcher) {
 
 TEST(StatusCode, NeverSaysUnavailable) {
   using base::ErrorKind;
-  EXPECT_EQ(StatusCode(ErrorKind::kConflict), grpc::StatusCode::FAILED_PRECONDITION);
-  EXPECT_EQ(StatusCode(ErrorKind::kIo), grpc::StatusCode::INTERNAL);
-  EXPECT_EQ(StatusCode(ErrorKind::kBusy), grpc::StatusCode::ABORTED);
-  EXPECT_EQ(StatusCode(ErrorKind::kRemoved), grpc::StatusCode::NOT_FOUND);
+  const auto code = [](ErrorKind kind) { return static_cast<grpc::StatusCode>(StatusCode(kind)); };
+  EXPECT_EQ(code(ErrorKind::kConflict), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(code(ErrorKind::kIo), grpc::StatusCode::INTERNAL);
+  EXPECT_EQ(code(ErrorKind::kBusy), grpc::StatusCode::ABORTED);
+  EXPECT_EQ(code(ErrorKind::kRemoved), grpc::StatusCode::NOT_FOUND);
   for (int i = 0; i <= static_cast<int>(ErrorKind::kMemoryLimited); ++i) {
     const auto kind = static_cast<ErrorKind>(i);
-    EXPECT_NE(StatusCode(kind), grpc::StatusCode::OK) << base::Reason(kind);
-    EXPECT_NE(StatusCode(kind), grpc::StatusCode::UNAVAILABLE) << base::Reason(kind);
+    EXPECT_NE(code(kind), grpc::StatusCode::OK) << base::Reason(kind);
+    EXPECT_NE(code(kind), grpc::StatusCode::UNAVAILABLE) << base::Reason(kind);
   }
 }
 

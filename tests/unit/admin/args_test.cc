@@ -1,4 +1,4 @@
-// The command line of sluicectl: what it accepts, and what it says of what it does not.
+// The command line of sluicectl: the commands that it accepts, and its errors for all others.
 #include "sluicectl/args.h"
 
 #include <gmock/gmock.h>
@@ -12,14 +12,16 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
-Args Good(const std::vector<std::string_view>& words, std::string_view env = "") {
+Args Good(const std::vector<std::string>& words, std::string_view env = "") {
   base::Result<Args> args = ParseArgs(words, env);
   EXPECT_TRUE(args.ok()) << (args.ok() ? "" : args.error().detail);
   return args.ok() ? *args : Args{};
 }
 
-std::string Error(const std::vector<std::string_view>& words) {
+std::string Error(const std::vector<std::string>& words) {
   base::Result<Args> args = ParseArgs(words, "");
   return args.ok() ? "(accepted)" : args.error().detail;
 }
@@ -64,10 +66,33 @@ TEST(Args, ReadsNamesWithAndWithoutWeights) {
             (std::vector<EndpointArg>{{"a@3", "", std::nullopt}, {"--odd", "", std::nullopt}}));
 }
 
+TEST(Args, ADrainMayTakeTime) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"endpoint", "drain", "users", "c", "--over", "60s"},
+        {"drain-endpoint", "users", "c", "--over=1m"}}) {
+    const Args args = Good(words);
+    EXPECT_EQ(args.command, Command::kDrainEndpoint);
+    EXPECT_EQ(args.over, milliseconds(60'000));
+    EXPECT_EQ(args.endpoints[0].name, "c");
+  }
+  EXPECT_EQ(Good({"drain-endpoint", "users", "c"}).over, milliseconds(0));
+  EXPECT_EQ(Good({"endpoint", "undrain", "users", "c"}).command, Command::kUndrainEndpoint);
+  EXPECT_EQ(Error({"endpoint", "drain", "users", "c", "--over", "0s"}), "--over must be more than 0");
+  EXPECT_EQ(Error({"remove", "users", "c", "--over", "60s"}), "remove takes no --over");
+}
+
+TEST(Args, NewEndpointsHaveAPriorityAndALocality) {
+  const Args args = Good({"add", "users", "h:1", "--priority", "2", "--locality", "eu"});
+  EXPECT_EQ(args.priority, 2u);
+  EXPECT_EQ(args.locality, "eu");
+  EXPECT_EQ(Error({"reweight", "users", "c@2", "--priority", "1"}), "reweight takes no --priority");
+}
+
 TEST(Args, KnowsHelpAndVersionBesideAnything) {
-  EXPECT_EQ(Good({"--help"}).command, Command::kHelp);
-  EXPECT_EQ(Good({"add", "-h"}).command, Command::kHelp);
-  EXPECT_EQ(Good({"--version"}).command, Command::kVersion);
+  EXPECT_EQ(Good({"--help"}).command, Command::kPrint);
+  EXPECT_EQ(Good({"add", "-h"}).command, Command::kPrint);
+  EXPECT_EQ(Good({"--version"}).command, Command::kPrint);
+  EXPECT_THAT(Good({"--version", "add"}).text, StartsWith("sluicectl "));
 }
 
 TEST(Args, SaysWhatIsWrong) {
@@ -168,6 +193,91 @@ TEST(Args, DurationsHaveUnits) {
   for (const char* bad : {"", "s", "30", "-1s", "1.5s", "25h", "99999999999999s", "1 s"}) {
     EXPECT_FALSE(ParseDuration(bad).ok()) << bad;
   }
+}
+
+TEST(Args, HelpIsOfTheCommandThatStandsBeforeIt) {
+  const std::string all = Good({"--help"}).text;
+  for (const char* part : {"status", "drain-endpoint", "--address ADDRESS", "Exit codes", "$SLUICE_ADMIN"}) {
+    EXPECT_THAT(all, HasSubstr(part));
+  }
+  EXPECT_THAT(all, Not(HasSubstr("--if-version")));
+  const std::string set = Good({"limit", "set", "-h"}).text;
+  for (const char* part : {"sluicectl limit set", "NAME", "--rate R", "--burst N", "--max N", "--queue N"}) {
+    EXPECT_THAT(set, HasSubstr(part));
+  }
+  EXPECT_THAT(set, Not(HasSubstr("--weight")));
+  EXPECT_THAT(Good({"limit", "--help"}).text, testing::AllOf(HasSubstr("reset"), HasSubstr("set")));
+  EXPECT_THAT(Good({"add", "--help"}).text, HasSubstr("CLUSTER [NAME=]ADDRESS[@WEIGHT]..."));
+}
+
+TEST(Args, HelpHasNoTwoEmptyLinesInARowAndNoneAtItsEnd) {
+  for (const auto& words : {std::vector<std::string>{"--help"}, {"limit", "set", "--help"}, {"limit", "--help"}}) {
+    const std::string text = Good(words).text;
+    EXPECT_THAT(text, HasSubstr("\n\n"));
+    EXPECT_THAT(text, Not(HasSubstr("\n\n\n")));
+    EXPECT_THAT(text, Not(testing::EndsWith("\n\n")));
+    EXPECT_THAT(text, testing::EndsWith("\n"));
+  }
+}
+
+TEST(Args, AFlagMayStandBeforeItsCommand) {
+  EXPECT_TRUE(Good({"--preview", "remove", "users", "c"}).preview);
+  EXPECT_EQ(Good({"--max=3", "limit", "set", "n"}).limit.max, 3u);
+  EXPECT_EQ(Error({"--max=3", "limit", "reset", "n"}), "limit reset takes no --max");
+  EXPECT_EQ(Error({"--preview", "status"}), "status takes no --preview");
+}
+
+TEST(Args, WordsThatLookLikeSomethingElse) {
+  // A cluster may have a command's name.
+  EXPECT_EQ(Good({"clusters", "status"}).cluster, "status");
+  EXPECT_EQ(Good({"remove", "drain", "stop", "[a,b]"}).endpoints,
+            (std::vector<EndpointArg>{{"stop", "", std::nullopt}, {"[a,b]", "", std::nullopt}}));
+  // An empty value is a value, also after =; the last one counts.
+  EXPECT_EQ(Good({"cache", "purge", "--service=S", "--method=M", "--key=", "--json"}).purge.key, "");
+  EXPECT_EQ(Good({"--address=a:1", "status", "--address", "b:1"}).address, "b:1");
+  EXPECT_EQ(Error({"status", "--tls-key="}), "--tls-key needs a value");
+  EXPECT_EQ(Error({"remove", "u", "++"}), "no flag \"++\"");  // it would be dropped
+}
+
+// The candidates, each with what follows the tab.
+std::string Completed(const std::vector<std::string>& words) {
+  std::vector<std::string> all = {"__complete"};
+  all.insert(all.end(), words.begin(), words.end());
+  const Args args = Good(all, "h:1");
+  EXPECT_EQ(args.address, "h:1");
+  if (args.command == Command::kCompleteCluster) return "clusters " + args.word;
+  if (args.command == Command::kCompleteLimit) return "limits " + args.word;
+  EXPECT_EQ(args.command, Command::kPrint);
+  return args.text;
+}
+
+TEST(Completion, KnowsWhatMayFollow) {
+  EXPECT_THAT(Completed({""}), testing::AllOf(HasSubstr("status\t"), HasSubstr("limit\t"), HasSubstr("completion\t")));
+  EXPECT_EQ(Completed({"und"}), "undrain-endpoint\ttakes calls again\n");
+  EXPECT_EQ(Completed({"--json", "--address", "status", "und"}), Completed({"und"}));  // "status" is a value here
+  EXPECT_EQ(Completed({"cache", "p"}), "purge\tdrop all responses, or only those that the flags name\n");
+  EXPECT_EQ(Completed({"log-level", "d"}), "debug\t\n");
+  EXPECT_EQ(Completed({"completion", ""}), "bash\t\nzsh\t\n");
+  EXPECT_EQ(Completed({"limit", "set", "--m"}), "--max\tcalls under way at once; 0: no limit\n");
+  EXPECT_THAT(Completed({"limit", "reset", "--"}), testing::AllOf(HasSubstr("--json\t"), Not(HasSubstr("--max"))));
+  EXPECT_THAT(Completed({"drain", "--t"}), StartsWith("--timeout\tfinish what runs"));
+  EXPECT_THAT(Completed({"status", ""}), HasSubstr("--address\t"));
+}
+
+TEST(Completion, AsksTheDaemonForNames) {
+  for (const char* command : {"clusters", "endpoints", "add", "remove", "reweight", "replace", "drain-endpoint"}) {
+    EXPECT_EQ(Completed({command, "us"}), "clusters us");
+  }
+  EXPECT_EQ(Completed({"limit", "set", "--max", "3", ""}), "limits ");
+  EXPECT_EQ(Completed({"add", "users", ""}).find("clusters"), std::string::npos);  // the second word is none
+}
+
+TEST(Completion, KnowsWhereAFileOrAnythingMayStand) {
+  EXPECT_EQ(Completed({"--tls-ca", ""}), ":files\n");
+  EXPECT_EQ(Completed({"cache", "purge", "--key-file", "a"}), ":files\n");
+  EXPECT_EQ(Completed({"status", "--timeout", ""}), "");
+  EXPECT_EQ(Completed({"limit", "set", "--rate", ""}), "");
+  EXPECT_EQ(Completed({"add", "users", "--", "--"}), "");
 }
 
 TEST(Completion, InstalledScriptsAreTheOnesTheProgramPrints) {

@@ -15,7 +15,7 @@ TEST(Audit, TextOfACallerCannotLeaveItsField) {
   EXPECT_EQ(AuditText(std::string(kAuditTextBytesMax + 1, 'x')), std::string(kAuditTextBytesMax, 'x') + "...");
 }
 
-TEST(Audit, ALineSaysWhoWhatAndHowItEnded) {
+TEST(Audit, ALineNamesTheClientTheRequestAndItsResult) {
   Caller caller;
   caller.has_certificate = true;
   caller.names.uris = {"spiffe://corp/ops"};

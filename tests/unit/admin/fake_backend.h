@@ -14,12 +14,15 @@ namespace sluice::admin {
 class FakeBackend final : public Backend {
  public:
   FakeBackend() {
-    ClusterView users{"users", "ring_hash", 7, 0xabcdef, false, {}};
-    users.endpoints.push_back({"a", "10.0.0.1:50051", 1, 0.25, "active", "connected", 3, 100, 2, 4});
-    users.endpoints.push_back({"b", "10.0.0.2:50051", 3, 0.75, "active", "idle", 0, 50, 0, 0});
-    users.endpoints.push_back({"old", "10.0.0.3:50051", 1, 0, "removed", "connected", 1, 9, 0, 1});
-    ClusterView odd{"<b>&\"odd'", "round_robin", 1, 1, true, {}};
-    odd.endpoints.push_back({"x\x1b[31m", "unix:/x", 1, 0, "draining", "backoff", 0, 0, 0, 0});
+    using Source = upstream::ListSource;
+    using State = upstream::EndpointState;
+    using Link = upstream::EndpointLink;
+    ClusterView users{"users", "ring_hash", 7, 0xabcdef, Source::kConfig, {}};
+    users.endpoints.push_back({"a", "10.0.0.1:50051", 1, 0.25, State::kActive, Link::kConnected, 3, 100, 2, 4});
+    users.endpoints.push_back({"b", "10.0.0.2:50051", 3, 0.75, State::kActive, Link::kIdle, 0, 50, 0, 0});
+    users.endpoints.push_back({"old", "10.0.0.3:50051", 1, 0, State::kRemoved, Link::kConnected, 1, 9, 0, 1});
+    ClusterView odd{"<b>&\"odd'", "round_robin", 1, 1, Source::kRpc, {}};
+    odd.endpoints.push_back({"x\x1b[31m", "unix:/x", 1, 0, State::kDraining, Link::kBackoff, 0, 0, 0, 0});
     clusters_ = {users, odd};
     LimitView process, rate, clients;
     process.name = "process/concurrency";
@@ -53,7 +56,7 @@ class FakeBackend final : public Backend {
     return base::MakeError(base::ErrorKind::kNotFound, "no cluster " + std::string(name));
   }
 
-  base::Result<ChangeResult> ChangeEndpoints(const EndpointChange& change) override {
+  base::Result<ChangeResult> ChangeEndpoints(const upstream::EndpointChange& change) override {
     std::lock_guard lock(mutex_);
     changes_.push_back(change);
     if (change.cluster == "broken") return base::MakeError(base::ErrorKind::kIo, "cannot write the state file");
@@ -65,6 +68,15 @@ class FakeBackend final : public Backend {
     return ChangeResult{change.preview ? version_ + 1 : version_, 0x1234, 0.125};
   }
 
+  base::Status SetEndpointHealth(const HealthOrder& order) override {
+    std::lock_guard lock(mutex_);
+    orders_.push_back(order);
+    if (order.endpoint == "last")
+      return base::MakeError(base::ErrorKind::kInvalidArgument, "endpoint last is the last one in rotation");
+    return order.cluster == "users" ? base::Ok()
+                                    : base::MakeError(base::ErrorKind::kNotFound, "no cluster " + order.cluster);
+  }
+
   std::vector<LimitView> ListLimits() override {
     std::lock_guard lock(mutex_);
     return limits_;
@@ -73,7 +85,7 @@ class FakeBackend final : public Backend {
   base::Result<LimitView> ChangeLimit(const LimitChange& change) override {
     std::lock_guard lock(mutex_);
     limit_changes_.push_back(change);
-    if (change.name == "busy") return base::MakeError(busy_, "somebody holds it");
+    if (change.name == "busy") return base::MakeError(busy_, "a reload holds it");
     for (LimitView& limit : limits_) {
       if (limit.name != change.name) continue;
       if (change.rate) limit.rate = *change.rate;
@@ -91,10 +103,10 @@ class FakeBackend final : public Backend {
     return cache_;
   }
 
-  base::Result<uint64_t> PurgeCache(const CachePurgeRequest& purge) override {
+  uint64_t PurgeCache(const proxy::CachePurge& purge) override {
     std::lock_guard lock(mutex_);
     purges_.push_back(purge);
-    return uint64_t{3};
+    return 3;
   }
 
   std::vector<CertificateView> ListCertificates() override {
@@ -140,15 +152,15 @@ class FakeBackend final : public Backend {
     std::lock_guard lock(mutex_);
     return drain_timeout_;
   }
-  EndpointChange last_change() {
+  upstream::EndpointChange last_change() {
     std::lock_guard lock(mutex_);
-    return changes_.empty() ? EndpointChange{} : changes_.back();
+    return changes_.empty() ? upstream::EndpointChange{} : changes_.back();
   }
   std::optional<LimitChange> last_limit_change() {
     std::lock_guard lock(mutex_);
     return limit_changes_.empty() ? std::nullopt : std::optional(limit_changes_.back());
   }
-  std::optional<CachePurgeRequest> last_purge() {
+  std::optional<proxy::CachePurge> last_purge() {
     std::lock_guard lock(mutex_);
     return purges_.empty() ? std::nullopt : std::optional(purges_.back());
   }
@@ -165,6 +177,15 @@ class FakeBackend final : public Backend {
     std::lock_guard lock(mutex_);
     busy_ = kind;
   }
+  std::optional<HealthOrder> last_order() {
+    std::lock_guard lock(mutex_);
+    return orders_.empty() ? std::nullopt : std::optional(orders_.back());
+  }
+  void set_health(upstream::HealthView health, std::vector<upstream::HealthChangeView> changes) {
+    std::lock_guard lock(mutex_);
+    clusters_[0].endpoints[0].health = std::move(health);
+    clusters_[0].health_changes = std::move(changes);
+  }
   size_t change_count() {
     std::lock_guard lock(mutex_);
     return changes_.size();
@@ -174,19 +195,27 @@ class FakeBackend final : public Backend {
   std::atomic<bool> ready_{true};
   std::atomic<bool> list_busy_{false};
   std::atomic<int> drains_{0}, stops_{0};
+  static proxy::CacheStats CacheStats() {
+    proxy::CacheStats stats{64 << 20, 3 << 20, 12, 1, 60, 20, 15, 5, 9, 8, 7, 0, {}};
+    stats.not_cached[static_cast<size_t>(proxy::NotCached::kNoStore)] = 4;
+    stats.not_cached[static_cast<size_t>(proxy::NotCached::kFull)] = 1;
+    return stats;
+  }
+
   std::optional<std::chrono::milliseconds> drain_timeout_;
   ReloadResult reload_;
   std::string level_ = "info";
   uint64_t version_ = 7;
   std::vector<ClusterView> clusters_;
-  std::vector<EndpointChange> changes_;
+  std::vector<upstream::EndpointChange> changes_;
+  std::vector<HealthOrder> orders_;
   std::vector<LimitView> limits_;
   std::vector<LimitChange> limit_changes_;
-  CacheView cache_{true, 64 << 20, 3 << 20, 12, 1, 60, 20, 15, 5, 9, 8, 7, {{"no_store", 4}, {"full", 1}}};
-  std::vector<CachePurgeRequest> purges_;
+  CacheView cache_{true, CacheStats()};
+  std::vector<proxy::CachePurge> purges_;
   std::vector<CertificateView> certificates_ = {
       {"listener/in",
-       "own",
+       CertificatePurpose::kOwn,
        "/tls/a.crt",
        "CN=a",
        "CN=ca",
@@ -195,8 +224,17 @@ class FakeBackend final : public Backend {
        1'800'000'000,
        55,
        "no key"},
-      {"listener/in", "trusted", "/tls/ca.crt", "CN=ca", "CN=ca", {}, 0, 1'900'000'000, -1, "no key"},
-      {"cluster/users", "trusted", "system", "", "", {}, 0, 0, 0, ""}};
+      {"listener/in",
+       CertificatePurpose::kTrusted,
+       "/tls/ca.crt",
+       "CN=ca",
+       "CN=ca",
+       {},
+       0,
+       1'900'000'000,
+       -1,
+       "no key"},
+      {"cluster/users", CertificatePurpose::kTrusted, "system", "", "", {}, 0, 0, 0, ""}};
   base::ErrorKind busy_ = base::ErrorKind::kBusy;
 };
 

@@ -1,4 +1,4 @@
-// HttpClient: a connection that sends any bytes and reads what comes, for tests of the HTTP port.
+// HttpClient: a connection that sends any bytes and reads the response, for tests of the HTTP port.
 #pragma once
 
 #include <arpa/inet.h>

@@ -10,6 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::StartsWith;
+using upstream::EndpointChange;
 using Kind = EndpointChange::Kind;
 
 class Sluicectl : public testing::Test {
@@ -93,6 +94,53 @@ TEST_F(Sluicectl, ChangesEndpoints) {
   }
 }
 
+TEST_F(Sluicectl, HealthIsTwoTables) {
+  using State = upstream::HealthState;
+  using std::chrono::milliseconds;
+  backend_.set_health(
+      {State::kEjected, milliseconds(62'500), "5 failures in a row: UNAVAILABLE", "refused", milliseconds(1'250), 0},
+      {{milliseconds(62'600), "a", State::kUp, State::kSuspect, "5 failures in a row: UNAVAILABLE"}});
+  EXPECT_EQ(Ctl({"endpoints", "users", "--why"}).out,
+            "NAME  HEALTH     FOR  SHARE  PROBE-IN  WHY                               LAST-ERROR\n"
+            "a     ejected  1m 2s   0.0%      1.2s  5 failures in a row: UNAVAILABLE  refused\n"
+            "\n"
+            "  AGO  NAME  FROM  TO       WHY\n"
+            "1m 2s  a     up    suspect  5 failures in a row: UNAVAILABLE\n");
+  EXPECT_THAT(Ctl({"--json", "endpoints", "users"}).out, HasSubstr("\"probe_in_ms\": \"1250\""));
+}
+
+TEST_F(Sluicectl, WhatAHealthServiceSaysIsAColumn) {
+  upstream::HealthView view;
+  view.state = upstream::HealthState::kNotServing;
+  view.in_state = std::chrono::seconds(3);
+  view.why = "the health service says NOT_SERVING";
+  view.share = 0;
+  view.health_service = "watch: NOT_SERVING";
+  backend_.set_health(view, {});
+  EXPECT_EQ(
+      Ctl({"endpoints", "users", "--why"}).out,
+      "NAME  HEALTH       FOR  SHARE  PROBE-IN  WHY                                  LAST-ERROR  HEALTH-SERVICE\n"
+      "a     not_serving   3s   0.0%         -  the health service says NOT_SERVING  -           watch: NOT_SERVING\n");
+}
+
+TEST_F(Sluicectl, OrdersAboutAnEndpoint) {
+  using Order = upstream::ClusterHealth::Order;
+  const std::tuple<const char*, Order, const char*> all[] = {
+      {"eject", Order::kEject, "c is ejected\n"},
+      {"restore", Order::kRestore, "c is restored\n"},
+      {"reset-backoff", Order::kResetBackoff, "c is probed at once where it is ejected\n"}};
+  for (const auto& [word, order, text] : all) {
+    const ProgramResult result = Ctl({"endpoint", word, "users", "c"});
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_EQ(result.out, text);
+    EXPECT_EQ(backend_.last_order()->cluster + " " + backend_.last_order()->endpoint, "users c");
+    EXPECT_EQ(backend_.last_order()->order, order);
+  }
+  EXPECT_EQ(Ctl({"endpoint", "eject", "users", "last"}).code, 1);
+  EXPECT_EQ(Ctl({"endpoint", "eject", "none", "c"}).code, 1);
+  EXPECT_EQ(Ctl({"endpoint", "eject", "users"}).code, 2);
+}
+
 TEST_F(Sluicectl, LimitsAreATable) {
   EXPECT_EQ(Ctl({"limits"}).out,
             "LIMIT                RATE  BURST  CAPPED  MAX  QUEUE  WAITING  IN-USE  CLIENTS  SOURCE\n"
@@ -139,19 +187,29 @@ TEST_F(Sluicectl, SetsAndResetsALimit) {
 
 TEST_F(Sluicectl, ShowsTheCache) {
   EXPECT_EQ(Ctl({"cache", "stats"}).out,
-            "Used                  3.0 MiB of 64.0 MiB\n"
-            "Responses             12\n"
-            "Fetches               1\n"
-            "Hits                  60\n"
-            "Stale                 15\n"
-            "Coalesced             5\n"
-            "Misses                20\n"
-            "Answered              80.0%\n"
-            "Evicted               9\n"
-            "Expired               8\n"
-            "Purged                7\n"
-            "Not cached: no_store  4\n"
-            "Not cached: full      1\n");
+            "Used                            3.0 MiB of 64.0 MiB\n"
+            "Responses                       12\n"
+            "Fetches                         1\n"
+            "Hits                            60\n"
+            "Stale                           15\n"
+            "Coalesced                       5\n"
+            "Misses                          20\n"
+            "Answered                        80.0%\n"
+            "Evicted                         9\n"
+            "Expired                         8\n"
+            "Purged                          7\n"
+            "Not cached: request_too_large   0\n"
+            "Not cached: not_unary           0\n"
+            "Not cached: authorization       0\n"
+            "Not cached: no_store            4\n"
+            "Not cached: status              0\n"
+            "Not cached: response_too_large  0\n"
+            "Not cached: not_admitted        0\n"
+            "Not cached: full                1\n"
+            "Not cached: purged              0\n"
+            "Not cached: superseded          0\n"
+            "Not cached: fetches_full        0\n"
+            "Not cached: encoding            0\n");
   EXPECT_THAT(Ctl({"cache", "stats", "--json"}).out, HasSubstr("\"reason\": \"no_store\""));
   backend_.set_cache({});
   EXPECT_EQ(Ctl({"cache", "stats"}).out, "no route caches\n");
@@ -195,7 +253,7 @@ TEST_F(Sluicectl, SaysWhatIsBusyAndWhatWasRemoved) {
     backend_.set_busy(kind);
     const ProgramResult result = Ctl({"limit", "reset", "busy"});
     EXPECT_EQ(result.code, 1);
-    EXPECT_EQ(result.err, "sluicectl: somebody holds it\n  " + std::string(hint) + "\n");
+    EXPECT_EQ(result.err, "sluicectl: a reload holds it\n  " + std::string(hint) + "\n");
   }
 }
 
@@ -205,9 +263,9 @@ TEST_F(Sluicectl, ARefusalIsOneWithAReasonAndAHint) {
   EXPECT_EQ(result.out, "");
   EXPECT_THAT(result.err, StartsWith("sluicectl: the list is at version 7\n"));
   EXPECT_THAT(result.err, HasSubstr("sluicectl clusters users"));
-  result = Ctl({"clusters", "nobody"});
+  result = Ctl({"clusters", "none"});
   EXPECT_EQ(result.code, 1);
-  EXPECT_THAT(result.err, StartsWith("sluicectl: no cluster nobody\n"));
+  EXPECT_THAT(result.err, StartsWith("sluicectl: no cluster none\n"));
   EXPECT_EQ(Ctl({"remove", "broken", "a"}).code, 1);
 }
 
@@ -218,7 +276,7 @@ TEST_F(Sluicectl, AWrongCommandLineIsTwo) {
 }
 
 TEST_F(Sluicectl, NoDaemonIsThree) {
-  ProgramResult result = Ctl({"--address", "unix:" + (dir_ / "nobody"), "status"});
+  ProgramResult result = Ctl({"--address", "unix:" + (dir_ / "none"), "status"});
   EXPECT_EQ(result.code, 3);
   EXPECT_THAT(result.err, HasSubstr("no daemon answers at unix:"));
   EXPECT_THAT(result.err, HasSubstr("--address or SLUICE_ADMIN"));
@@ -240,6 +298,28 @@ TEST_F(Sluicectl, ReloadTellsErrorsAndWarnings) {
   result = Ctl({"reload", "--json"});
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.out, HasSubstr("\"errors\": ["));
+}
+
+TEST_F(Sluicectl, CompletesNamesThatTheDaemonKnows) {
+  EXPECT_EQ(Ctl({"__complete", "endpoints", "us"}).out, "users\n");
+  EXPECT_EQ(Ctl({"__complete", "limit", "set", "c"}).out, "cluster/users/rate\n");
+}
+
+// The script as bash runs it: the words of the command line, then the candidates.
+TEST_F(Sluicectl, CompletionInBash) {
+  const auto complete = [&](const std::string& words) {
+    const std::string script = "source <(" SLUICECTL_PATH " completion bash); cd " + (dir_ / "") +
+                               "; COMP_WORDS=(" SLUICECTL_PATH " " + words +
+                               "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _sluicectl; echo \"${COMPREPLY[@]}\"";
+    return RunProgram({"/bin/bash", "-c", script}, {"SLUICE_ADMIN=" + server_->address(), "PATH=/usr/bin:/bin"}).out;
+  };
+  EXPECT_EQ(complete("cl"), "clusters\n");
+  EXPECT_EQ(complete("log-level ''"), "trace debug info warn error off\n");
+  EXPECT_EQ(complete("remove us"), "users\n");
+  EXPECT_EQ(complete("limit reset route"), "route/r/client_rate\n");
+  std::ofstream(dir_ / "ca file.pem") << "x";
+  EXPECT_EQ(complete("--tls-ca ca"), "ca file.pem\n");
+  EXPECT_EQ(complete("status --timeout ''"), "\n");
 }
 
 TEST_F(Sluicectl, TheRest) {

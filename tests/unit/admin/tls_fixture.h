@@ -1,4 +1,4 @@
-// TlsFixture: certificates for the admin RPC in files, a server with them, and clients with other ones.
+// TlsFixture: certificates for the admin RPC, and clients with other ones.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -14,7 +14,7 @@ namespace sluice::admin {
 
 class TlsFixture : public testing::Test {
  protected:
-  // Authorities: of the daemon's certificate, of clients, and one that nobody trusts.
+  // Authorities: of the daemon's certificate, of clients, and one that is not trusted.
   test::TlsCert daemon_ca_ = test::MakeCert({"daemon ca", "", true});
   test::TlsCert client_ca_ = test::MakeCert({"client ca", "", true});
   test::TlsCert strange_ca_ = test::MakeCert({"client ca", "", true});
@@ -27,19 +27,18 @@ class TlsFixture : public testing::Test {
     return dir_ / name;
   }
 
-  // A certificate of the daemon with this common name, in the files of Paths().
-  void WriteDaemon(const std::string& common_name) {
+  // A certificate of the daemon with this common name, for Contents().
+  void MakeDaemon(const std::string& common_name) {
     daemon_ = test::MakeCert({common_name, "DNS:admin.test,IP:127.0.0.1"}, &daemon_ca_);
-    Write("key.pem", daemon_.key_pem);
-    Write("cert.pem", daemon_.certificate_pem);
   }
 
-  TlsPaths Paths() const { return {dir_ / "cert.pem", dir_ / "key.pem", dir_ / "ca.pem"}; }
+  net::TlsContents Contents() const {
+    return {{"cert.pem", daemon_.certificate_pem}, {"key.pem", daemon_.key_pem}, {"ca.pem", trusted_}};
+  }
 
   AdminSecurity Security() {
-    WriteDaemon("first");
-    Write("ca.pem", client_ca_.certificate_pem);
-    return {Paths(), {{"CN=watcher"}, {"spiffe://corp/ops"}}};
+    MakeDaemon("first");
+    return {std::make_shared<GrpcCredentials>(Contents()), {{"CN=watcher"}, {"spiffe://corp/ops"}}};
   }
 
   // A connection of its own; `identity` null: without a certificate.
@@ -57,6 +56,7 @@ class TlsFixture : public testing::Test {
 
   TempDir dir_;
   test::TlsCert daemon_;
+  std::string trusted_ = client_ca_.certificate_pem;  // by the daemon
 };
 
 }  // namespace sluice::admin

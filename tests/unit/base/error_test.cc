@@ -38,6 +38,7 @@ constexpr std::pair<ErrorKind, std::string_view> kReasons[] = {
     {ErrorKind::kRateLimited, "rate_limited"},
     {ErrorKind::kConcurrencyLimited, "concurrency_limited"},
     {ErrorKind::kUpstreamStalled, "upstream_stalled"},
+    {ErrorKind::kTryTimeout, "try_timeout"},
     {ErrorKind::kMemoryLimited, "memory_limited"},
 };
 

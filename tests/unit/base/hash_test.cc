@@ -1,5 +1,4 @@
-// Hash and Random: values that other files and other proxies depend on, and enough mixing for what they are
-// used for.
+// Hash and Random: values that other files and other proxies depend on, and enough mixing for what they are used for.
 #include "base/hash.h"
 
 #include <gtest/gtest.h>

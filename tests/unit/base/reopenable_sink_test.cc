@@ -122,9 +122,9 @@ TEST_F(ReopenableSinkTest, ALossIsSaidOnceWhenItBeginsAndOnceWhenItEnds) {
   ASSERT_GT(bytes, 0);
   said.resize(static_cast<size_t>(bytes));
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 3) << said;
-  EXPECT_NE(said.find("log /dev/full: cannot be written, lines are lost: No space left on device"), std::string::npos)
+  EXPECT_NE(said.find("log /dev/full: cannot be written; lines are lost: No space left on device"), std::string::npos)
       << said;
-  EXPECT_NE(said.find("log " + path_ + ": can be written again; 2 lines were lost: File too large"), std::string::npos)
+  EXPECT_NE(said.find("log " + path_ + ": writable again; 2 lines were lost: File too large"), std::string::npos)
       << said;
 }
 

@@ -68,12 +68,10 @@ TEST(Slice, TakeFrontCutsWithoutCopying) {
   EXPECT_EQ(head.view(), "head");
   EXPECT_EQ(head.data(), start);
   EXPECT_EQ(slice.view(), "tail");
-  slice.RemoveSuffix(1);
-  EXPECT_EQ(slice.view(), "tai");
-  Slice rest = slice.TakeFront(3);
+  Slice rest = slice.TakeFront(4);
   EXPECT_TRUE(slice.empty());
   EXPECT_TRUE(slice.TakeFront(0).empty());
-  EXPECT_EQ(rest.view(), "tai");
+  EXPECT_EQ(rest.view(), "tail");
 }
 
 TEST(Slice, AssignmentToItselfAndOverOthersCountsRight) {
@@ -139,8 +137,7 @@ TEST(Block, LiveBytesCountsOverThreadsThatComeAndGo) {
   EXPECT_EQ(Block::LiveBytes(), before);
 }
 
-// Slices of one block are dropped on several threads while the first holder asks whether it is alone again
-// and writes.
+// Slices of one block are dropped on several threads while the first holder asks whether it is alone again and writes.
 TEST(Block, ReuseAfterUniqueIsOrderedAfterTheReadsOfOthers) {
   Block* block = Block::New(64);
   for (int round = 0; round < 300; ++round) {
@@ -170,7 +167,7 @@ TEST(SliceDeathTest, CutsBeyondTheEndAreOurBugInDebugBuilds) {
 #endif
 }
 
-TEST(Slice, UnpinnedCopiesWhatIsSmallAgainstItsBlock) {
+TEST(Slice, UnpinnedCopiesASliceThatIsSmallAgainstItsBlock) {
   Block* block = Block::New(65536);
   Slice small(block, block->data(), 300);
   Slice large(block, block->data(), 8192);

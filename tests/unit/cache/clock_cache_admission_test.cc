@@ -16,7 +16,7 @@ using base::kNever;
 using base::TimePoint;
 constexpr TimePoint kNow{std::chrono::hours(1)};
 
-TEST(Doorkeeper, RemembersWhoCameLately) {
+TEST(Doorkeeper, RemembersRecentKeys) {
   Doorkeeper<DefaultTraits> doorkeeper;
   doorkeeper.Init(1024);
   uint64_t again = 0, stale = 0;
@@ -35,13 +35,13 @@ ClockCacheOptions Guarded(size_t slots) {
   return options;
 }
 
-TEST(ClockCacheAdmission, StrangersEnterUntilTheShardIsFull) {
+TEST(ClockCacheAdmission, UnknownKeysEnterUntilTheShardIsFull) {
   Recorder recorder;
   ClockCache cache(Guarded(64), &Recorder::Delete, &recorder);
   auto put = [&](uint64_t i) { return cache.Insert(KeyOf(i), ValueOf(i), 100, Priority::kLow, kNever, kNow); };
   for (uint64_t i = 1; i <= 38; ++i) EXPECT_EQ(put(i), Inserted::kInserted);
   EXPECT_EQ(put(39), Inserted::kNotAdmitted);
-  EXPECT_TRUE(recorder.freed.empty());  // the value is the caller's, and nobody went for it
+  EXPECT_TRUE(recorder.freed.empty());  // the value is the caller's, and no entry was evicted for it
   EXPECT_EQ(cache.usage(), 3800u);
   EXPECT_EQ(put(39), Inserted::kInserted);  // known by now
   EXPECT_FALSE(recorder.freed.empty());

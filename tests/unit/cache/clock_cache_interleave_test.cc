@@ -71,7 +71,7 @@ TEST(ClockCacheInterleave, EraseBesideTwoReaders) {
                          run.Thread([=] { state->Read(kKey, kNow, false); });
                          run.Thread([=] { EXPECT_EQ(state->cache.Erase(kKey), 1u); });
                          run.AtEnd([=] {
-                           EXPECT_EQ(state->freed, 1);  // by whoever was last
+                           EXPECT_EQ(state->freed, 1);  // by the last reference
                            EXPECT_FALSE(state->Read(kKey));
                            EXPECT_EQ(state->cache.usage(), 0u);
                          });
@@ -94,7 +94,7 @@ TEST(ClockCacheInterleave, TwoErasures) {
             50u);
 }
 
-// Of two who hold the last references and both ask for it, the last erases.
+// Two holders of the last references both ask for the erase: the last one to give its reference back does it.
 TEST(ClockCacheInterleave, EraseIfLastByBoth) {
   EXPECT_GT(ExploreAll(3,
                        [](auto& run, auto state) {
@@ -110,8 +110,8 @@ TEST(ClockCacheInterleave, EraseIfLastByBoth) {
             4u);
 }
 
-// Trap: whoever gives its reference back first and then takes the slot by its counters may hit a successor with the
-// same.
+// Trap: a thread that gives its reference back first and then takes the slot by its counters may hit a successor with
+// the same counters.
 TEST(ClockCacheInterleave, EraseIfLastSparesTheSuccessor) {
   EXPECT_GT(ExploreAll(3,
                        [](auto& run, auto state) {
@@ -184,7 +184,7 @@ TEST(ClockCacheInterleave, TwoInsertsOfOneKey) {
             100u);
 }
 
-TEST(ClockCacheInterleave, TwoWhoFindAnExpiredEntry) {
+TEST(ClockCacheInterleave, TwoLookupsOfAnExpiredEntry) {
   EXPECT_GT(ExploreAll(3,
                        [](auto& run, auto state) {
                          state->Put(kKey, 0, Priority::kLow, kLater);

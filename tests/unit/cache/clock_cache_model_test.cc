@@ -1,7 +1,7 @@
 // ClockCache against a plain model: a million random calls, one thread, fixed seeds.
 //
-// The cache may evict whatever nobody refers to; the model learns of it by the deleter and checks that it was allowed.
-// All else must agree after every step: who is found, what is freed when, usage and entries.
+// The cache may evict any entry without a reference; the model learns of it by the deleter and checks that it was
+// allowed. All else must agree after every step: which keys are found, what is freed when, usage and entries.
 #include <gtest/gtest.h>
 
 #include <unordered_map>

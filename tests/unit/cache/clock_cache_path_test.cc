@@ -17,7 +17,7 @@ constexpr TimePoint kNow{std::chrono::hours(1)};
 std::function<void(int)> g_passed;
 int g_count = 0;
 
-// Displacements are the only words of 32 bits that anybody adds to.
+// Displacements are the only words of 32 bits that the table adds to.
 class PassedSlot : public std::atomic<uint32_t> {
  public:
   using std::atomic<uint32_t>::atomic;

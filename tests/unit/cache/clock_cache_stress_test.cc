@@ -22,7 +22,7 @@ struct YieldTraits {
 };
 using YieldCache = BasicClockCache<YieldTraits>;
 
-// Plain fields: whoever reads them without a reference, or after it, races with the deleter.
+// Plain fields: a read without a reference, or after it, races with the deleter.
 struct Value {
   Key128 key;
   uint64_t check;
@@ -123,7 +123,7 @@ TEST_P(ClockCacheStress, SixteenThreadsOnEightSlots) {
     std::vector<std::thread> threads;
     for (uint64_t i = 0; i < kThreads; ++i) threads.emplace_back(work, 1000 + i);
     for (std::thread& thread : threads) thread.join();
-    // What one thread inserts, with nobody else there, it finds.
+    // A single thread finds all that it inserts.
     cache.EraseIf([](const Key128&, void*) { return true; });
     EXPECT_EQ(cache.usage(), 0u);
     EXPECT_EQ(cache.entries(), 0u);

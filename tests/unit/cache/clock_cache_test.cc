@@ -97,7 +97,7 @@ TEST(ClockCache, AWantedHandlePinsTheNewEntry) {
   EXPECT_EQ(f.cache.usage(), 0u);
 }
 
-TEST(ClockCache, EraseFreesWhatNobodyReadsAtOnce) {
+TEST(ClockCache, EraseFreesAnEntryWithoutReadersAtOnce) {
   Fixture f;
   f.Put(1);
   EXPECT_EQ(f.cache.Erase(KeyOf(1)), 1u);
@@ -152,7 +152,7 @@ TEST(ClockCache, AnExpiredEntryDoesNotKeepItsSuccessorOut) {
   f.cache.Release(handle);
 }
 
-TEST(ClockCache, WhatIsExpiredOnArrivalStaysOut) {
+TEST(ClockCache, AnEntryExpiredOnArrivalStaysOut) {
   Fixture f;
   EXPECT_EQ(f.cache.Insert(KeyOf(1), ValueOf(1), 100, Priority::kLow, kNow, kNow), Inserted::kNotAdmitted);
   EXPECT_EQ(f.cache.entries(), 0u);
@@ -206,7 +206,7 @@ TEST(ClockCache, LowPrioritiesGoFirst) {
   EXPECT_EQ(left(1), 12u);
 }
 
-TEST(ClockCache, WhatIsReadOutlivesWhatIsNot) {
+TEST(ClockCache, EntriesThatAreReadOutliveTheOthers) {
   Fixture f;
   for (uint64_t i = 1; i <= 36; ++i) f.Put(i, 100, Priority::kBottom);
   for (uint64_t next = 1000; next < 1200; ++next) {

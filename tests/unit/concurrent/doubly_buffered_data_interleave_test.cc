@@ -12,8 +12,7 @@ namespace sluice::concurrent {
 namespace {
 
 struct StepSync {
-  // The 64-bit fields only tell a thread whether it would wait for itself; stepping there would multiply the
-  // schedules.
+  // The 64-bit fields only tell a thread whether it would wait for itself; stepping there would multiply the schedules.
   template <typename V>
   using Atomic = std::conditional_t<std::is_same_v<V, uint64_t>, std::atomic<V>, interleave::Atomic<V>>;
   using Mutex = std::mutex;
@@ -54,7 +53,7 @@ struct State {
       int seen = data.Read(slot, [](const Pair& pair) {
         int a = pair.a;
         interleave::Point();
-        EXPECT_EQ(pair.a, a);  // nobody writes where we read
+        EXPECT_EQ(pair.a, a);  // the writer is elsewhere
         EXPECT_EQ(pair.b, a);
         return a;
       });

@@ -279,7 +279,7 @@ TEST(DoublyBufferedData, PublishWhoseCopyThrowsPublishesNothing) {
   ExpectFragile(data, 9);
 }
 
-// Two fields that are equal whenever nobody writes.
+// Two fields that are equal whenever no write is under way.
 struct Pair {
   uint64_t a = 0, b = 0;
   bool operator==(const Pair&) const = default;
@@ -350,7 +350,7 @@ TEST(DoublyBufferedData, WriterWaitsForAParkedReaderAndOtherReadersDoNot) {
     data.Read(0, [&](const int& value) {
       set_stage(1);
       await_stage(2);
-      EXPECT_EQ(value, 1);  // nobody touched the old front meanwhile
+      EXPECT_EQ(value, 1);  // the old front was not touched meanwhile
     });
   });
   await_stage(1);
@@ -359,8 +359,7 @@ TEST(DoublyBufferedData, WriterWaitsForAParkedReaderAndOtherReadersDoNot) {
     data.Publish(2);
     returned.store(true);
   });
-  // The new value is visible while the writer still waits for the old one's reader; these reads wait for
-  // nobody.
+  // The new value is visible while the writer still waits for the old one's reader; these reads wait for neither.
   while (Get(data, 1) != 2) std::this_thread::yield();
   for (int i = 0; i < 1000; ++i) {
     EXPECT_EQ(Get(data, 1), 2);
@@ -397,6 +396,40 @@ TEST(DoublyBufferedData, ReadersWithoutEndDoNotHoldAWriter) {
   stop.store(true);
   for (std::thread& reader : readers) reader.join();
   EXPECT_EQ(Get(data), 20);
+}
+
+// A writer that sleeps says so; it never spins.
+struct TellingSync : SystemSync {
+  static inline std::atomic<bool> asleep{false};
+  static constexpr int kSpins = 0;
+  static void Wait(const Atomic<uint32_t>& word, uint32_t seen) {
+    asleep.store(true);
+    SystemSync::Wait(word, seen);
+  }
+};
+
+// The former reader of a slot is no reader any more: it may write, and waits for the thread that reads there now.
+TEST(DoublyBufferedData, ASlotMayPassToAnotherThread) {
+  DoublyBufferedData<int, TellingSync> data(1, 1);
+  EXPECT_EQ(data.Read(0, [](const int& value) { return value; }), 1);
+  std::atomic<bool> inside{false};
+  std::thread next([&] {
+    data.Read(0, [&](const int& value) {
+      inside.store(true);
+      while (!TellingSync::asleep.load()) std::this_thread::yield();
+      EXPECT_EQ(value, 1);
+    });
+  });
+  while (!inside.load()) std::this_thread::yield();
+  data.Publish(2);
+  next.join();
+  EXPECT_EQ(data.Read(0, [](const int& value) { return value; }), 2);
+}
+
+TEST(DoublyBufferedDataDeathTest, AWriteInsideOfAReadOfASlotThatWasAnotherThreadsStopsTheProcess) {
+  DoublyBufferedData<int> data(1, 5);
+  std::thread([&] { data.Read(0, [](const int&) {}); }).join();
+  EXPECT_DEATH(data.Read(0, [&](const int&) { data.Publish(6); }), "CHECK failed");
 }
 
 TEST(DoublyBufferedData, ThreadsComeAndGoDuringWrites) {

@@ -99,8 +99,7 @@ TEST(MpscQueue, EveryInterleavingOfPushTakeAndCloseAccountsForEachItem) {
   EXPECT_GT(result.schedules, 100u);
 }
 
-// The parking handshake of the runtime, in small: announce, look again, sleep; against push, then look for
-// the sleeper.
+// The parking handshake of the runtime, in small: announce, look again, sleep; against push, then look for the sleeper.
 TEST(MpscQueue, EveryInterleavingOfParkingAndSendingLeavesNoItemBehindASleeper) {
   struct State {
     BasicMpscQueue<interleave::Atomic> queue;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <thread>
 #include <type_traits>
@@ -29,7 +30,7 @@ TokenBucketOptions Calls(double rate, uint64_t burst, uint64_t origin = 0) {
   return {.rate = rate * static_cast<double>(kCall), .limit = burst * kCall, .origin = origin};
 }
 
-TEST(TokenBucket, StartsFullOrEmptyAsTold) {
+TEST(TokenBucket, StartsFullOrEmptyAsConfigured) {
   TokenBucket full(Calls(10, 5), kStartFull, kStart), empty(Calls(10, 5), kStartEmpty, kStart);
   TokenBucket some(Calls(10, 5), 2 * kCall, kStart);
   EXPECT_EQ(full.available(), 5 * kCall);
@@ -86,7 +87,7 @@ TEST(TokenBucket, TenSecondsGiveTheRateWithinHalfAPercent) {
   for (double rate : {1.0, 10.0, 100.0, 1000.0, 1e4, 1e5, 1e6}) {
     for (microseconds period :
          {microseconds(10), microseconds(100), microseconds(1000), microseconds(1400), microseconds(10'000)}) {
-      // A burst as large as what comes in one period, or one request: the smallest that can keep up.
+      // A burst as large as the tokens of one period, or one request: the smallest that can keep up.
       const auto burst = static_cast<uint64_t>(rate * 1e-6 * static_cast<double>(period.count())) + 2;
       TokenBucket bucket(Calls(rate, burst), kStartEmpty, kStart);
       uint64_t granted = 0;
@@ -160,6 +161,29 @@ TEST(TokenBucket, TimeThatStandsOrGoesBackChangesNothing) {
   EXPECT_EQ(bucket.available(), 4 * kCall);
 }
 
+// A ticket for more than the burst needs several looks, since a span brings at most the burst. A sleeper that asks for
+// each is served when the tokens are due, not after 10 + 9 + ... + 1 spans.
+TEST(TokenBucket, ASleeperWithATicketBeyondTheBurstIsServedWhenItIsDue) {
+  for (uint64_t threshold : {uint64_t{1}, kCall, 10 * kCall}) {
+    TokenBucketOptions options = Calls(1000, 10);
+    options.threshold = threshold;
+    TokenBucket bucket(options, kStartEmpty, kStart);
+    const auto ticket = bucket.Grab(100 * kCall);
+    const base::TimePoint due = bucket.DueAt(ticket);
+    EXPECT_EQ(due, kStart + milliseconds(100));
+    base::TimePoint now = kStart;
+    int looks = 0;
+    while (bucket.Deficiency(ticket) > 0) {
+      const base::TimePoint next = bucket.ReadyAt(ticket);
+      ASSERT_GT(next, now);
+      now = next;
+      bucket.Replenish(now);
+      ASSERT_LE(++looks, 10);
+    }
+    EXPECT_EQ(now, due);
+  }
+}
+
 TEST(TokenBucket, SpansBelowTheThresholdGrow) {
   TokenBucketOptions options = Calls(1000, 10);
   options.threshold = 2 * kCall;
@@ -224,7 +248,8 @@ TEST(TokenBucket, RoversWrapAsIfNothingWere) {
     for (int i = 0; i < 8; ++i) tickets.push_back(queue.Grab(kCall));
     for (int i = 0; i < 8; ++i) {
       ASSERT_EQ(queue.Deficiency(tickets[i]), (i + 1) * kCall);
-      ASSERT_EQ(queue.ReadyAt(tickets[i]), kStart + milliseconds(i + 1));
+      ASSERT_EQ(queue.DueAt(tickets[i]), kStart + milliseconds(i + 1));
+      ASSERT_EQ(queue.ReadyAt(tickets[i]), kStart + milliseconds(std::min(i + 1, 4)));  // one span brings the limit
     }
     for (int i = 0; i < 8; ++i) {
       queue.Replenish(kStart + milliseconds(i + 1));

@@ -1,4 +1,4 @@
-// The admin section: TLS and roles, and that what everybody can reach is guarded.
+// The admin section: TLS and roles, and that an address which other hosts can reach needs both.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,7 +40,7 @@ TEST(AdminSection, AnAddressThatOthersReachNeedsTls) {
     EXPECT_THAT(
         ErrorsOf("{grpc: \"" + address + "\"}"),
         ElementsAre("conf/f:3:15: admin.grpc: address " + address +
-                    " lets everybody who reaches it change everything; allowed: unix:/path, a loopback address, or "
+                    " lets every client that reaches it change everything; allowed: unix:/path, a loopback address, or "
                     "admin.tls with client certificates"))
         << address;
   }
@@ -65,10 +65,10 @@ TEST(AdminSection, TlsNeedsAllFilesAndAPlace) {
   EXPECT_THAT(ErrorsOf("{tls: {ca: x}}"), ElementsAre(HasSubstr("admin.tls.ca")));
 }
 
-TEST(AdminSection, SomebodyMustHaveARoleAndOnlyWithTls) {
+TEST(AdminSection, TlsNeedsARoleAndRolesNeedTls) {
   const std::string tls = "{grpc: \"127.0.0.1:1234\", " + kTls;
-  EXPECT_THAT(ErrorsOf(tls + "}"), ElementsAre(HasSubstr("admin.roles: names nobody")));
-  EXPECT_THAT(ErrorsOf(tls + ", roles: {read: [], write: []}}"), ElementsAre(HasSubstr("admin.roles: names nobody")));
+  EXPECT_THAT(ErrorsOf(tls + "}"), ElementsAre(HasSubstr("admin.roles: is empty")));
+  EXPECT_THAT(ErrorsOf(tls + ", roles: {read: [], write: []}}"), ElementsAre(HasSubstr("admin.roles: is empty")));
   EXPECT_THAT(ErrorsOf(tls + ", roles: {read: [CN=a]}}"), ElementsAre());
   EXPECT_THAT(ErrorsOf("{roles: {read: [CN=a]}}"), ElementsAre(HasSubstr("admin.roles: go by client certificates")));
   EXPECT_THAT(

@@ -1,9 +1,9 @@
-// What is cached, in a configuration: methods become full paths; what no route could cache is an error.
+// The cache in a configuration: methods become full paths; a rule that no route could apply is an error.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "config/config.h"
-#include "unit/config/test_descriptors.h"
+#include "unit/config/one_route.h"
 
 namespace sluice::config {
 namespace {
@@ -13,22 +13,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
-const std::string& DescriptorFile() {
-  static const TestFile file("cache.pb", Serialized(kTestDescriptors));
-  static const std::string path = file.path();
-  return path;
-}
-
-std::string Yaml(std::string_view route, bool descriptors = false) {
-  return "listeners: [{address: 127.0.0.1:1}]\nclusters: [{name: users, endpoints: [a:1]}]\nroutes:\n  - {cluster: "
-         "users, " +
-         std::string(route) + "}\n" + (descriptors ? "descriptor_set: " + DescriptorFile() + "\n" : "");
-}
-std::vector<std::string> ErrorsOf(const std::string& yaml) {
-  std::vector<std::string> out;
-  for (const ConfigError& error : Parse(yaml, "f").errors) out.push_back(error.ToString());
-  return out;
-}
 std::vector<CachedMethod> MethodsOf(const std::string& yaml) {
   const ParseResult result = Parse(yaml, "f");
   for (const ConfigError& error : result.errors) ADD_FAILURE() << error.ToString();
@@ -37,7 +21,7 @@ std::vector<CachedMethod> MethodsOf(const std::string& yaml) {
 
 TEST(Cache, EveryKeyReachesItsField) {
   const ParseResult result =
-      Parse(Yaml(R"(service: p.S, cache: {ttl: 10s, methods: [Get], vary: [x-b, authorization], shared: true,
+      Parse(OneRoute(R"(service: p.S, cache: {ttl: 10s, methods: [Get], vary: [x-b, authorization], shared: true,
     errors: [NOT_FOUND, CANCELLED], error_ttl: 2s, stale_while_revalidate: 3s, stale_if_unavailable: 4s, fetch_timeout: 5s})") +
                 R"(cache: {capacity: 1024GiB, entry_max: 64MiB, request_max: 0, entry_expected: 256, strict: true,
   doorkeeper: true, fetches_max: 1})",
@@ -56,40 +40,40 @@ TEST(Cache, EveryKeyReachesItsField) {
 }
 
 TEST(Cache, ARouteWithoutTheSectionCachesNothing) {
-  const ParseResult result = Parse(Yaml("service: p.S"), "f");
+  const ParseResult result = Parse(OneRoute("service: p.S"), "f");
   ASSERT_TRUE(result.ok());
   EXPECT_FALSE(result.config.routes[0].cache.enabled());
 }
 
 TEST(Cache, MethodsAreOfTheRoutesServiceOrFull) {
-  EXPECT_THAT(MethodsOf(Yaml("service: p.S, cache: {ttl: 10s, methods: [List, p.S/Get, {name: A, ttl: 1s}]}")),
+  EXPECT_THAT(MethodsOf(OneRoute("service: p.S, cache: {ttl: 10s, methods: [List, p.S/Get, {name: A, ttl: 1s}]}")),
               ElementsAre(CachedMethod{"/p.S/A", 1s}, CachedMethod{"/p.S/Get", 10s}, CachedMethod{"/p.S/List", 10s}));
-  EXPECT_THAT(MethodsOf(Yaml("prefix: /p., cache: {ttl: 1s, methods: [p.S/Get, p.T/Get]}")),
+  EXPECT_THAT(MethodsOf(OneRoute("prefix: /p., cache: {ttl: 1s, methods: [p.S/Get, p.T/Get]}")),
               ElementsAre(CachedMethod{"/p.S/Get", 1s}, CachedMethod{"/p.T/Get", 1s}));
-  EXPECT_THAT(MethodsOf(Yaml("cache: {ttl: 1s, methods: [p.S/Get]}")), ElementsAre(CachedMethod{"/p.S/Get", 1s}));
+  EXPECT_THAT(MethodsOf(OneRoute("cache: {ttl: 1s, methods: [p.S/Get]}")), ElementsAre(CachedMethod{"/p.S/Get", 1s}));
 }
 
 TEST(Cache, WithoutMethodsItIsTheRoutesOwn) {
-  EXPECT_THAT(MethodsOf(Yaml("service: p.S, method: Get, cache: {ttl: 1s}")),
+  EXPECT_THAT(MethodsOf(OneRoute("service: p.S, method: Get, cache: {ttl: 1s}")),
               ElementsAre(CachedMethod{"/p.S/Get", 1s}));
 }
 
 TEST(Cache, NoSideEffectsIsWhatTheDescriptorSetDeclares) {
   const std::vector<CachedMethod> both = {{"/p.Users/Get", 1s}, {"/p.Users/List", 1s}};  // Watch is streaming
-  EXPECT_EQ(MethodsOf(Yaml("service: p.Users, cache: {ttl: 1s, methods: no_side_effects}", true)), both);
-  EXPECT_EQ(MethodsOf(Yaml("cache: {ttl: 1s, methods: no_side_effects}", true)), both);
-  EXPECT_THAT(MethodsOf(Yaml("prefix: /p.Users/L, cache: {ttl: 1s, methods: no_side_effects}", true)),
+  EXPECT_EQ(MethodsOf(OneRoute("service: p.Users, cache: {ttl: 1s, methods: no_side_effects}", true)), both);
+  EXPECT_EQ(MethodsOf(OneRoute("cache: {ttl: 1s, methods: no_side_effects}", true)), both);
+  EXPECT_THAT(MethodsOf(OneRoute("prefix: /p.Users/L, cache: {ttl: 1s, methods: no_side_effects}", true)),
               ElementsAre(CachedMethod{"/p.Users/List", 1s}));
-  EXPECT_THAT(MethodsOf(Yaml("service: p.Users, method: Get, cache: {ttl: 1s, methods: no_side_effects}", true)),
+  EXPECT_THAT(MethodsOf(OneRoute("service: p.Users, method: Get, cache: {ttl: 1s, methods: no_side_effects}", true)),
               ElementsAre(CachedMethod{"/p.Users/Get", 1s}));
 }
 
 TEST(Cache, AServiceThatTheDescriptorSetLacksIsTakenAsWritten) {
-  EXPECT_THAT(MethodsOf(Yaml("service: q.S, cache: {ttl: 1s, methods: [Get]}", true)),
+  EXPECT_THAT(MethodsOf(OneRoute("service: q.S, cache: {ttl: 1s, methods: [Get]}", true)),
               ElementsAre(CachedMethod{"/q.S/Get", 1s}));
 }
 
-TEST(Cache, WhatCannotBeMeantIsOneErrorWithItsPlace) {
+TEST(Cache, EachNonsensicalRuleIsOneErrorWithItsPlace) {
   const struct {
     std::string_view route;
     std::string error;
@@ -137,13 +121,13 @@ TEST(Cache, WhatCannotBeMeantIsOneErrorWithItsPlace) {
       {"service: p.S, method: G, cache: {ttl: 1s, stale: 1s}", "cache.stale: unknown key"},
   };
   for (const auto& c : cases) {
-    EXPECT_THAT(ErrorsOf(Yaml(c.route, c.descriptors)), ElementsAre(HasSubstr(c.error))) << c.route;
+    EXPECT_THAT(ErrorsOf(OneRoute(c.route, c.descriptors)), ElementsAre(HasSubstr(c.error))) << c.route;
   }
 }
 
 TEST(Cache, ItsSizesFitEachOther) {
   const auto with = [](std::string_view cache) {
-    return ErrorsOf(Yaml("service: p.S") + "cache: " + std::string(cache) + "\n");
+    return ErrorsOf(OneRoute("service: p.S") + "cache: " + std::string(cache) + "\n");
   };
   EXPECT_THAT(with("{capacity: 1048575}"), ElementsAre(HasSubstr("is not a size in [1MiB, 1024GiB]")));
   EXPECT_THAT(with("{capacity: 1MiB, entry_max: 2MiB}"),

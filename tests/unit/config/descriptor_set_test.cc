@@ -77,12 +77,14 @@ TEST_F(Loaded, SaysWhatIsThereInstead) {
 TEST(DescriptorSet, FilesMayComeInAnyOrderAndTwice) {
   EXPECT_EQ(BuildError(R"pb(file { name: "a" dependency: "b" }
                             file { name: "b" }
-                            file { name: "b" })pb"), "");
+                            file { name: "b" })pb"),
+            "");
   EXPECT_EQ(BuildError(R"pb(file { name: "a" }
-                            file { name: "a" package: "x" })pb"), "has two different files \"a\"");
+                            file { name: "a" package: "x" })pb"),
+            "has two different files \"a\"");
 }
 
-TEST(DescriptorSet, WhatIsNotWholeIsOneError) {
+TEST(DescriptorSet, AnIncompleteSetIsOneError) {
   EXPECT_EQ(BuildError(R"pb(file { name: "a" dependency: "b" })pb"),
             "lacks \"b\", which \"a\" imports; it must be made by protoc --include_imports --descriptor_set_out");
   EXPECT_EQ(BuildError(R"pb(file { name: "a" dependency: "a" })pb"), "\"a\" imports itself");

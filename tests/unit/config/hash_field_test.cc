@@ -70,7 +70,7 @@ TEST_F(HashField, NumbersNeedNoDescriptorSet) {
               ElementsAre(MethodField{"", {536870911}}));
 }
 
-TEST_F(HashField, WhatCannotBeMeantIsOneErrorWithItsPlace) {
+TEST_F(HashField, EachNonsensicalFieldIsOneErrorWithItsPlace) {
   const struct {
     std::string_view route;
     std::string error;

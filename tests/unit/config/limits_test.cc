@@ -1,4 +1,4 @@
-// Limits in a configuration: every key reaches its field; a value that cannot be meant is an error.
+// Limits in a configuration: every key reaches its field; a value out of range is an error.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,7 +63,7 @@ TEST(Limits, ABurstOfOneIsFineWithoutCapped) {
   EXPECT_THAT(ErrorsOf(Yaml(", rate_limit: {rate: 1, burst: 2, capped: true}", "")), ElementsAre());
 }
 
-TEST(Limits, WhatCannotBeMeantIsOneErrorWithItsPlace) {
+TEST(Limits, EachNonsensicalLimitIsOneErrorWithItsPlace) {
   const struct {
     std::string_view cluster, route, top;
     std::string error;

@@ -1,5 +1,4 @@
-// config/reference.yaml is complete and true: it has every key the parser knows, and their values are the
-// defaults.
+// config/reference.yaml is complete and true: it has every key the parser knows, and their values are the defaults.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -62,7 +61,7 @@ routes:
   - {cluster: users, name: example, service: pkg.Users, method: Get, authority: "*.example.com", hash_by: {metadata: x-user-id},
      metadata: [{name: x-tenant, exact: gold}, {name: x-version, prefix: v2}, {name: x-debug}],
      client_rate_limit: {by: {metadata: x-api-key}, rate: 10},
-     cache: {ttl: 1m, vary: [authorization], errors: [NOT_FOUND]}}
+     failover: users-tls, retry: {methods: [Get]}, hedge: {delay: auto}, cache: {ttl: 1m, vary: [authorization], errors: [NOT_FOUND]}}
   - {cluster: users, name: by-field, prefix: /pkg.Orders/, hash_by: {field: "3.1"}}
   - cluster: users
 )",
@@ -91,7 +90,7 @@ routes:
 }
 
 TEST(Reference, TheOtherExamplesParse) {
-  for (const char* name : {"quickstart.yaml", "minimal.yaml", "cached.yaml"}) {
+  for (const char* name : {"quickstart.yaml", "minimal.yaml", "cached.yaml", "production.yaml"}) {
     for (const ConfigError& error : Load(Path(name)).errors) ADD_FAILURE() << error.ToString();
   }
   const Config quickstart = Load(Path("quickstart.yaml")).config;

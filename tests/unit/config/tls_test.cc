@@ -1,4 +1,4 @@
-// TLS sections: what they become, and what cannot be meant, with its place.
+// TLS sections: the options that they become, and errors with their places.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -81,11 +81,11 @@ TEST(TlsConfig, WhatIsMissingOrEmptyIsAnErrorAndNotLessTls) {
   EXPECT_THAT(ErrorsOf(WithCluster("{ca: ''}")), ElementsAre(HasSubstr("clusters[0].tls.ca: is empty")));
 }
 
-TEST(TlsConfig, WhatCannotBeMeantIsAnError) {
+TEST(TlsConfig, NonsensicalSectionsAreErrors) {
   const auto listener = [](std::string more) {
     return ErrorsOf(WithListener("{certificate: c, key: k, " + more + "}"));
   };
-  EXPECT_THAT(listener("client_ca: system"), ElementsAre(HasSubstr("client_ca: anybody can have a certificate")));
+  EXPECT_THAT(listener("client_ca: system"), ElementsAre(HasSubstr("client_ca: a public authority certifies")));
   EXPECT_THAT(listener("allowed_names: [a.example.com]"), ElementsAre(HasSubstr("allowed_names: needs client_ca")));
   EXPECT_THAT(listener("client_ca: x, require_client_certificate: false, allowed_names: [a.example.com]"),
               ElementsAre(HasSubstr("allowed_names: needs client_ca, and require_client_certificate: true")));

@@ -47,7 +47,7 @@ TEST(YamlTree, ASyntaxErrorHasItsLine) {
   EXPECT_THAT(ErrorOf("a: \"open\nb: 2\n"), HasSubstr("YAML: "));  // would swallow b
   EXPECT_THAT(ErrorOf("a: 'open"), HasSubstr("YAML: "));
   EXPECT_EQ(ErrorOf("a: 1\n...\n"), "no error");
-  EXPECT_THAT(ErrorOf("a: *nobody\n"), HasSubstr("f:1:4: YAML: "));
+  EXPECT_THAT(ErrorOf("a: *none\n"), HasSubstr("f:1:4: YAML: "));
 }
 
 TEST(YamlTree, AnAliasIsItsAnchorsNode) {

@@ -1,5 +1,4 @@
-// Heap allocations of the process, counted through the global operator new: one replacement for the whole
-// test program.
+// Heap allocations of the process, counted through the global operator new: one replacement for the whole test program.
 #pragma once
 
 #include <cstdint>

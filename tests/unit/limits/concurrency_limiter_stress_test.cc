@@ -15,7 +15,7 @@
 namespace sluice::limits {
 namespace {
 
-using Kind = Answer::Kind;
+using Kind = Verdict::Kind;
 
 // What happens under it is one step: see the semaphore's interleavings for those inside.
 struct WholeMutex {
@@ -51,7 +51,7 @@ uint64_t Explore(ConcurrencyOptions options, const Setup& setup) {
   return interleave::Explore(explore, {.preemptions_max = 2}).schedules;
 }
 
-TEST(ConcurrencyLimiterInterleave, WhoAsksWhileAnotherEndsIsNotForgotten) {
+TEST(ConcurrencyLimiterInterleave, ARequestBesideAnEndIsNotForgotten) {
   const uint64_t schedules = Explore({.max = 1, .queue_max = 10}, [](interleave::Run& run, Shared state) {
     state->tickets[0].Ask(*state->limiter, 0);
     run.Thread([=] { state->tickets[0].Drop(); });
@@ -69,15 +69,15 @@ TEST(ConcurrencyLimiterInterleave, WhoAsksWhileAnotherEndsIsNotForgotten) {
   EXPECT_GT(schedules, 50u);
 }
 
-TEST(ConcurrencyLimiterInterleave, NobodyIsLeftWaitingWhenTheLimitIsLifted) {
+TEST(ConcurrencyLimiterInterleave, NoWaiterIsLeftWhenTheLimitIsLifted) {
   Explore({.max = 1, .queue_max = 10}, [](interleave::Run& run, Shared state) {
     state->tickets[0].Ask(*state->limiter, 0);
     run.Thread([=] { state->limiter->Configure({.max = 0}); });
-    auto answer = std::make_shared<Answer>();
-    run.Thread([=] { *answer = state->tickets[1].Ask(*state->limiter, 1); });
+    auto verdict = std::make_shared<Verdict>();
+    run.Thread([=] { *verdict = state->tickets[1].Ask(*state->limiter, 1); });
     run.AtEnd([=] {
-      if (answer->kind == Kind::kWait) *answer = state->tickets[1].Poll();
-      EXPECT_EQ(answer->kind, Kind::kGo);
+      if (verdict->kind == Kind::kWait) *verdict = state->tickets[1].Poll();
+      EXPECT_EQ(verdict->kind, Kind::kGo);
       EXPECT_EQ(state->limiter->waiting(), 0u);
     });
   });
@@ -113,7 +113,7 @@ struct ThreadTraits : ConcurrencyLimiterTraits {
 };
 using ThreadLimiter = BasicConcurrencyLimiter<ThreadTraits>;
 
-TEST(ConcurrencyLimiterStress, NeverMoreThanMaxAndNobodyForgotten) {
+TEST(ConcurrencyLimiterStress, NeverMoreThanMaxAndNoWaiterForgotten) {
   constexpr int kThreads = 4, kTimes = 4'000;
   constexpr uint32_t kMax = 2;
   auto limiter = std::make_shared<ThreadLimiter>(ConcurrencyOptions{.max = kMax, .queue_max = 2});
@@ -125,16 +125,16 @@ TEST(ConcurrencyLimiterStress, NeverMoreThanMaxAndNobodyForgotten) {
       std::mt19937 random(static_cast<uint32_t>(t) + 100);
       for (int i = 0; i < kTimes; ++i) {
         ThreadLimiter::Ticket ticket;
-        Answer answer =
+        Verdict verdict =
             random() % 8 == 0 ? ticket.TryAsk(*limiter) : ticket.Ask(*limiter, static_cast<uint64_t>(t) / 2);
         const bool impatient = random() % 8 == 0;
-        while (answer.kind == Kind::kWait && !impatient) {
+        while (verdict.kind == Kind::kWait && !impatient) {
           std::this_thread::yield();
-          answer = ticket.Poll();
+          verdict = ticket.Poll();
         }
-        if (answer.kind == Kind::kWait) {
+        if (verdict.kind == Kind::kWait) {
           left.fetch_add(1, std::memory_order_relaxed);
-        } else if (answer.kind == Kind::kRefused) {
+        } else if (verdict.kind == Kind::kRefused) {
           refused.fetch_add(1, std::memory_order_relaxed);
         } else {
           went.fetch_add(1, std::memory_order_relaxed);
@@ -164,10 +164,10 @@ TEST(ConcurrencyLimiterStress, ConfiguredUnderCalls) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < kTimes; ++i) {
         ThreadLimiter::Ticket ticket;
-        Answer answer = ticket.Ask(*limiter, static_cast<uint64_t>(t));
-        while (answer.kind == Kind::kWait) {
+        Verdict verdict = ticket.Ask(*limiter, static_cast<uint64_t>(t));
+        while (verdict.kind == Kind::kWait) {
           std::this_thread::yield();
-          answer = ticket.Poll();
+          verdict = ticket.Poll();
         }
       }
       running.fetch_sub(1, std::memory_order_relaxed);

@@ -16,10 +16,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A wake-up that notes the number of who asked in a log.
+// A wake-up that notes its asker's number in a log.
 struct RecordingWakeup {
   static inline std::vector<int> log;
-  static inline int asking = 0;  // who asks now
+  static inline int asking = 0;  // the present asker
   static RecordingWakeup ForRunningTask() { return RecordingWakeup{asking}; }
   void Wake() const { log.push_back(number); }
   int number = -1;
@@ -32,7 +32,7 @@ struct TestTraits : ConcurrencyLimiterTraits {
 };
 
 using Limiter = BasicConcurrencyLimiter<TestTraits>;
-using Kind = Answer::Kind;
+using Kind = Verdict::Kind;
 
 class ConcurrencyLimiterTest : public testing::Test {
  protected:
@@ -82,17 +82,17 @@ TEST_F(ConcurrencyLimiterTest, LetsMaxGoAndTheRestWaitTheirTurn) {
 TEST_F(ConcurrencyLimiterTest, TryAskNeverQueuesAndNeverBarges) {
   Make(1);
   EXPECT_EQ(tickets_[0].TryAsk(*limiter_).kind, Kind::kGo);
-  Answer answer = tickets_[1].TryAsk(*limiter_);
-  EXPECT_EQ(answer.kind, Kind::kRefused);
-  EXPECT_EQ(answer.refusal, Refusal::kQueueFull);
-  EXPECT_GE(answer.retry_after, milliseconds(1));
+  Verdict verdict = tickets_[1].TryAsk(*limiter_);
+  EXPECT_EQ(verdict.kind, Kind::kRefused);
+  EXPECT_EQ(verdict.refusal, Refusal::kQueueFull);
+  EXPECT_GE(verdict.retry_after, milliseconds(1));
   EXPECT_EQ(Ask(2), Kind::kWait);
   tickets_[0].Drop();  // its unit is 2's
   EXPECT_EQ(tickets_[1].TryAsk(*limiter_).kind, Kind::kRefused);
   EXPECT_EQ(limiter_->waiting(), 0u);
 }
 
-TEST_F(ConcurrencyLimiterTest, WhoLeavesTheQueueIsNotWokenAndHoldsUpNobody) {
+TEST_F(ConcurrencyLimiterTest, AWaiterThatLeftIsNotWokenAndBlocksNoOther) {
   Make(1);
   EXPECT_EQ(Ask(0), Kind::kGo);
   EXPECT_EQ(Ask(1), Kind::kWait);
@@ -121,9 +121,9 @@ TEST_F(ConcurrencyLimiterTest, AFullQueueRefusesOrDisplaces) {
   EXPECT_EQ(Ask(4, 1), Kind::kRefused);
   EXPECT_EQ(Ask(5, 2), Kind::kWait);
   EXPECT_EQ(Woken(), Numbers{3});
-  Answer answer = tickets_[3].Poll();
-  EXPECT_EQ(answer.kind, Kind::kRefused);
-  EXPECT_EQ(answer.refusal, Refusal::kQueueFull);
+  Verdict verdict = tickets_[3].Poll();
+  EXPECT_EQ(verdict.kind, Kind::kRefused);
+  EXPECT_EQ(verdict.refusal, Refusal::kQueueFull);
   EXPECT_FALSE(tickets_[3].waiting());
   EXPECT_EQ(limiter_->waiting(), 3u);
   EXPECT_EQ(Ask(3, 1), Kind::kRefused);  // a ticket may ask again
@@ -142,7 +142,7 @@ TEST_F(ConcurrencyLimiterTest, ALargerMaxLetsWaitersGoAndASmallerOneWaitsForEnds
   EXPECT_EQ(Woken(), Numbers{});
   tickets_[2].Drop();
   EXPECT_EQ(Woken(), Numbers{3});
-  limiter_->Configure({.max = 1, .queue_max = 0});  // who waits stays
+  limiter_->Configure({.max = 1, .queue_max = 0});  // present waiters stay
   EXPECT_TRUE(tickets_[4].waiting());
   EXPECT_EQ(Ask(5), Kind::kRefused);
 }
@@ -237,7 +237,7 @@ TEST_P(Fairness, AModestClientGetsHalfOfTheSlotsWhenItAsksForThem) {
   std::mt19937 random(11);
   uint64_t done[2] = {};
   for (int step = 0; step < 200'000; ++step) {
-    // Everybody who may asks, the greedy client first; then one call that runs ends.
+    // Every client that may ask does, the greedy one first; then one call that runs ends.
     for (auto& ticket : tickets) {
       const bool is_modest = &ticket >= &tickets[static_cast<size_t>(greedy)];
       if (ticket.waiting()) ticket.Poll();
@@ -272,15 +272,15 @@ TEST(ConcurrencyLimiterTasks, TasksWaitAndGoInTurn) {
     sync::Event end;
     bool went = false, refused = false;
   };
-  // Who waits is suspended at its event and woken by the limiter's waker: so it looks again.
+  // A waiter is suspended at its event and woken by the limiter's waker: so it looks again.
   static auto run = [](std::shared_ptr<ConcurrencyLimiter> limiter, Call& call) -> runtime::Task<> {
     ConcurrencyLimiter::Ticket ticket;
-    Answer answer = ticket.Ask(*limiter, 1);
-    while (answer.kind == Answer::Kind::kWait) {
+    Verdict verdict = ticket.Ask(*limiter, 1);
+    while (verdict.kind == Verdict::Kind::kWait) {
       co_await call.end.Wait();
-      answer = ticket.Poll();
+      verdict = ticket.Poll();
     }
-    call.refused = answer.kind == Answer::Kind::kRefused;
+    call.refused = verdict.kind == Verdict::Kind::kRefused;
     call.went = !call.refused;
     if (call.refused) co_return;
     co_await call.end.Wait();

@@ -62,7 +62,7 @@ TEST_F(FairQueueTest, FlowsTakeTurns) {
   EXPECT_EQ(Serve(7), "a1 b1 c1 a2 b2 a3 a4");
 }
 
-TEST_F(FairQueueTest, WhoLeavesCostsItsFlowNoTurn) {
+TEST_F(FairQueueTest, ALeavingWaiterCostsItsFlowNoTurn) {
   AdmitAll({"a1", "a2", "b1", "b2", "c1"});
   Leave("a1");
   Leave("c1");
@@ -95,7 +95,7 @@ TEST_F(FairQueueTest, ManyModestFlowsDoNotStarveALongOne) {
   for (char flow : {'a', 'b', 'c', 'd'}) EXPECT_EQ(served[static_cast<int>(flow)], 2) << flow;
 }
 
-// Nor do flows that are new each time: beyond what is remembered they join the next round.
+// Nor do flows that are new each time: where more are served than are remembered, newcomers join the next round.
 TEST_F(FairQueueTest, ManyShortLivedFlowsDoNotStarveALongOne) {
   std::vector<std::unique_ptr<FairQueue::Node>> nodes;
   uint64_t next_flow = 1000;
@@ -118,7 +118,7 @@ TEST_F(FairQueueTest, ManyShortLivedFlowsDoNotStarveALongOne) {
   while (FairQueue::Node* front = queue_.Front()) queue_.Pop(*front);
 }
 
-// What could not be remembered counts for one round: then newcomers join the present round again.
+// A flow that could not be remembered counts for one round: then newcomers join the present round again.
 TEST_F(FairQueueTest, WhatIsForgottenCountsUntilTheRoundEnds) {
   AdmitAll({"a1", "a2", "a3"});
   std::list<FairQueue::Node> others;
@@ -152,7 +152,7 @@ TEST_F(FairQueueTest, AQueueOfNoneRefusesAll) {
   EXPECT_EQ(queue_.flows(), 0u);
 }
 
-TEST_F(FairQueueTest, NoMemoryOfWhoDoesNotWait) {
+TEST_F(FairQueueTest, NoMemoryOfFlowsThatDoNotWait) {
   for (int round = 0; round < 3; ++round) {
     std::list<FairQueue::Node> nodes;
     for (int i = 0; i < 1000; ++i) {

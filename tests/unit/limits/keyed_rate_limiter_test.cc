@@ -1,4 +1,4 @@
-// KeyedRateLimiter: its bound, whom it evicts, what a new name brings (nothing), changes, threads.
+// KeyedRateLimiter: its bound, its evictions, no gain by new keys, changes, threads.
 #include "limits/keyed_rate_limiter.h"
 
 #include <gtest/gtest.h>
@@ -27,13 +27,13 @@ constexpr uint32_t kWays = KeyedRateLimiter::kWays;
 RateOptions Each(double rate, uint32_t burst, bool capped = false) { return {rate, burst, capped, 0}; }
 uint64_t Key(uint64_t n) { return base::Hash64(n, 17); }
 
-// Starts as many calls of the key as may start now; they end at once. queue_max is 0, so nobody waits.
+// Starts as many calls of the key as may start now; they end at once. queue_max is 0, so no call waits.
 int Calls(KeyedRateLimiter& table, uint64_t key, base::TimePoint now, int most = 1'000'000) {
   int went = 0;
   while (went < most) {
     auto limiter = table.Get(key, now);
     RateLimiter::Ticket ticket;
-    if (limiter == nullptr || ticket.Ask(*limiter, now, base::kNever).kind != Answer::Kind::kGo) break;
+    if (limiter == nullptr || ticket.Ask(*limiter, now, base::kNever).kind != Verdict::Kind::kGo) break;
     ++went;
   }
   return went;
@@ -81,11 +81,11 @@ TEST(KeyedRateLimiter, AKeyInUseIsNotEvictedAndAFullTableRefuses) {
       KeyedRateLimiter table({10, 1, true, 10}, 2);
       auto first = table.Get(Key(1), kStart), second = table.Get(Key(2), kStart);
       RateLimiter::Ticket holder, waiter, taken;
-      EXPECT_EQ(holder.Ask(*first, kStart, base::kNever).kind, Answer::Kind::kGo);
-      EXPECT_EQ(taken.Ask(*second, kStart, base::kNever).kind, Answer::Kind::kGo);
-      EXPECT_EQ(waiter.Ask(*second, kStart, base::kNever).kind, Answer::Kind::kWait);
+      EXPECT_EQ(holder.Ask(*first, kStart, base::kNever).kind, Verdict::Kind::kGo);
+      EXPECT_EQ(taken.Ask(*second, kStart, base::kNever).kind, Verdict::Kind::kGo);
+      EXPECT_EQ(waiter.Ask(*second, kStart, base::kNever).kind, Verdict::Kind::kWait);
       taken.Drop();
-      EXPECT_EQ(table.Get(Key(3), kStart), nullptr);  // one holds a token, of the other somebody waits
+      EXPECT_EQ(table.Get(Key(3), kStart), nullptr);  // one has a token out, the other has a waiter
       EXPECT_EQ(table.refusals(), 1u);
       EXPECT_NE(table.Get(Key(1), kStart), nullptr);
       waiter.Drop();
@@ -216,7 +216,7 @@ TEST(KeyedRateLimiterStress, ThreadsGetEvictHoldAndConfigure) {
         auto& [limiter, ticket] = held[random.Below(8)];
         ticket.Drop();
         limiter = table.Get(Key(random.Below(random.Below(2) == 0 ? 10 : 200)), now);
-        if (limiter != nullptr && ticket.Ask(*limiter, now, base::kNever).kind == Answer::Kind::kGo) {
+        if (limiter != nullptr && ticket.Ask(*limiter, now, base::kNever).kind == Verdict::Kind::kGo) {
           went.fetch_add(1, std::memory_order_relaxed);
         }
         ASSERT_LE(table.keys(), 40u);

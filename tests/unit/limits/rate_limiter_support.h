@@ -41,31 +41,31 @@ struct FakeTraits {
 
 using Limiter = BasicRateLimiter<FakeTraits>;
 
-// A call of the test: its ticket, its wakes, its last answer.
+// A call of the test: its ticket, its wakes, its last verdict.
 struct Call {
   FakeWakeup::Count wakes = std::make_shared<std::atomic<int>>(0);
   int seen = 0;
   Limiter::Ticket ticket;
-  Answer answer;
+  Verdict verdict;
 
   bool Ask(const std::shared_ptr<Limiter>& limiter, base::TimePoint now, base::TimePoint deadline = base::kNever) {
     FakeWakeup::Running() = wakes;
-    answer = ticket.Ask(*limiter, now, deadline);
+    verdict = ticket.Ask(*limiter, now, deadline);
     FakeWakeup::Running() = nullptr;
     return went();
   }
   bool Poll(base::TimePoint now) {
-    answer = ticket.Poll(now);
+    verdict = ticket.Poll(now);
     return went();
   }
-  // Whether somebody has woken it since the last question.
+  // Whether it has been woken since the last question.
   bool Woken() {
     const int now = wakes->load(std::memory_order_acquire);
     return std::exchange(seen, now) != now;
   }
-  bool went() const { return answer.kind == Answer::Kind::kGo; }
-  bool waits() const { return answer.kind == Answer::Kind::kWait; }
-  bool refused(Refusal why) const { return answer.kind == Answer::Kind::kRefused && answer.refusal == why; }
+  bool went() const { return verdict.kind == Verdict::Kind::kGo; }
+  bool waits() const { return verdict.kind == Verdict::Kind::kWait; }
+  bool refused(Refusal why) const { return verdict.kind == Verdict::Kind::kRefused && verdict.refusal == why; }
 };
 
 }  // namespace sluice::limits::rate_test

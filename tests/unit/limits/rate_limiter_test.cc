@@ -38,8 +38,8 @@ TEST(RateLimiter, TheBurstGoesAndTheRestWaitInTheirOrder) {
   EXPECT_TRUE(b.Ask(limiter, kStart));
   EXPECT_FALSE(c.Ask(limiter, kStart));
   EXPECT_FALSE(d.Ask(limiter, kStart));
-  EXPECT_EQ(c.answer.check_at, At(1));         // the first has a time
-  EXPECT_EQ(d.answer.check_at, base::kNever);  // the others wait to be woken
+  EXPECT_EQ(c.verdict.check_at, At(1));         // the first has a time
+  EXPECT_EQ(d.verdict.check_at, base::kNever);  // the others wait to be woken
   EXPECT_EQ(limiter->waiting(), 2u);
   EXPECT_FALSE(a.ticket.holding());  // uncapped: nothing to give back
   EXPECT_FALSE(d.Poll(At(5)));       // not first, though there are tokens
@@ -47,12 +47,12 @@ TEST(RateLimiter, TheBurstGoesAndTheRestWaitInTheirOrder) {
   EXPECT_TRUE(c.Poll(At(1)));
   EXPECT_TRUE(d.Woken());
   EXPECT_FALSE(d.Poll(At(1)));
-  EXPECT_EQ(d.answer.check_at, At(2));
+  EXPECT_EQ(d.verdict.check_at, At(2));
   EXPECT_TRUE(d.Poll(At(2)));
   EXPECT_EQ(limiter->waiting(), 0u);
 }
 
-TEST(RateLimiter, NobodyBargesPastTheQueue) {
+TEST(RateLimiter, NoRequestBargesPastTheQueue) {
   auto limiter = Make(1);
   Call a, b, late;
   EXPECT_TRUE(a.Ask(limiter, kStart));
@@ -70,13 +70,13 @@ TEST(RateLimiter, TheTimeToAskAgainIsNeverEarly) {
     ASSERT_TRUE(a.Ask(limiter, kStart));
     a.ticket.Drop();
     ASSERT_FALSE(b.Ask(limiter, kStart));
-    const base::TimePoint when = b.answer.check_at;
+    const base::TimePoint when = b.verdict.check_at;
     ASSERT_FALSE(b.Poll(when - base::Nanos(1)));
     ASSERT_TRUE(b.Poll(when));
   }
 }
 
-TEST(RateLimiter, WhoLeavesTheHeadWakesTheNextAndCostsNothing) {
+TEST(RateLimiter, LeavingTheHeadWakesTheNextAndCostsNothing) {
   auto limiter = Make(1);
   Call a, b, c, d;
   EXPECT_TRUE(a.Ask(limiter, kStart));
@@ -89,7 +89,7 @@ TEST(RateLimiter, WhoLeavesTheHeadWakesTheNextAndCostsNothing) {
   b.ticket.Drop();
   EXPECT_TRUE(d.Woken());
   EXPECT_FALSE(d.Poll(kStart));
-  EXPECT_EQ(d.answer.check_at, At(1));  // as if the others had never been
+  EXPECT_EQ(d.verdict.check_at, At(1));  // as if the others had never been
   EXPECT_TRUE(d.Poll(At(1)));
 }
 
@@ -101,7 +101,7 @@ TEST(RateLimiter, TheQueueIsBounded) {
   EXPECT_FALSE(c.Ask(limiter, kStart));
   EXPECT_FALSE(d.Ask(limiter, kStart));
   EXPECT_TRUE(d.refused(Refusal::kQueueFull));
-  EXPECT_EQ(d.answer.retry_after, milliseconds(3));
+  EXPECT_EQ(d.verdict.retry_after, milliseconds(3));
   EXPECT_FALSE(d.ticket.waiting());
   EXPECT_EQ(limiter->waiting(), 2u);
   auto none = Make(1, false, 0);
@@ -119,10 +119,10 @@ TEST(RateLimiter, AWaitThatWouldPassTheDeadlineIsRefusedAtOnce) {
   EXPECT_TRUE(b.waits());
   EXPECT_FALSE(c.Ask(limiter, kStart, At(2) - base::Nanos(1)));
   EXPECT_TRUE(c.refused(Refusal::kTooLate));
-  EXPECT_EQ(c.answer.retry_after, milliseconds(2));
+  EXPECT_EQ(c.verdict.retry_after, milliseconds(2));
   EXPECT_EQ(limiter->waiting(), 1u);
   EXPECT_FALSE(c.Ask(limiter, kStart + microseconds(500), kStart));
-  EXPECT_EQ(c.answer.retry_after, milliseconds(2));  // rounded up: a retry is not early
+  EXPECT_EQ(c.verdict.retry_after, milliseconds(2));  // rounded up: a retry is not early
   EXPECT_FALSE(d.Ask(limiter, kStart, At(2)));
   EXPECT_TRUE(d.waits());
   auto alone = Make(1, false, 10, 1e6);
@@ -130,7 +130,7 @@ TEST(RateLimiter, AWaitThatWouldPassTheDeadlineIsRefusedAtOnce) {
   EXPECT_TRUE(e.Ask(alone, kStart));
   EXPECT_FALSE(f.Ask(alone, kStart, kStart));  // also the first
   EXPECT_TRUE(f.refused(Refusal::kTooLate));
-  EXPECT_EQ(f.answer.retry_after, milliseconds(1));  // at least
+  EXPECT_EQ(f.verdict.retry_after, milliseconds(1));  // at least
   EXPECT_EQ(alone->waiting(), 0u);
 }
 
@@ -150,7 +150,7 @@ TEST(RateLimiter, TimeThatGoesBackIsHarmless) {
   EXPECT_TRUE(a.Ask(limiter, At(100)));
   EXPECT_TRUE(b.Ask(limiter, At(50)));
   EXPECT_FALSE(c.Ask(limiter, At(20)));
-  EXPECT_EQ(c.answer.check_at, At(101));
+  EXPECT_EQ(c.verdict.check_at, At(101));
   EXPECT_FALSE(c.Poll(At(10)));
   EXPECT_TRUE(c.Poll(At(101)));
 }
@@ -163,14 +163,14 @@ TEST(RateLimiterCapped, AnEndWakesTheFirstThatTimeWouldLetGo) {
   EXPECT_TRUE(a.ticket.holding());
   EXPECT_EQ(limiter->outstanding(), 2u);
   EXPECT_FALSE(c.Ask(limiter, kStart));
-  EXPECT_EQ(c.answer.check_at, base::kNever);  // time alone does not help
+  EXPECT_EQ(c.verdict.check_at, base::kNever);  // time alone does not help
   EXPECT_FALSE(d.Ask(limiter, kStart));
   a.ticket.Drop();
   a.ticket.Drop();
   EXPECT_TRUE(c.Woken());
   EXPECT_FALSE(d.Woken());
   EXPECT_FALSE(c.Poll(kStart));
-  EXPECT_EQ(c.answer.check_at, At(1));  // now time does
+  EXPECT_EQ(c.verdict.check_at, At(1));  // now time does
   b.ticket.Drop();
   EXPECT_FALSE(c.Woken());  // it has its time: no wake for nothing
   EXPECT_TRUE(c.Poll(At(1)));
@@ -206,7 +206,7 @@ TEST(RateLimiterCapped, ATokenTakenWithoutATicketIsOneOfTheBurstAndWakesTheFirst
   a.ticket.Drop();  // gives back nothing
   EXPECT_EQ(limiter->outstanding(), 2u);
   EXPECT_FALSE(b.Ask(limiter, kStart));
-  EXPECT_EQ(limiter->TryStart(At(1000)), Start::kNo);  // somebody waits
+  EXPECT_EQ(limiter->TryStart(At(1000)), Start::kNo);  // there is a waiter
   limiter->Release();
   EXPECT_TRUE(b.Woken());
   limiter->ReleaseUnused();
@@ -252,7 +252,7 @@ TEST(RateLimiterCapped, AnUnusedTokenComesBackWithItsCredit) {
 }
 
 // Let go while there was no limit, refunded when there is one again: another call's token is not this one's to return.
-TEST(RateLimiterCapped, ARefundOfWhatNoTicketHoldsIsNothing) {
+TEST(RateLimiterCapped, ARefundWithoutATokenIsNothing) {
   auto limiter = std::make_shared<Limiter>(RateOptions{1, 2, true, 10}, kStart);
   limiter->Refund();
   Call a;
@@ -261,19 +261,19 @@ TEST(RateLimiterCapped, ARefundOfWhatNoTicketHoldsIsNothing) {
   EXPECT_EQ(limiter->outstanding(), 1u);
 }
 
-TEST(RateLimiter, ANewRateReachesThoseWhoWait) {
+TEST(RateLimiter, ANewRateReachesPresentWaiters) {
   auto limiter = Make(1, false, 10, 1);
   Call a, b, c;
   EXPECT_TRUE(a.Ask(limiter, kStart));
   EXPECT_FALSE(b.Ask(limiter, kStart));
   EXPECT_FALSE(c.Ask(limiter, kStart));
-  EXPECT_LE(b.answer.check_at, At(1000));  // a token of the call's 2^20, a microsecond, may have been due already
-  EXPECT_GE(b.answer.check_at, At(1000) - microseconds(1));
+  EXPECT_LE(b.verdict.check_at, At(1000));  // a token of the call's 2^20, a microsecond, may have been due already
+  EXPECT_GE(b.verdict.check_at, At(1000) - microseconds(1));
   limiter->Configure({100, 1, false, 10}, At(500));  // half a token has come
   EXPECT_TRUE(b.Woken());
   EXPECT_FALSE(b.Poll(At(500)));
-  EXPECT_GE(b.answer.check_at, At(505));
-  EXPECT_LE(b.answer.check_at, At(505) + microseconds(1));
+  EXPECT_GE(b.verdict.check_at, At(505));
+  EXPECT_LE(b.verdict.check_at, At(505) + microseconds(1));
   EXPECT_TRUE(b.Poll(At(506)));
   EXPECT_TRUE(c.Woken());
   EXPECT_TRUE(c.Poll(At(516)));
@@ -383,11 +383,11 @@ void AgreesWithADeque(bool capped, uint64_t seed) {
         } else if (call.waits()) {
           ASSERT_LT(queue.size(), 40u);
           if (must_wait) {
-            ASSERT_EQ(call.answer.check_at, base::kNever);
+            ASSERT_EQ(call.verdict.check_at, base::kNever);
           }
           queue.push_back(&call);
         } else {
-          ASSERT_GE(call.answer.retry_after, milliseconds(1));
+          ASSERT_GE(call.verdict.retry_after, milliseconds(1));
           if (call.refused(Refusal::kQueueFull)) {
             ASSERT_EQ(queue.size(), 40u);
           }
@@ -396,11 +396,11 @@ void AgreesWithADeque(bool capped, uint64_t seed) {
         break;
       }
       case 4:
-      case 5: {  // somebody polls; only the first may go
+      case 5: {  // a waiter polls; only the first may go
         if (queue.empty()) break;
         const size_t place = random.Below(2) == 0 ? 0 : random.Below(queue.size());
         Call* call = queue[place];
-        const bool had_time = place == 0 && call->answer.check_at <= now;
+        const bool had_time = place == 0 && call->verdict.check_at <= now;
         call->Poll(now);
         if (had_time && !capped) {  // never early
           ASSERT_TRUE(call->went());
@@ -415,7 +415,7 @@ void AgreesWithADeque(bool capped, uint64_t seed) {
         running.push_back(call);
         break;
       }
-      case 6: {  // somebody leaves the queue
+      case 6: {  // a waiter leaves the queue
         if (queue.empty()) break;
         const size_t place = random.Below(queue.size());
         Call* call = queue[place];
@@ -427,7 +427,7 @@ void AgreesWithADeque(bool capped, uint64_t seed) {
         }
         break;
       }
-      default: {  // somebody ends
+      default: {  // a call ends
         if (running.empty()) break;
         const size_t which = random.Below(running.size());
         erase(running[which]);
@@ -470,13 +470,13 @@ struct Suspend {
 };
 runtime::Task<> CallTask(std::shared_ptr<RateLimiter> limiter, int id, std::vector<int>& order, int& polls) {
   RateLimiter::Ticket ticket;
-  Answer answer = ticket.Ask(*limiter, runtime::Worker::Current()->now(), base::kNever);
-  while (answer.kind == Answer::Kind::kWait) {
+  Verdict verdict = ticket.Ask(*limiter, runtime::Worker::Current()->now(), base::kNever);
+  while (verdict.kind == Verdict::Kind::kWait) {
     WakeAt timer;
-    Suspend suspend{timer, answer.check_at};
+    Suspend suspend{timer, verdict.check_at};
     co_await suspend;
     ++polls;
-    answer = ticket.Poll(runtime::Worker::Current()->now());
+    verdict = ticket.Poll(runtime::Worker::Current()->now());
   }
   order.push_back(id);
   co_await runtime::SleepUntil(runtime::Worker::Current()->now() + milliseconds(10));  // the call

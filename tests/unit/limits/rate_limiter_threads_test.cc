@@ -45,14 +45,14 @@ struct StepCall {
   explicit StepCall(std::shared_ptr<StepLimiter> l) : limiter(std::move(l)) {}
   bool Ask(base::TimePoint now) {
     FakeWakeup::Running() = wakes;
-    answer = ticket.Ask(*limiter, now, base::kNever);
+    verdict = ticket.Ask(*limiter, now, base::kNever);
     FakeWakeup::Running() = nullptr;
-    return answer.kind == Answer::Kind::kGo;
+    return verdict.kind == Verdict::Kind::kGo;
   }
   // Time stands: only a wake-up makes it look again.
   void AskAndWait(base::TimePoint now) {
     int seen = 0;
-    for (bool went = Ask(now); !went; went = ticket.Poll(now).kind == Answer::Kind::kGo) {
+    for (bool went = Ask(now); !went; went = ticket.Poll(now).kind == Verdict::Kind::kGo) {
       while (wakes->load() == seen) interleave::Yield();
       seen = wakes->load();
     }
@@ -60,7 +60,7 @@ struct StepCall {
   std::shared_ptr<StepLimiter> limiter;
   FakeWakeup::Count wakes = std::make_shared<std::atomic<int>>(0);
   StepLimiter::Ticket ticket;
-  Answer answer;
+  Verdict verdict;
 };
 
 struct State {
@@ -71,8 +71,9 @@ struct State {
   StepCall a{limiter}, b{limiter}, c{limiter};
 };
 
-// One brings both tokens and is stopped half way; the other finds none, queues, and reckons from half of the truth.
-TEST(RateLimiterInterleave, WhoBringsTokensSeesWhoHasJustQueued) {
+// One thread brings both tokens and is stopped half way; the other finds none, queues, and computes its time without
+// the second token.
+TEST(RateLimiterInterleave, AReplenishSeesAWaiterThatJustQueued) {
   for (bool capped : {false, true}) {
     const auto result = interleave::Explore(
         [capped](interleave::Run& run) {
@@ -86,22 +87,23 @@ TEST(RateLimiterInterleave, WhoBringsTokensSeesWhoHasJustQueued) {
   }
 }
 
-// As before, but what it brings is half a token: it has to queue itself, behind one that may reckon without that half.
-TEST(RateLimiterInterleave, WhoBringsTooLittleTellsTheFirst) {
+// As before, but the first thread brings half a token: it must queue itself, behind a waiter that may have computed its
+// time without that half.
+TEST(RateLimiterInterleave, AReplenishThatIsTooSmallTellsTheFirst) {
   const auto result = interleave::Explore([](interleave::Run& run) {
     auto s = std::make_shared<State>(4, false);
     const base::TimePoint half = kStart + std::chrono::microseconds(500);
     run.Thread([=] { EXPECT_FALSE(s->a.Ask(half)); });
     run.Thread([=] { EXPECT_FALSE(s->b.Ask(half)); });
     run.AtEnd([=] {
-      const StepCall& first = s->a.answer.check_at != base::kNever ? s->a : s->b;
-      EXPECT_TRUE(first.answer.check_at <= At(1) || first.wakes->load() > 0);
+      const StepCall& first = s->a.verdict.check_at != base::kNever ? s->a : s->b;
+      EXPECT_TRUE(first.verdict.check_at <= At(1) || first.wakes->load() > 0);
     });
   });
   EXPECT_GT(result.schedules, 100u);
 }
 
-TEST(RateLimiterInterleave, AnEndSeesWhoHasJustBlocked) {
+TEST(RateLimiterInterleave, AnEndSeesAWaiterThatJustBlocked) {
   const auto result = interleave::Explore([](interleave::Run& run) {
     auto s = std::make_shared<State>(1, true);
     EXPECT_TRUE(s->a.Ask(At(1)));
@@ -115,7 +117,7 @@ TEST(RateLimiterInterleave, AnEndSeesWhoHasJustBlocked) {
   EXPECT_GT(result.schedules, 200u);
 }
 
-TEST(RateLimiterInterleave, TwoEndsServeTwoWhoWait) {
+TEST(RateLimiterInterleave, TwoEndsServeTwoWaiters) {
   const auto result = interleave::Explore(
       [](interleave::Run& run) {
         auto s = std::make_shared<State>(1, true);
@@ -136,7 +138,7 @@ TEST(RateLimiterInterleave, TwoEndsServeTwoWhoWait) {
   EXPECT_GT(result.schedules, 200u);
 }
 
-TEST(RateLimiterInterleave, WhoLeavesTheHeadHandsItOn) {
+TEST(RateLimiterInterleave, LeavingTheHeadHandsItOn) {
   const auto result = interleave::Explore([](interleave::Run& run) {
     auto s = std::make_shared<State>(4, false);
     EXPECT_FALSE(s->a.Ask(kStart));
@@ -147,7 +149,7 @@ TEST(RateLimiterInterleave, WhoLeavesTheHeadHandsItOn) {
   EXPECT_GT(result.schedules, 100u);
 }
 
-TEST(RateLimiterInterleave, ATakenAwayLimitForgetsNobody) {
+TEST(RateLimiterInterleave, ARemovedLimitForgetsNoWaiter) {
   for (bool close : {false, true}) {
     const auto result = interleave::Explore([close](interleave::Run& run) {
       auto s = std::make_shared<State>(4, true);
@@ -168,7 +170,7 @@ TEST(RateLimiterInterleave, ATakenAwayLimitForgetsNobody) {
   }
 }
 
-TEST(RateLimiterInterleave, ARefundSeesWhoHasJustQueued) {
+TEST(RateLimiterInterleave, ARefundSeesAWaiterThatJustQueued) {
   for (bool capped : {false, true}) {
     const auto result = interleave::Explore([capped](interleave::Run& run) {
       auto s = std::make_shared<State>(2, capped, At(1));  // one token
@@ -181,9 +183,9 @@ TEST(RateLimiterInterleave, ARefundSeesWhoHasJustQueued) {
   }
 }
 
-// Off and on again by two who do not know of each other: who asks under the new limit is not let go for the old one's
+// Off and on again by two independent threads: a call that asks under the new limit is not let go for the old one's
 // end.
-TEST(RateLimiterInterleave, ALimitThatIsBackHoldsWhoAsksThen) {
+TEST(RateLimiterInterleave, ALimitThatIsBackAppliesToLaterRequests) {
   const auto result = interleave::Explore([](interleave::Run& run) {
     auto s = std::make_shared<State>(4, false);
     run.Thread([=] { s->limiter->Configure({0, 4, false, 10}, kStart); });
@@ -196,14 +198,14 @@ TEST(RateLimiterInterleave, ALimitThatIsBackHoldsWhoAsksThen) {
   EXPECT_GT(result.schedules, 20u);
 }
 
-// Who waits for a time reckoned at an old rate hears of the new one.
-TEST(RateLimiterInterleave, ANewRateReachesWhoHasJustQueued) {
+// A waiter whose time was computed at an old rate is told of the new one.
+TEST(RateLimiterInterleave, ANewRateReachesAWaiterThatJustQueued) {
   const auto result = interleave::Explore([](interleave::Run& run) {
     auto s = std::make_shared<State>(4, false);
     run.Thread([=] {
       if (s->a.Ask(kStart)) return;
-      while (s->a.wakes->load() == 0 && s->a.answer.check_at > At(1)) interleave::Yield();
-      EXPECT_EQ(s->a.ticket.Poll(At(1)).kind, Answer::Kind::kGo);
+      while (s->a.wakes->load() == 0 && s->a.verdict.check_at > At(1)) interleave::Yield();
+      EXPECT_EQ(s->a.ticket.Poll(At(1)).kind, Verdict::Kind::kGo);
     });
     run.Thread([=] { s->limiter->Configure({2000, 4, false, 10}, kStart); });
   });
@@ -236,7 +238,7 @@ void Stress(bool capped, bool configure) {
         const bool impatient = random.Below(10) == 0;
         while (call->waits()) {
           if (impatient && random.Below(5) == 0) break;
-          if (call->Woken() || call->answer.check_at <= now(100)) call->Poll(now(0));
+          if (call->Woken() || call->verdict.check_at <= now(100)) call->Poll(now(0));
           if (!running.empty() && random.Below(4) == 0) {  // the others go on: their ends are what it may wait for
             under_way.fetch_sub(1, std::memory_order_relaxed);
             running.pop_back();

@@ -9,7 +9,7 @@
 namespace sluice::metrics {
 namespace {
 
-TEST(Counter, SumsWorkersAndStrangersExactly) {
+TEST(Counter, SumsWorkersAndOtherThreadsExactly) {
   constexpr size_t kWorkers = 3, kStrangers = 3;
   constexpr uint64_t kAdds = 50'000;
   Registry registry(kWorkers);

@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "metrics/registry.h"
+
 namespace sluice::metrics {
 namespace {
 
@@ -59,6 +61,18 @@ TEST(Text, AsksCallbacksWithoutALock) {
             "# HELP version V.\n# TYPE version gauge\n"
             "version{cluster=\"users\"} 7\n"
             "version{cluster=\"a\\\"b\"} 0.5\n");
+}
+
+TEST(Text, ACallbackMayGiveAHistogramsLines) {
+  Registry registry(1);
+  registry.AddCallback("d_seconds", "D.", "histogram", [] {
+    return std::vector<Sample>{{{{"le", "+Inf"}}, 3, "_bucket"}, {{}, 1.5, "_sum"}, {{}, 3, "_count"}};
+  });
+  EXPECT_EQ(registry.RenderPrometheus(),
+            "# HELP d_seconds D.\n# TYPE d_seconds histogram\n"
+            "d_seconds_bucket{le=\"+Inf\"} 3\n"
+            "d_seconds_sum 1.5\n"
+            "d_seconds_count 3\n");
 }
 
 TEST(Text, FormatsNumbersSoThatTheyReadBack) {

@@ -6,125 +6,20 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include <fstream>
 #include <optional>
 
 #include "base/log.h"
-#include "net/socket_address.h"
+#include "listening.h"
 #include "support/socket_worker.h"
 
 namespace sluice::net {
 namespace {
 
-using base::ErrorKind;
 using std::chrono::milliseconds;
 
-Address Parse(const std::string& text) { return *Address::Parse(text); }
-base::Result<ListenSocket> Listen(const std::string& text, ListenSocket::Options options = {}) {
-  return ListenSocket::Open(Parse(text), options);
-}
-// A connected client socket, or -1 with errno.
-int Connect(const Address& address, int flags = 0) {
-  SocketAddress target = *ToSocketAddress(address);
-  int fd = ::socket(target.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
-  if (::connect(fd, target.get(), target.length) == 0) return fd;
-  int error = errno;
-  ::close(fd);
-  errno = error;
-  return -1;
-}
-
-class UnixPath : public ::testing::Test {
- public:
-  ~UnixPath() override { ::unlink(path.c_str()); }
-  const std::string path = test::SocketPath("acceptor");
-  const std::string address = "unix:" + path;
-};
-
-TEST(ListenSocket, PortZeroBecomesThePortInForce) {
-  auto socket = Listen("127.0.0.1:0");
-  ASSERT_TRUE(socket.ok());
-  EXPECT_NE(socket->address().port(), 0);
-  int client = Connect(socket->address());
-  EXPECT_GE(client, 0);
-  ::close(client);
-}
-
-TEST(ListenSocket, AnAddressInUseIsAnErrorThatNamesIt) {
-  auto first = Listen("127.0.0.1:0");
-  auto second = ListenSocket::Open(first->address(), {});
-  ASSERT_FALSE(second.ok());
-  EXPECT_EQ(second.error().kind, ErrorKind::kIo);
-  EXPECT_NE(second.error().detail.find(first->address().ToString()), std::string::npos);
-}
-
-TEST(ListenSocket, ANameIsNotAnAddressToListenOn) {
-  EXPECT_EQ(Listen("localhost:80").error().kind, ErrorKind::kInvalidArgument);
-}
-
-TEST_F(UnixPath, HasTheModeAskedFor) {
-  const mode_t mask = ::umask(077);
-  auto socket = Listen(address, {16, 0622});
-  ::umask(mask);
-  ASSERT_TRUE(socket.ok());
-  struct stat info {};
-  ASSERT_EQ(::stat(path.c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777u, 0622u);
-}
-
-TEST_F(UnixPath, AStaleSocketIsReplaced) {
-  {
-    auto dead = Listen(address);
-    ASSERT_TRUE(dead.ok());
-    ::close(dead->Release());  // killed: its file stays
-  }
-  ASSERT_EQ(::access(path.c_str(), F_OK), 0);
-  auto socket = Listen(address);
-  ASSERT_TRUE(socket.ok()) << socket.error().detail;
-  int client = Connect(socket->address());
-  EXPECT_GE(client, 0);
-  ::close(client);
-}
-
-TEST_F(UnixPath, WhatNobodyTookLeavesNoFile) {
-  { auto unused = Listen(address); }
-  EXPECT_NE(::access(path.c_str(), F_OK), 0);
-  {
-    auto unused = Listen(address);
-    ::unlink(path.c_str());
-    std::ofstream(path) << "another's";
-  }
-  EXPECT_EQ(::access(path.c_str(), F_OK), 0);
-}
-
-TEST_F(UnixPath, ALiveSocketIsLeftAlone) {
-  auto live = Listen(address);
-  ASSERT_TRUE(live.ok());
-  EXPECT_EQ(Listen(address).error().kind, ErrorKind::kIo);
-  int client = Connect(live->address());
-  EXPECT_GE(client, 0);
-  ::close(client);
-}
-
-TEST_F(UnixPath, ALiveSocketWhoseQueueIsFullIsLeftAloneWithoutWaitingForIt) {
-  auto live = Listen(address, {0, 0666});
-  std::vector<int> clients;
-  while (int fd = Connect(live->address(), SOCK_NONBLOCK)) {
-    if (fd < 0) break;
-    clients.push_back(fd);
-  }
-  EXPECT_EQ(errno, EAGAIN);
-  EXPECT_EQ(Listen(address).error().kind, ErrorKind::kIo);
-  EXPECT_EQ(::access(path.c_str(), F_OK), 0);
-  for (int fd : clients) ::close(fd);
-}
-
-TEST_F(UnixPath, AFileThatIsNoSocketIsLeftAlone) {
-  std::ofstream(path) << "precious";
-  EXPECT_EQ(Listen(address).error().kind, ErrorKind::kIo);
-  std::string text;
-  std::ifstream(path) >> text;
-  EXPECT_EQ(text, "precious");
+void Pass(test::SocketWorker& time, milliseconds span) {
+  time.clock.Advance(span + milliseconds(1));  // the wheel's resolution
+  time.Run();
 }
 
 class AcceptorTest : public ::testing::Test {
@@ -218,7 +113,7 @@ TEST_F(UnixPath, AnAcceptorsSocketTakesNewOptions) {
   auto socket = Listen(address, {0, 0600});
   const Address bound = socket->address();
   Acceptor acceptor(time.worker, std::move(*socket), [](int fd, const std::string&) { ::close(fd); });
-  std::vector<int> clients;  // nobody turns the worker: all stay in the queue
+  std::vector<int> clients;  // the worker is not turned: all stay in the queue
   auto fill = [&] {
     for (int fd; (fd = Connect(bound, SOCK_NONBLOCK)) >= 0;) clients.push_back(fd);
     return clients.size();
@@ -245,7 +140,7 @@ TEST_F(AcceptorTest, ACallbackMayDestroyIt) {
 }
 
 // An address that covers another one, on the same port: both listen until one has gone.
-TEST(SharedPort, ANewAddressMayStandBesideASharedOneAndNobodyElseMay) {
+TEST(SharedPort, OnlyASocketOpenedForItMayStandBesideASharedOne) {
   for (const auto& [first, second] : {std::pair{"0.0.0.0", "127.0.0.1"}, std::pair{"127.0.0.1", "0.0.0.0"}}) {
     SCOPED_TRACE(first);
     test::SocketWorker time;
@@ -278,7 +173,27 @@ TEST(SharedPort, ANewAddressMayStandBesideASharedOneAndNobodyElseMay) {
   }
 }
 
-TEST(SharedPort, TheRestIsAcceptedAndWhoComesThenFindsTheNext) {
+// The owner waits for `done` and must not wait for ever.
+TEST_F(AcceptorTest, AnAcceptorThatIsDestroyedWhileItHandsOverSaysThatItIsClosed) {
+  Start();
+  int closed = 0;
+  acceptor->HandOver([&] { ++closed; });
+  acceptor.reset();
+  EXPECT_EQ(closed, 1);
+  Pass(time, Acceptor::kHandshakeGrace);
+  EXPECT_EQ(closed, 1);
+}
+
+TEST_F(AcceptorTest, TheEndOfAHandOverMayDestroyTheAcceptor) {
+  Start();
+  Client();
+  acceptor->HandOver([&] { acceptor.reset(); });
+  Pass(time, Acceptor::kHandshakeGrace);
+  EXPECT_FALSE(acceptor.has_value());
+  EXPECT_EQ(fds.size(), 1U);
+}
+
+TEST(SharedPort, TheRestIsAcceptedAndALaterClientFindsTheNextListener) {
   test::SocketWorker time;
   auto socket = Listen("127.0.0.1:0");
   const Address address = socket->address();
@@ -287,17 +202,22 @@ TEST(SharedPort, TheRestIsAcceptedAndWhoComesThenFindsTheNext) {
   acceptor.emplace(time.worker, std::move(*socket), [&](int fd, std::string) { accepted.push_back(fd); });
   std::vector<int> clients;
   for (int i = 0; i < 200; ++i) clients.push_back(Connect(address));
-  acceptor->AcceptRest();
-  EXPECT_EQ(accepted.size(), clients.size());
+  bool closed = false;
+  acceptor->HandOver([&] { closed = true; });
   const SocketAddress target = *ToSocketAddress(address);
   const int late = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   clients.push_back(late);
   EXPECT_EQ(::connect(late, target.get(), target.length), -1);
   EXPECT_EQ(errno, EINPROGRESS);
+  time.Run();
+  EXPECT_FALSE(closed);  // a handshake may be under way
+  Pass(time, Acceptor::kHandshakeGrace);
+  EXPECT_TRUE(closed);
+  EXPECT_EQ(accepted.size(), clients.size() - 1);
   acceptor.reset();
   SocketAddress peer;
   peer.length = sizeof(peer.storage);
-  EXPECT_EQ(::getpeername(late, reinterpret_cast<sockaddr*>(&peer.storage), &peer.length), -1);  // nobody let it in
+  EXPECT_EQ(::getpeername(late, reinterpret_cast<sockaddr*>(&peer.storage), &peer.length), -1);  // it was not let in
   auto next = ListenSocket::Open(address, {});
   ASSERT_TRUE(next.ok()) << next.error().detail;
   pollfd waits{late, POLLOUT, 0};

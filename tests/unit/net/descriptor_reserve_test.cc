@@ -83,7 +83,7 @@ TEST_F(DescriptorReserveTest, AskingCostsNoDescriptor) {
   EXPECT_EQ(Take(), next);
 }
 
-TEST_F(DescriptorReserveTest, WhereThereIsNoneAtAllNobodyMay) {
+TEST_F(DescriptorReserveTest, WhereThereIsNoneAtAllNoneMayBeTaken) {
   DescriptorReserve reserve;
   while (Take() >= 0) {
   }

@@ -124,7 +124,7 @@ struct FullListener {
       ::connect(fd, local.get(), local.length);
     }
   }
-  // For whoever else waits.
+  // For the other connections that wait.
   void MakeRoom() {
     for (int& fd : fillers) ::close(std::exchange(fd, -1));
     ::listen(listener, 10);
@@ -204,6 +204,20 @@ TEST_F(DialerTest, ALateAnswerOfTheFirstAddressStillCounts) {
   slow.MakeRoom();  // and the kernel's next SYN is answered
   Wait();
   EXPECT_TRUE(result->ok()) << result->error().detail;
+}
+
+// Both may be told with one epoll_wait: the first to be told ends the dialer, and with it the other.
+TEST_F(DialerTest, TwoAddressesThatAnswerAtOnceMakeOneConnection) {
+  FullListener slow;
+  sockets_before = Sockets();
+  DialName({slow.address, slow.address}, milliseconds(60000));
+  Advance(Dialer::kNextAddressAfter);
+  EXPECT_EQ(Sockets(), sockets_before + 2);
+  slow.MakeRoom();
+  sockets_before -= std::size(slow.fillers);
+  Wait();
+  EXPECT_TRUE(result->ok()) << result->error().detail;
+  EXPECT_EQ(Sockets(), sockets_before + 1);
 }
 
 TEST_F(DialerTest, ANameWithoutAnAnswerTimesOutOnceForAllAndHoldsFewSockets) {

@@ -151,12 +151,12 @@ TEST_P(SocketStreamTest, AShortReadIsNotFollowedByAnother) {
   EXPECT_EQ(readable, 1);
 }
 
-TEST_P(SocketStreamTest, WhatComesAfterAShortReadIsHeardAlsoIfItCameBeforeTheWait) {
+TEST_P(SocketStreamTest, BytesAfterAShortReadAreToldAlsoIfTheyArriveBeforeTheWait) {
   Send("0123");
   WaitUntilReadable();
   EXPECT_EQ(Read(5).bytes, 4u);
   Send("more");
-  time.Run();  // the edge finds nobody waiting
+  time.Run();  // the edge finds no waiting reader
   WaitUntilReadable();
   EXPECT_EQ(Read(5).bytes, 4u);
 }
@@ -285,7 +285,7 @@ INSTANTIATE_TEST_SUITE_P(Unix, SocketStreamTest, ::testing::Values(&UnixPair));
 INSTANTIATE_TEST_SUITE_P(Tcp, SocketStreamTest, ::testing::Values(&TcpPair));
 
 // tcp(7): a read stops short at the mark of urgent data, with more behind it and no further edge.
-TEST(SocketStream, UrgentDataDoesNotHoldUpWhatFollowsIt) {
+TEST(SocketStream, UrgentDataDoesNotDelayLaterBytes) {
   struct Reader final : IoEvents {
     void OnReadable() override { ++readable; }
     void OnWritable() override {}

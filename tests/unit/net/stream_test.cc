@@ -6,9 +6,9 @@
 
 #include <cerrno>
 
-#include "net/memory_stream.h"
 #include "net/socket_stream.h"
-#include "net/tls_handshake.h"
+#include "net/tls/handshake.h"
+#include "support/memory_stream.h"
 #include "support/socket_worker.h"
 #include "support/tls_certificates.h"
 
@@ -38,7 +38,7 @@ Ends MakeMemory(runtime::Worker& worker) {
   return {std::move(pair.near), std::move(pair.far)};
 }
 
-// TLS over sockets, with what comes behind the handshake read already.
+// TLS over sockets, with the bytes behind the handshake read already.
 Ends MakeTls(runtime::Worker& worker) {
   static const auto ca = test::MakeCert({.common_name = "ca", .authority = true});
   static const auto own = test::MakeCert({.names = "DNS:a.example.com"}, &ca);

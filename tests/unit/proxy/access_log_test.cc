@@ -20,6 +20,8 @@ CallRecord Record() {
   r.cause = "connect_failed";
   r.detail = "refused";
   r.attempts = 2;
+  r.tries = "d:UNAVAILABLE:1.200ms,e:connect_failed:0.800ms";
+  r.processed = "maybe";
   r.request_bytes = 10;
   r.response_bytes = 20;
   r.to_upstream = microseconds(1500);
@@ -31,24 +33,25 @@ CallRecord Record() {
 TEST(AccessLog, TextIsOneLineOfWords) {
   EXPECT_EQ(FormatText(Record(), "T"),
             "T 192.0.2.1:4000 \"/pkg.Users/Get\" UNAVAILABLE client=\"spiffe://d/a b\" route=r cluster=c endpoint=e "
-            "attempts=2 in=10 out=20 "
+            "attempts=2 tries=d:UNAVAILABLE:1.200ms,e:connect_failed:0.800ms in=10 out=20 "
             "upstream_ms=1.500 response_ms=- total_ms=2.500 cache=- waited=- limit=- cause=connect_failed "
-            "detail=\"refused\"");
+            "processed=maybe detail=\"refused\"");
 }
 
 TEST(AccessLog, WhatIsMissingIsADash) {
-  EXPECT_EQ(FormatText(CallRecord{}, "T"),
-            "T - \"\" OK client=- route=- cluster=- endpoint=- attempts=0 in=0 out=0 upstream_ms=- response_ms=- "
-            "total_ms=0.000 cache=- waited=- limit=- cause=- "
-            "detail=\"\"");
+  EXPECT_EQ(
+      FormatText(CallRecord{}, "T"),
+      "T - \"\" OK client=- route=- cluster=- endpoint=- attempts=0 tries=- in=0 out=0 upstream_ms=- response_ms=- "
+      "total_ms=0.000 cache=- waited=- limit=- cause=- processed=- "
+      "detail=\"\"");
 }
 
 TEST(AccessLog, JsonHasAllFieldsAndNullForPhasesNotReached) {
   EXPECT_EQ(
       FormatJson(Record(), "T"),
       R"({"time":"T","peer":"192.0.2.1:4000","client":"spiffe://d/a b","authority":"users","path":"/pkg.Users/Get","status":"UNAVAILABLE",)"
-      R"("route":"r","cluster":"c","endpoint":"e","attempts":2,"request_bytes":10,"response_bytes":20,)"
-      R"("upstream_ms":1.500,"response_ms":null,"total_ms":2.500,"cache":"","waited":"","limit":"","cause":"connect_failed","detail":"refused"})");
+      R"("route":"r","cluster":"c","endpoint":"e","attempts":2,"tries":"d:UNAVAILABLE:1.200ms,e:connect_failed:0.800ms","request_bytes":10,"response_bytes":20,)"
+      R"("upstream_ms":1.500,"response_ms":null,"total_ms":2.500,"cache":"","waited":"","limit":"","cause":"connect_failed","processed":"maybe","detail":"refused"})");
 }
 
 TEST(AccessLog, WhatAClientChoosesCannotBreakTheLine) {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "http2/validate.h"
+#include "http2/fields/validate.h"
 #include "support/conformance/script.h"
 #include "support/proxy_fixture.h"
 
@@ -197,7 +197,7 @@ TEST_F(ConformanceTest, WhatTheProxyAddsIsWellFormed) {
   }
 }
 
-// 8.2.3: field lines stay lines; nobody joins what a hop behind may want apart.
+// 8.2.3: field lines stay separate; a later hop may need them so.
 TEST_F(ConformanceTest, CookiesInPartsGoOnInParts) {
   Start({"10.0.0.1:1"});
   FramePeer& client = Client();
@@ -236,7 +236,7 @@ TEST_F(ConformanceTest, NothingIsOpenedBehindAGoaway) {
   client.Send(h2::Request(1, h2::kEnd));
   Run();
   FramePeer& old = Up();
-  old.Send(h2::Goaway(1, 99));  // 7: a code that nobody knows
+  old.Send(h2::Goaway(1, 99));  // 7: an unknown code
   Run();
   client.Send(h2::Request(3, h2::kEnd));
   Run();

@@ -33,6 +33,16 @@ TEST(GrpcStatus, WhatAClientMayTryAgainIsUnavailable) {
   EXPECT_EQ(ToGrpcCode(ErrorKind::kNoRoute), GrpcCode::kUnimplemented);
 }
 
+TEST(GrpcStatus, OfAResponseThatIsNoGrpcTheHttpStatusCounts) {
+  for (const char* status : {"429", "502", "503", "504"})
+    EXPECT_EQ(FromHttpStatus(status), GrpcCode::kUnavailable) << status;
+  EXPECT_EQ(FromHttpStatus("400"), GrpcCode::kInternal);
+  EXPECT_EQ(FromHttpStatus("401"), GrpcCode::kUnauthenticated);
+  EXPECT_EQ(FromHttpStatus("403"), GrpcCode::kPermissionDenied);
+  EXPECT_EQ(FromHttpStatus("404"), GrpcCode::kUnimplemented);
+  for (const char* status : {"500", "302", "", "5030"}) EXPECT_EQ(FromHttpStatus(status), GrpcCode::kUnknown) << status;
+}
+
 TEST(GrpcStatus, MessagesArePercentEncoded) {
   EXPECT_EQ(PercentEncode("plain ~text"), "plain ~text");
   EXPECT_EQ(PercentEncode("100%\n"), "100%25%0A");
@@ -52,16 +62,23 @@ TEST(GrpcStatus, OnlyNumbersUpToSixteenAreCodes) {
 TEST(GrpcStatus, AnErrorAsHeadersBeginsWithTheStatusOnlyWhereNothingWasSent) {
   const GrpcError error = ToGrpcError(base::MakeError(ErrorKind::kNoRoute, "no r\xc3\xb6ute"));
   http2::HeaderList alone = MakeTrailers(error, true);
-  ASSERT_EQ(alone.size(), 5u);
+  ASSERT_EQ(alone.size(), 6u);
   EXPECT_EQ(alone[0].name(), ":status");
   EXPECT_EQ(alone[0].value(), "200");
   EXPECT_EQ(alone[1].value(), "application/grpc");
   http2::HeaderList trailers = MakeTrailers(error, false);
-  ASSERT_EQ(trailers.size(), 3u);
+  ASSERT_EQ(trailers.size(), 4u);
   EXPECT_EQ(trailers[0].name(), "grpc-status");
   EXPECT_EQ(trailers[0].value(), "12");
   EXPECT_EQ(trailers[1].value(), "no r%C3%B6ute");
   EXPECT_EQ(trailers[2].value(), "no_route");
+  EXPECT_EQ(trailers[3].name(), "sluice-processed");
+  EXPECT_EQ(trailers[3].value(), "no");
+  base::Error lost = base::MakeError(ErrorKind::kConnectionLost, "");
+  lost.maybe_processed = true;
+  http2::HeaderList doubt = MakeTrailers(ToGrpcError(lost), false);
+  ASSERT_EQ(doubt.size(), 3u);  // without a message
+  EXPECT_EQ(doubt[2].value(), "maybe");
 }
 
 TEST(GrpcStatus, EveryCodeHasItsName) {

@@ -60,9 +60,33 @@ TEST(GrpcTimeout, IsNeverLongerThanGivenNorMuchShorterAndHasAtMostEightDigits) {
     auto parsed = ParseGrpcTimeout(text);
     ASSERT_TRUE(parsed) << text;
     ASSERT_LE(parsed->count(), nanos) << text;
+    ASSERT_EQ(AsFormatted(Nanos(nanos)), *parsed) << text;
     // Less than one of its unit is cut off; the unit is at most 10^-5 of the value.
     ASSERT_GE(static_cast<double>(parsed->count()), static_cast<double>(nanos) * 0.9999) << text;
   }
+}
+
+TEST(GrpcTimeout, AServerRunsOutAtTheTimeoutAsWrittenLessAMillisecond) {
+  const Nanos second = std::chrono::seconds(1), ms = std::chrono::milliseconds(1);
+  EXPECT_TRUE(RanOutAtServer(second, second));
+  EXPECT_TRUE(RanOutAtServer(second - ms, second));
+  EXPECT_FALSE(RanOutAtServer(second - ms - Nanos(1), second));
+  const Nanos cut = 200 * second + Nanos(999'999);  // in milliseconds
+  EXPECT_TRUE(RanOutAtServer(200 * second - ms, cut));
+  EXPECT_FALSE(RanOutAtServer(200 * second - ms - Nanos(1), cut));
+  EXPECT_TRUE(RanOutAtServer(Nanos(0), ms));
+  EXPECT_FALSE(RanOutAtServer(std::chrono::hours(1), Nanos::max()));
+}
+
+TEST(GrpcTimeout, AClientRunsOutUpToOnePercentOrFiveMillisecondsEarly) {
+  const Nanos ms = std::chrono::milliseconds(1);
+  for (auto [timeout, early] :
+       {std::pair(1000 * ms, 10 * ms), {500 * ms, 5 * ms}, {50 * ms, 5 * ms}, {20 * ms, 2 * ms}}) {
+    EXPECT_TRUE(RanOutAtClient(timeout, timeout));
+    EXPECT_TRUE(RanOutAtClient(timeout - early, timeout));
+    EXPECT_FALSE(RanOutAtClient(timeout - early - Nanos(1), timeout));
+  }
+  EXPECT_FALSE(RanOutAtClient(std::chrono::hours(1), Nanos::max()));
 }
 
 }  // namespace

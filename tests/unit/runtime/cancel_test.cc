@@ -62,7 +62,7 @@ TEST(Cancel, ACallbackMayCancelAgainAndDestroyAnother) {
   EXPECT_EQ(last.called, 1);
 }
 
-TEST(Cancel, ATokenOfNobodyIsNeverCancelled) {
+TEST(Cancel, ATokenWithoutASourceIsNeverCancelled) {
   CancelToken token;
   Counter counter;
   token.Register(counter);

@@ -8,10 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <functional>
+#include <latch>
 #include <memory>
+#include <vector>
 
 #include "support/manual_worker.h"
 
@@ -38,7 +38,7 @@ struct Socket final : FdWatch {
     turn = worker.stats().turns;
     if (on_edge) on_edge();
   }
-  void OnTold() override {
+  void OnRequeued() override {
     ++told;
     turn = worker.stats().turns;
     if (on_told) on_told();
@@ -84,14 +84,14 @@ TEST(FdWatch, ADescriptorThatCannotBeWatchedIsAnError) {
 TEST(FdWatch, WhatIsAskedForIsToldNextTurnAndOnce) {
   test::ManualWorker time;
   Socket socket(time.worker);
-  time.worker.TellNextTurn(socket);
-  time.worker.TellNextTurn(socket);
+  time.worker.RequeueNextTurn(socket);
+  time.worker.RequeueNextTurn(socket);
   EXPECT_EQ(socket.told, 0);
   uint64_t first = 0;
   socket.on_told = [&] {
     if (socket.told > 1) return;
     first = socket.turn;
-    time.worker.TellNextTurn(socket);
+    time.worker.RequeueNextTurn(socket);
   };
   time.Run();
   EXPECT_EQ(socket.told, 2);
@@ -104,7 +104,7 @@ TEST(FdWatch, AskedForByAnEdgeItIsToldATurnLater) {
   uint64_t edge = 0;
   socket.on_edge = [&] {
     edge = socket.turn;
-    time.worker.TellNextTurn(socket);
+    time.worker.RequeueNextTurn(socket);
   };
   socket.Send();
   time.Run();
@@ -115,7 +115,7 @@ TEST(FdWatch, AskedForByAnEdgeItIsToldATurnLater) {
 TEST(FdWatch, UnwatchedItIsNotToldWhatItAskedFor) {
   test::ManualWorker time;
   Socket socket(time.worker);
-  time.worker.TellNextTurn(socket);
+  time.worker.RequeueNextTurn(socket);
   time.worker.Unwatch(socket.fd, socket);
   socket.watched = false;
   time.Run();
@@ -129,11 +129,11 @@ TEST(FdWatch, OneThatAsksForEveryTurnDoesNotHoldUpTheOthers) {
   int posted = 0;
   busy.on_told = [&] {
     if (busy.told == 3) other.Send();
-    if (busy.told == 5) boost::asio::post(time.worker.io(), [&] { posted = busy.told; });
-    if (busy.told < 50) time.worker.TellNextTurn(busy);
+    if (busy.told == 5) time.worker.Post([&] { posted = busy.told; });
+    if (busy.told < 50) time.worker.RequeueNextTurn(busy);
   };
   other.on_edge = [&] { EXPECT_LE(busy.told, 4); };
-  time.worker.TellNextTurn(busy);
+  time.worker.RequeueNextTurn(busy);
   time.Run();
   EXPECT_EQ(busy.told, 50);
   EXPECT_EQ(other.edges, 1);
@@ -162,10 +162,10 @@ TEST(FdWatch, AnObjectDestroyedBeforeItsTurnHearsNothing) {
   auto b = std::make_unique<Socket>(time.worker);
   Socket edge(time.worker);
   a->on_told = [&] { b.reset(); };
-  edge.on_edge = [&] { time.worker.TellNextTurn(edge); };
+  edge.on_edge = [&] { time.worker.RequeueNextTurn(edge); };
   edge.Send();
-  time.worker.TellNextTurn(*a);
-  time.worker.TellNextTurn(*b);
+  time.worker.RequeueNextTurn(*a);
+  time.worker.RequeueNextTurn(*b);
   time.Run();
   EXPECT_EQ(a->told, 1);
   EXPECT_EQ(b, nullptr);
@@ -179,7 +179,7 @@ TEST(FdWatch, ItMayDestroyItself) {
   a->on_edge = [&] { a.reset(); };
   b->on_told = [&] { b.reset(); };
   a->Send();
-  time.worker.TellNextTurn(*b);
+  time.worker.RequeueNextTurn(*b);
   time.Run();
   EXPECT_EQ(a, nullptr);
   EXPECT_EQ(b, nullptr);
@@ -198,23 +198,19 @@ TEST(FdWatch, UnwatchedItHearsNothingAlsoWhileAnotherDescriptorKeepsTheSocketOpe
   ::close(copy);
 }
 
-TEST(FdWatch, ItIsToldInTheTurnInWhichTheContextsHandlersRun) {
-  test::ManualWorker time;
-  Socket socket(time.worker);
-  uint64_t turn = 99;
-  boost::asio::post(time.worker.io(), [&] { turn = time.worker.stats().turns; });
-  socket.Send();
-  time.Run();
-  EXPECT_EQ(socket.turn, turn);
-}
-
-// Posted when nothing else happens, from a task: the next turn must not wait for it.
-TEST(FdWatch, WhatATaskPostsToTheContextRunsWithoutAnEvent) {
-  test::ManualWorker time;
-  bool ran = false;
-  time.worker.Post([&] { boost::asio::post(time.worker.io(), [&] { ran = true; }); });
-  time.Run();
-  EXPECT_TRUE(ran);
+// From the last thing that happens in a turn, on a worker that has nothing else to do: the next turn must not wait.
+TEST(FdWatch, ARequeueWithoutAnEventIsToldWithoutAWait) {
+  Runtime runtime(test::OneWorker());
+  std::latch told(1);
+  std::unique_ptr<Socket> socket;
+  runtime.Start();
+  runtime.worker(0).Post([&] {
+    socket = std::make_unique<Socket>(runtime.worker(0));
+    socket->on_told = [&] { told.count_down(); };
+    runtime.worker(0).RequeueNextTurn(*socket);
+  });
+  told.wait();
+  runtime.Shutdown();
 }
 
 TEST(FdWatch, MoreEventsThanOneWaitTakesAllArrive) {

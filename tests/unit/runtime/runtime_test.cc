@@ -1,14 +1,17 @@
 #include "runtime/runtime.h"
 
 #include <gtest/gtest.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <atomic>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
+#include <functional>
 #include <latch>
 #include <thread>
 
-#include "runtime/block.h"
+#include "runtime/blocking_call.h"
+#include "runtime/fd_watch.h"
 #include "runtime/sleep.h"
 #include "runtime/yield.h"
 #include "sync/event.h"
@@ -134,14 +137,23 @@ TEST(Runtime, AHandlerOfTheReactorRunsOnItsWorkerAndItsTasksInTheSameTurn) {
     turn = Worker::Current()->stats().turns;
     co_return;
   };
-  boost::asio::post(worker.io(), [&] {
+  struct Handler final : FdWatch {
+    void OnEdge(uint32_t) override { on_edge(); }
+    void OnRequeued() override {}
+    std::function<void()> on_edge;
+  } handler;
+  handler.on_edge = [&] {
     EXPECT_EQ(Worker::Current(), &worker);
     turn_of_handler = worker.stats().turns;
     runtime.SpawnOn(worker, task(ran, turn_of_task));
-  });
+  };
+  const int ready = ::eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+  ASSERT_EQ(worker.Watch(ready, EPOLLIN, handler), 0);
   worker.RunUntilIdleForTest();
   EXPECT_EQ(ran, 1);
   EXPECT_EQ(turn_of_handler, turn_of_task);
+  worker.Unwatch(ready, handler);
+  ::close(ready);
 }
 
 struct CountingHook : TurnHook {

@@ -1,17 +1,14 @@
-// Shutdown with tasks in every state, and after each of its steps: what was spawned is run or destroyed,
-// once.
+// Shutdown with tasks in every state, and after each of its steps: what was spawned is run or destroyed, once.
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
 #include <latch>
 #include <memory>
 #include <thread>
 #include <vector>
 
-#include "runtime/block.h"
-#include "runtime/blocking_pool.h"
+#include "runtime/blocking_call.h"
+#include "runtime/internal/blocking_pool.h"
 #include "runtime/runtime.h"
 #include "runtime/sleep.h"
 #include "runtime/yield.h"
@@ -200,8 +197,8 @@ TEST(Shutdown, ADestructorMayStillUseTheScheduler) {
   EXPECT_EQ(runtime.LiveTasks(), 0u);
 }
 
-TEST(Shutdown, HandlersThatWaitInTheReactorAreDestroyedAfterTheTasksOnTheirWorker) {
-  Census tasks, handlers;
+TEST(Shutdown, FunctionsThatWaitInTheInboxAreDestroyedAfterTheTasksOnTheirWorker) {
+  Census tasks, functions;
   Runtime runtime(Workers(2));
   runtime.SpawnOn(runtime.worker(0), SleepLong(Citizen(tasks)));
   runtime.worker(0).RunUntilIdleForTest();
@@ -211,11 +208,10 @@ TEST(Shutdown, HandlersThatWaitInTheReactorAreDestroyedAfterTheTasksOnTheirWorke
     Last(Census& t, Citizen c) : tasks(t), citizen(std::move(c)) {}
     ~Last() { EXPECT_EQ(tasks.alive, 0); }
   };
-  boost::asio::post(runtime.worker(0).io(),
-                    [last = std::make_shared<Last>(tasks, Citizen(handlers))] { ADD_FAILURE(); });
+  runtime.worker(0).Post([last = std::make_shared<Last>(tasks, Citizen(functions))] { ADD_FAILURE(); });
   runtime.Shutdown();
-  EXPECT_EQ(handlers.alive, 0);
-  EXPECT_EQ(handlers.died_on.load(), &runtime.worker(0));
+  EXPECT_EQ(functions.alive, 0);
+  EXPECT_EQ(functions.died_on.load(), &runtime.worker(0));
 }
 
 TEST(Shutdown, TheHelpersFinishTheFunctionThatRunsAndDropTheOthers) {

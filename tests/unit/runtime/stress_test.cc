@@ -1,5 +1,4 @@
-// The scheduler under load: wakes across workers, theft, fairness, depth. Nothing here depends on how long
-// things take.
+// The scheduler under load: wakes across workers, theft, fairness, depth. Nothing here depends on how long things take.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -223,8 +222,7 @@ TEST(SchedulerStress, APingPongPairLeavesACounterAFifthOfThePolls) {
   EXPECT_GE(counts.pings, 30'000);
 }
 
-// One worker stays in one poll until somebody else has run all that it had queued: it ends only if others
-// steal.
+// One worker stays in one poll until other workers have run all that it had queued: it ends only if others steal.
 TEST(SchedulerStress, TheQueueBehindALongPollIsDrainedByOthers) {
   for (int queued : {100, 1}) {
     Runtime runtime(Workers(2));

@@ -14,9 +14,10 @@
 namespace sluice::server {
 namespace {
 
-using admin::EndpointChange;
-using admin::EndpointSpec;
 using base::ErrorKind;
+using upstream::EndpointChange;
+using upstream::EndpointSpec;
+using upstream::ListSource;
 using Kind = EndpointChange::Kind;
 using Strings = std::vector<std::string>;
 
@@ -33,7 +34,7 @@ class ClustersTest : public ::testing::Test {
   }
   ~ClustersTest() override {
     if (context) {
-      context->CloseAll();
+      context->pools.CloseAll();
       time.Run();
     }
     time.runtime.Shutdown();
@@ -64,7 +65,7 @@ class ClustersTest : public ::testing::Test {
     for (const admin::EndpointView& e : View().endpoints) {
       char weight[20];
       std::snprintf(weight, sizeof(weight), " %g ", e.weight);
-      out.push_back(e.name + weight + e.state);
+      out.push_back(e.name + weight + std::string(ToString(e.state)));
     }
     return out;
   }
@@ -88,7 +89,7 @@ class ClustersTest : public ::testing::Test {
   metrics::Registry registry{1};
   proxy::ProxyMetrics metrics{registry};
   std::optional<Clusters> clusters;
-  std::optional<proxy::WorkerContext> context;
+  std::optional<proxy::CallContext> context;
 };
 
 TEST_F(ClustersTest, TheConfigurationIsPublished) {
@@ -96,7 +97,7 @@ TEST_F(ClustersTest, TheConfigurationIsPublished) {
   EXPECT_EQ(Endpoints(), (Strings{"a 1 active", "b 1 active"}));
   EXPECT_EQ(Published(), (Strings{"a", "b"}));
   EXPECT_EQ(View().version, 1u);
-  EXPECT_FALSE(View().overridden);
+  EXPECT_EQ(View().source, ListSource::kConfig);
   EXPECT_EQ(clusters->List("")->size(), 2u);
   EXPECT_EQ(clusters->List("nope").error().kind, ErrorKind::kNotFound);
 }
@@ -125,7 +126,7 @@ TEST_F(ClustersTest, EveryKindOfChangeDoesWhatItSays) {
     EXPECT_EQ(View().digest, result->digest);
     EXPECT_EQ(Endpoints(), step.after);
     EXPECT_EQ(Published().size(), step.after.size());
-    EXPECT_TRUE(View().overridden);
+    EXPECT_EQ(View().source, ListSource::kRpc);
   }
   EXPECT_EQ((*clusters->List("other"))[0].version, 1u);
 }
@@ -139,10 +140,10 @@ TEST_F(ClustersTest, AChangeThatIsWrongChangesNothing) {
       {Change(Kind::kAdd, {{"n", "10.0.0.5:1", 0}}), ErrorKind::kInvalidArgument},
       {Change(Kind::kAdd, {}), ErrorKind::kInvalidArgument},
       {Change(Kind::kRemove, {}), ErrorKind::kInvalidArgument},
-      {Change(Kind::kRemove, {{"a", "", 1}, {"nobody", "", 1}}), ErrorKind::kNotFound},
+      {Change(Kind::kRemove, {{"a", "", 1}, {"none", "", 1}}), ErrorKind::kNotFound},
       {Change(Kind::kRemove, {{"a", "", 1}, {"a", "", 1}}), ErrorKind::kNotFound},
       {Change(Kind::kReweight, {{"a", "", 1000}}), ErrorKind::kInvalidArgument},
-      {Change(Kind::kDrain, {{"nobody", "", 1}}), ErrorKind::kNotFound},
+      {Change(Kind::kDrain, {{"none", "", 1}}), ErrorKind::kNotFound},
       {Change(Kind::kReplace, {{"x", "10.0.0.9:1", 1}, {"x", "10.0.0.8:1", 1}}), ErrorKind::kInvalidArgument},
   };
   for (const auto& [change, kind] : cases) {
@@ -155,7 +156,7 @@ TEST_F(ClustersTest, AChangeThatIsWrongChangesNothing) {
   EXPECT_EQ(clusters->Change(elsewhere).error().kind, ErrorKind::kNotFound);
   EXPECT_EQ(Endpoints(), (Strings{"a 1 active", "b 1 active"}));
   EXPECT_EQ(View().version, 1u);
-  EXPECT_FALSE(View().overridden);
+  EXPECT_EQ(View().source, ListSource::kConfig);
 }
 
 TEST_F(ClustersTest, AnotherVersionThanExpectedIsAConflict) {
@@ -203,17 +204,17 @@ TEST_F(ClustersTest, AReloadKeepsListsChangedByRpcUnlessTheConfiguredListHasChan
   ASSERT_TRUE(clusters->Change(Change(Kind::kAdd, {{"c", "10.0.0.3:1", 1}})).ok());
   ASSERT_TRUE(clusters->Apply(config).ok());
   EXPECT_EQ(Endpoints(), (Strings{"a 1 active", "b 1 active", "c 1 active"}));
-  EXPECT_TRUE(View().overridden);
+  EXPECT_EQ(View().source, ListSource::kRpc);
   // Other options, the same list: the RPC's list stays.
   config.clusters[0].pending_calls_max = 7;
   ASSERT_TRUE(clusters->Apply(config).ok());
   EXPECT_EQ(Endpoints().size(), 3u);
-  EXPECT_TRUE(View().overridden);
+  EXPECT_EQ(View().source, ListSource::kRpc);
   // Another list: the configuration wins.
   Configure({{"a", "10.0.0.1:1"}, {"z", "10.0.0.7:1"}});
   ASSERT_TRUE(clusters->Apply(config).ok());
   EXPECT_EQ(Endpoints(), (Strings{"a 1 active", "z 1 active"}));
-  EXPECT_FALSE(View().overridden);
+  EXPECT_EQ(View().source, ListSource::kConfig);
 }
 
 TEST_F(ClustersTest, AReloadWithoutChangesKeepsEndpointsAndVersions) {
@@ -256,13 +257,13 @@ TEST_F(ClustersTest, ChangesAreRestoredFromTheStateFileUnlessTheConfiguredListHa
   }
   Init();
   EXPECT_EQ(Endpoints(), (Strings{"x 3 active", "y 1 draining"}));
-  EXPECT_TRUE(View().overridden);
-  EXPECT_FALSE((*clusters->List("other"))[0].overridden);
+  EXPECT_EQ(View().source, ListSource::kRpc);
+  EXPECT_EQ((*clusters->List("other"))[0].source, ListSource::kConfig);
   Configure({{"a", "10.0.0.1:1"}});
   Clusters later(registry, 1);
   ASSERT_TRUE(later.Init(config).ok());
   EXPECT_EQ((*later.List("c"))[0].endpoints[0].name, "a");
-  EXPECT_FALSE((*later.List("c"))[0].overridden);
+  EXPECT_EQ((*later.List("c"))[0].source, ListSource::kConfig);
 }
 
 TEST_F(ClustersTest, AStateFileThatCannotBeReadStopsTheStart) {
@@ -307,7 +308,7 @@ TEST_F(ClustersTest, AChangeThatCouldNotBeSavedIsNotSavedByTheNext) {
 }
 
 // Series last as long as the process, and there is room for so many.
-TEST_F(ClustersTest, WhatIsRefusedLeavesNoSeries) {
+TEST_F(ClustersTest, ARefusedChangeLeavesNoSeries) {
   integration::TempDir dir;
   config.state_file = dir.File("gone/state");
   std::filesystem::create_directory(dir.File("gone"));
@@ -344,7 +345,7 @@ TEST_F(ClustersTest, AReloadThatChangesNoListNeedsNoStateFile) {
   config.state_file = dir.File("gone/state");
   Init();
   config.routes[0].name = "renamed";
-  Configure({{"a", "10.0.0.1:1"}});  // of a list that nobody has changed by RPC
+  Configure({{"a", "10.0.0.1:1"}});  // of a list that was not changed by RPC
   EXPECT_TRUE(clusters->Apply(config).ok());
   EXPECT_EQ(Published(), (Strings{"a"}));
 }
@@ -366,14 +367,14 @@ TEST_F(ClustersTest, AListThatLostToTheConfigurationGoesFromTheFileWithTheNextRe
   EXPECT_EQ(Endpoints(), (Strings{"a 1 active", "b 1 active"}));
   Clusters later(registry, 1);
   ASSERT_TRUE(later.Init(first).ok());
-  EXPECT_EQ((*later.List("c"))[0].endpoints[0].state, "active");
+  EXPECT_EQ((*later.List("c"))[0].endpoints[0].state, upstream::EndpointState::kActive);
 }
 
 TEST_F(ClustersTest, EndpointsThatLeaveAreMarkedAndDrainedOnTheirWorkers) {
   Init();
   std::shared_ptr<upstream::Endpoint> a = clusters->snapshots().Read(
       0, [](const std::shared_ptr<const proxy::Snapshot>& p) { return p->clusters[0]->endpoints[0].endpoint; });
-  upstream::EndpointPool* pool = context->pools.Get(a, a->options());
+  upstream::EndpointPool* pool = context->pools.Get(a, a->options(), nullptr);
   pool->BeginCall();
   ASSERT_TRUE(clusters->Change(Change(Kind::kRemove, {{"a", "", 1}})).ok());
   EXPECT_TRUE(a->removed());
@@ -381,7 +382,7 @@ TEST_F(ClustersTest, EndpointsThatLeaveAreMarkedAndDrainedOnTheirWorkers) {
   time.Run();
   EXPECT_FALSE(pool->Usable());
   EXPECT_EQ(Endpoints(), (Strings{"b 1 active", "a 1 removed"}));  // visible while it has calls
-  pool->EndCall();
+  pool->EndCall(upstream::Outcome::kAnswered, 0);
   time.Run();
   EXPECT_EQ(a->pool(0), nullptr);
   EXPECT_EQ(Endpoints(), (Strings{"b 1 active"}));
@@ -450,19 +451,19 @@ TEST_F(ClustersTest, APreviewNeitherPublishesNorTouchesWhatIsInForce) {
 }
 
 // A call in, another that waits for the same endpoint, which hangs: the other need not wait for the first.
-TEST_F(ClustersTest, WhoWaitsForAnEndpointIsWokenWhenItLeaves) {
+TEST_F(ClustersTest, AWaiterForAnEndpointIsWokenWhenItLeaves) {
   config.clusters[0].endpoint_concurrency.max = 1;
   Init();
   runtime::Worker::ScopedCurrentForTest current(time.worker);
   const std::shared_ptr<upstream::Endpoint> a = Endpoint(0);
   limits::ConcurrencyLimiter::Ticket first, second;
-  EXPECT_EQ(first.Ask(*a->concurrency(), 1).kind, limits::Answer::Kind::kGo);
+  EXPECT_EQ(first.Ask(*a->concurrency(), 1).kind, limits::Verdict::Kind::kGo);
   bool removed = false, woken = false;
   const auto wait = [&]() -> runtime::Task<> {
-    if (second.Ask(*a->concurrency(), 2).kind != limits::Answer::Kind::kWait) co_return;
+    if (second.Ask(*a->concurrency(), 2).kind != limits::Verdict::Kind::kWait) co_return;
     sync::Event never;
     co_await never.Wait();  // until the ticket's wake-up
-    woken = second.Poll().kind == limits::Answer::Kind::kGo && !second.holding();
+    woken = second.Poll().kind == limits::Verdict::Kind::kGo && !second.holding();
     removed = a->removed();
   };
   time.runtime.SpawnOn(time.worker, wait());
@@ -496,7 +497,7 @@ TEST_F(ClustersTest, AReloadsNewEndpointsHaveTheLimitInForce) {
   ASSERT_TRUE(clusters->Apply(config, {&plan, nullptr}).ok());
   limits::ConcurrencyLimiter::Ticket tickets[8];
   for (int i = 0; i < 8; ++i) {
-    EXPECT_EQ(tickets[i].TryAsk(*Endpoint(0)->concurrency()).kind == limits::Answer::Kind::kGo, i < 7) << i;
+    EXPECT_EQ(tickets[i].TryAsk(*Endpoint(0)->concurrency()).kind == limits::Verdict::Kind::kGo, i < 7) << i;
   }
 }
 

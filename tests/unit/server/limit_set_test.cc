@@ -16,9 +16,9 @@ namespace {
 using admin::LimitChange;
 using admin::LimitView;
 using base::ErrorKind;
-using limits::Answer;
 using limits::ConcurrencyLimiter;
 using limits::RateLimiter;
+using limits::Verdict;
 using Strings = std::vector<std::string>;
 
 class LimitSetTest : public ::testing::Test {
@@ -50,16 +50,16 @@ class LimitSetTest : public ::testing::Test {
     EXPECT_EQ(view.error().kind, kind);
     return view.error().detail;
   }
-  // How many calls start at once; they end at once. With a queue of 0 nobody waits.
+  // How many calls start at once; they end at once. With a queue of 0 no call waits.
   int Calls(const std::shared_ptr<RateLimiter>& limiter, int most = 1000) {
     for (int went = 0; went < most; ++went) {
       RateLimiter::Ticket ticket;
-      if (ticket.Ask(*limiter, clock.Now(), base::kNever).kind != Answer::Kind::kGo) return went;
+      if (ticket.Ask(*limiter, clock.Now(), base::kNever).kind != Verdict::Kind::kGo) return went;
     }
     return most;
   }
   static bool Goes(ConcurrencyLimiter::Ticket& ticket, const std::shared_ptr<ConcurrencyLimiter>& limiter) {
-    return ticket.TryAsk(*limiter).kind == Answer::Kind::kGo;
+    return ticket.TryAsk(*limiter).kind == Verdict::Kind::kGo;
   }
 
   base::ManualClock clock;
@@ -74,26 +74,26 @@ TEST_F(LimitSetTest, EveryLimitHasALimiterAndStandsInOrder) {
   EXPECT_EQ(names, (Strings{"process/concurrency", "cluster/c/rate", "cluster/c/concurrency",
                             "cluster/c/endpoint_concurrency", "cluster/d/rate", "cluster/d/concurrency",
                             "cluster/d/endpoint_concurrency", "route/r/rate", "route/r/client_rate"}));
-  EXPECT_NE(set.Process(), nullptr);
-  EXPECT_NE(set.ClusterRate("c"), nullptr);
-  EXPECT_NE(set.ClusterConcurrency("c"), nullptr);
-  EXPECT_NE(set.RouteRate("r"), nullptr);
-  EXPECT_NE(set.RouteClientRate("r"), nullptr);
-  EXPECT_NE(set.ClusterRate("c"), set.ClusterRate("d"));
-  EXPECT_EQ(set.ClusterRate("nobody"), nullptr);
-  EXPECT_EQ(set.RouteRate("c"), nullptr);
-  EXPECT_EQ(set.EndpointConcurrency("nobody"), limits::ConcurrencyOptions());
+  EXPECT_NE(set.Table().Process(), nullptr);
+  EXPECT_NE(set.Table().ClusterRate("c"), nullptr);
+  EXPECT_NE(set.Table().ClusterConcurrency("c"), nullptr);
+  EXPECT_NE(set.Table().RouteRate("r"), nullptr);
+  EXPECT_NE(set.Table().RouteClientRate("r"), nullptr);
+  EXPECT_NE(set.Table().ClusterRate("c"), set.Table().ClusterRate("d"));
+  EXPECT_EQ(set.Table().ClusterRate("none"), nullptr);
+  EXPECT_EQ(set.Table().RouteRate("c"), nullptr);
+  EXPECT_EQ(set.EndpointConcurrency("none"), limits::ConcurrencyOptions());
 }
 
 TEST_F(LimitSetTest, BeforeAnyConfigurationThereIsTheProcessAlone) {
   EXPECT_EQ(set.List().size(), 1u);
-  EXPECT_NE(set.Process(), nullptr);
+  EXPECT_NE(set.Table().Process(), nullptr);
   EXPECT_EQ(Refused({.name = "cluster/c/rate", .rate = 1}, ErrorKind::kNotFound), "no limit cluster/c/rate");
 }
 
 TEST_F(LimitSetTest, ALimitThatWasOffIsPutInForceByRpc) {
   set.Apply(config);
-  const auto process = set.Process();
+  const auto process = set.Table().Process();
   ConcurrencyLimiter::Ticket a, b;
   EXPECT_TRUE(Goes(a, process));
   EXPECT_FALSE(a.holding());  // there is no limit yet
@@ -103,11 +103,11 @@ TEST_F(LimitSetTest, ALimitThatWasOffIsPutInForceByRpc) {
   EXPECT_FALSE(Goes(b, process));
   EXPECT_EQ(View("process/concurrency").in_use, 1u);
 
-  const auto rate = set.ClusterRate("c");
+  const auto rate = set.Table().ClusterRate("c");
   EXPECT_EQ(Calls(rate), 1000);
   Set({.name = "cluster/c/rate", .rate = 1, .burst = 3, .queue_max = 0});
   EXPECT_EQ(Calls(rate), 3);
-  const auto clients = set.RouteClientRate("r");
+  const auto clients = set.Table().RouteClientRate("r");
   Set({.name = "route/r/client_rate", .rate = 1, .burst = 2, .queue_max = 0});
   EXPECT_EQ(Calls(clients->Get(7, clock.Now())), 2);
   EXPECT_EQ(View("route/r/client_rate").keys, 1u);
@@ -129,8 +129,8 @@ TEST_F(LimitSetTest, AChangeHoldsOverAReloadOfOtherThings) {
   config.concurrency.max = 5;
   config.routes[0].client_rate_limit.rate.rate = 5;
   set.Apply(config);
-  const auto process = set.Process();
-  const auto clients = set.RouteClientRate("r");
+  const auto process = set.Table().Process();
+  const auto clients = set.Table().RouteClientRate("r");
   SetMax("process/concurrency", 1);
   SetRate("route/r/client_rate", 3);
   config.clusters[0].concurrency.max = 7;
@@ -141,22 +141,22 @@ TEST_F(LimitSetTest, AChangeHoldsOverAReloadOfOtherThings) {
   EXPECT_EQ(View("route/r/client_rate").rate, 3);
   EXPECT_EQ(View("cluster/c/concurrency").max, 7u);
   EXPECT_FALSE(View("cluster/c/concurrency").overridden);
-  EXPECT_EQ(set.Process(), process);
-  EXPECT_EQ(set.RouteClientRate("r"), clients);
-  EXPECT_NE(set.RouteRate("new"), nullptr);
+  EXPECT_EQ(set.Table().Process(), process);
+  EXPECT_EQ(set.Table().RouteClientRate("r"), clients);
+  EXPECT_NE(set.Table().RouteRate("new"), nullptr);
 }
 
 TEST_F(LimitSetTest, AReloadWithAnotherConfigurationOfTheLimitDropsTheChange) {
   config.concurrency.max = 5;
   set.Apply(config);
-  const auto process = set.Process();
+  const auto process = set.Table().Process();
   ConcurrencyLimiter::Ticket tickets[3];
   SetMax("process/concurrency", 1);
   EXPECT_TRUE(Goes(tickets[0], process));
   EXPECT_FALSE(Goes(tickets[1], process));
   config.concurrency.max = 2;
   set.Apply(config);
-  EXPECT_EQ(set.Process(), process);  // and who is in stays counted
+  EXPECT_EQ(set.Table().Process(), process);  // and admitted calls stay counted
   EXPECT_EQ(View("process/concurrency").max, 2u);
   EXPECT_FALSE(View("process/concurrency").overridden);
   EXPECT_TRUE(Goes(tickets[1], process));
@@ -166,17 +166,17 @@ TEST_F(LimitSetTest, AReloadWithAnotherConfigurationOfTheLimitDropsTheChange) {
 TEST_F(LimitSetTest, AReloadDoesNotFillABucket) {
   config.clusters[0].rate_limit = {.rate = 1, .burst = 3, .queue_max = 0};
   set.Apply(config);
-  EXPECT_EQ(Calls(set.ClusterRate("c")), 3);
+  EXPECT_EQ(Calls(set.Table().ClusterRate("c")), 3);
   config.clusters[1].rate_limit.rate = 4;
   set.Apply(config);
-  EXPECT_EQ(Calls(set.ClusterRate("c")), 0);
+  EXPECT_EQ(Calls(set.Table().ClusterRate("c")), 0);
   SetRate("cluster/c/rate", 2);
   config.clusters[0].rate_limit.rate = 2;  // the file follows the RPC
   set.Apply(config);
-  EXPECT_EQ(Calls(set.ClusterRate("c")), 0);
+  EXPECT_EQ(Calls(set.Table().ClusterRate("c")), 0);
   EXPECT_FALSE(View("cluster/c/rate").overridden);
   clock.Advance(std::chrono::seconds(1));
-  EXPECT_EQ(Calls(set.ClusterRate("c")), 2);
+  EXPECT_EQ(Calls(set.Table().ClusterRate("c")), 2);
 }
 
 TEST_F(LimitSetTest, AResetBringsBackWhatIsConfiguredNow) {
@@ -201,9 +201,9 @@ TEST_F(LimitSetTest, ALimitThatGoesLetsAllPassAndIsForgotten) {
   config.clusters[0].rate_limit = {.rate = 1, .burst = 1, .queue_max = 0};
   config.routes[0].client_rate_limit.rate = {.rate = 1, .burst = 1, .queue_max = 0};
   set.Apply(config);
-  const auto concurrency = set.ClusterConcurrency("c");
-  const auto rate = set.ClusterRate("c");
-  const auto client = set.RouteClientRate("r")->Get(7, clock.Now());
+  const auto concurrency = set.Table().ClusterConcurrency("c");
+  const auto rate = set.Table().ClusterRate("c");
+  const auto client = set.Table().RouteClientRate("r")->Get(7, clock.Now());
   SetMax("cluster/c/concurrency", 1);
   ConcurrencyLimiter::Ticket a, b;
   EXPECT_TRUE(Goes(a, concurrency));
@@ -218,62 +218,62 @@ TEST_F(LimitSetTest, ALimitThatGoesLetsAllPassAndIsForgotten) {
   EXPECT_TRUE(Goes(b, concurrency));
   EXPECT_EQ(Calls(rate), 1000);
   EXPECT_EQ(Calls(client), 1000);
-  EXPECT_EQ(set.ClusterRate("c"), nullptr);
+  EXPECT_EQ(set.Table().ClusterRate("c"), nullptr);
   EXPECT_EQ(set.List().size(), 4u);
   a.Drop();
 
   config.clusters.push_back(cluster);  // another limit of the same name
   set.Apply(config);
-  EXPECT_NE(set.ClusterConcurrency("c"), concurrency);
-  EXPECT_NE(set.ClusterRate("c"), rate);
-  EXPECT_EQ(Calls(set.ClusterRate("c")), 1);
+  EXPECT_NE(set.Table().ClusterConcurrency("c"), concurrency);
+  EXPECT_NE(set.Table().ClusterRate("c"), rate);
+  EXPECT_EQ(Calls(set.Table().ClusterRate("c")), 1);
 }
 
 TEST_F(LimitSetTest, ARateThatBecomesCappedIsAnotherLimiter) {
   config.clusters[0].rate_limit = {.rate = 1, .burst = 2, .queue_max = 0};
   set.Apply(config);
-  const auto old = set.ClusterRate("c");
+  const auto old = set.Table().ClusterRate("c");
   EXPECT_EQ(Calls(old), 2);
   SetRate("cluster/c/rate", 3);
   config.clusters[0].rate_limit.capped = true;
   set.Apply(config);
-  const auto capped = set.ClusterRate("c");
+  const auto capped = set.Table().ClusterRate("c");
   EXPECT_NE(capped, old);
   EXPECT_EQ(Calls(old), 1000);  // closed
   EXPECT_TRUE(View("cluster/c/rate").capped);
   EXPECT_EQ(View("cluster/c/rate").rate, 1);
   RateLimiter::Ticket ticket;
-  EXPECT_EQ(ticket.Ask(*capped, clock.Now(), base::kNever).kind, Answer::Kind::kGo);
+  EXPECT_EQ(ticket.Ask(*capped, clock.Now(), base::kNever).kind, Verdict::Kind::kGo);
   EXPECT_EQ(View("cluster/c/rate").in_use, 1u);
   // Off while it is capped, and back by RPC: still the same.
   config.clusters[0].rate_limit.rate = 0;
   set.Apply(config);
   SetRate("cluster/c/rate", 5);
-  EXPECT_EQ(set.ClusterRate("c"), capped);
+  EXPECT_EQ(set.Table().ClusterRate("c"), capped);
 }
 
 TEST_F(LimitSetTest, OtherKeysOfClientsAreAnotherLimiter) {
   config.routes[0].client_rate_limit.rate.rate = 5;
   set.Apply(config);
-  const auto first = set.RouteClientRate("r");
+  const auto first = set.Table().RouteClientRate("r");
   config.routes[0].client_rate_limit.rate.rate = 6;
   set.Apply(config);
-  EXPECT_EQ(set.RouteClientRate("r"), first);
+  EXPECT_EQ(set.Table().RouteClientRate("r"), first);
   config.routes[0].client_rate_limit.metadata = "x-user";
   set.Apply(config);
-  const auto second = set.RouteClientRate("r");
+  const auto second = set.Table().RouteClientRate("r");
   EXPECT_NE(second, first);
   config.routes[0].client_rate_limit.clients_max = 16;
   set.Apply(config);
-  EXPECT_NE(set.RouteClientRate("r"), second);
+  EXPECT_NE(set.Table().RouteClientRate("r"), second);
 }
 
 TEST_F(LimitSetTest, APlanThatIsDroppedChangesNothing) {
   config.clusters[0].rate_limit = {.rate = 1, .burst = 2, .queue_max = 0};
   config.clusters[0].concurrency.max = 1;
   set.Apply(config);
-  const auto rate = set.ClusterRate("c");
-  const auto concurrency = set.ClusterConcurrency("c");
+  const auto rate = set.Table().ClusterRate("c");
+  const auto concurrency = set.Table().ClusterConcurrency("c");
   config.clusters[0].rate_limit = {.rate = 9, .burst = 9, .capped = true, .queue_max = 0};
   config.clusters[0].concurrency.max = 0;
   config.clusters.pop_back();
@@ -283,13 +283,13 @@ TEST_F(LimitSetTest, APlanThatIsDroppedChangesNothing) {
     EXPECT_EQ(plan.ClusterConcurrency("c"), concurrency);
     EXPECT_EQ(plan.ClusterRate("d"), nullptr);
   }
-  EXPECT_EQ(set.ClusterRate("c"), rate);
+  EXPECT_EQ(set.Table().ClusterRate("c"), rate);
   EXPECT_EQ(View("cluster/c/rate").rate, 1);
   EXPECT_EQ(Calls(rate), 2);
   ConcurrencyLimiter::Ticket a, b;
   EXPECT_TRUE(Goes(a, concurrency));
   EXPECT_FALSE(Goes(b, concurrency));
-  EXPECT_NE(set.ClusterRate("d"), nullptr);
+  EXPECT_NE(set.Table().ClusterRate("d"), nullptr);
 }
 
 TEST_F(LimitSetTest, AChangeBetweenPlanAndCommitCounts) {
@@ -306,8 +306,8 @@ TEST_F(LimitSetTest, AChangeBetweenPlanAndCommitCounts) {
   EXPECT_EQ(set.EndpointConcurrency("c").max, 2u);
   EXPECT_EQ(View("cluster/d/concurrency").max, 4u);
   ConcurrencyLimiter::Ticket a, b;
-  EXPECT_TRUE(Goes(a, set.Process()));
-  EXPECT_FALSE(Goes(b, set.Process()));
+  EXPECT_TRUE(Goes(a, set.Table().Process()));
+  EXPECT_FALSE(Goes(b, set.Table().Process()));
 }
 
 TEST_F(LimitSetTest, EndpointsAreToldAndAsked) {
@@ -366,20 +366,20 @@ struct Call {
   bool went = false;
 };
 
-// Who waits is suspended at its event and woken by the limiter; so it looks again.
+// A waiter is suspended at its event and woken by the limiter; then it asks again.
 runtime::Task<> RunCall(std::shared_ptr<ConcurrencyLimiter> limiter, Call& call) {
   ConcurrencyLimiter::Ticket ticket;
-  Answer answer = ticket.Ask(*limiter, 1);
-  while (answer.kind == Answer::Kind::kWait) {
+  Verdict verdict = ticket.Ask(*limiter, 1);
+  while (verdict.kind == Verdict::Kind::kWait) {
     co_await call.end.Wait();
-    answer = ticket.Poll();
+    verdict = ticket.Poll();
   }
-  call.went = answer.kind == Answer::Kind::kGo;
+  call.went = verdict.kind == Verdict::Kind::kGo;
   co_await call.end.Wait();
 }
 
 // A call in, another that waits: it goes when the limit is lifted, by RPC or by a reload, or its cluster is taken away.
-TEST_F(LimitSetTest, WhoWaitsGoesWhenTheLimitGoes) {
+TEST_F(LimitSetTest, AWaiterGoesWhenTheLimitGoes) {
   for (int how = 0; how < 3; ++how) {
     config.clusters.resize(1);
     config.clusters[0].concurrency.max = 1;
@@ -387,8 +387,8 @@ TEST_F(LimitSetTest, WhoWaitsGoesWhenTheLimitGoes) {
     test::ManualWorker worker;
     runtime::Worker::ScopedCurrentForTest current(worker.worker);
     Call first, second;
-    worker.runtime.SpawnOn(worker.worker, RunCall(set.ClusterConcurrency("c"), first));
-    worker.runtime.SpawnOn(worker.worker, RunCall(set.ClusterConcurrency("c"), second));
+    worker.runtime.SpawnOn(worker.worker, RunCall(set.Table().ClusterConcurrency("c"), first));
+    worker.runtime.SpawnOn(worker.worker, RunCall(set.Table().ClusterConcurrency("c"), second));
     worker.Run();
     EXPECT_TRUE(first.went);
     EXPECT_FALSE(second.went);
@@ -436,7 +436,7 @@ TEST_F(LimitSetTest, ThreadsMayDoEverythingAtOnce) {
   threads.emplace_back([this] {
     for (int i = 0; i < 200; ++i) {
       EXPECT_EQ(set.List().size(), 9u);
-      EXPECT_NE(set.ClusterRate("c"), nullptr);
+      EXPECT_NE(set.Table().ClusterRate("c"), nullptr);
     }
   });
   threads.clear();

@@ -114,13 +114,13 @@ TEST_F(ListenerChange, ToOneOfAnotherProcessFailsAndTheFormerOneGoesOn) {
   EXPECT_NE(Reload().find("cannot listen on 0.0.0.0:" + std::to_string(port)), std::string::npos);
   port = mine;
   EXPECT_TRUE(Client(port).Answers());
-  // What stays is not shared with what comes.
+  // An address that stays is not shared with a new one.
   Write({"0.0.0.0", "127.0.0.1"});
   EXPECT_NE(Reload().find("cannot listen on 127.0.0.1:" + std::to_string(port)), std::string::npos);
   EXPECT_TRUE(Client(port).Answers());
 }
 
-TEST_F(ListenerChange, BehindItThePortIsNobodyElses) {
+TEST_F(ListenerChange, AfterItThePortIsNotShared) {
   Write({"127.0.0.1"});
   EXPECT_EQ(Reload(), "");
   for (const char* host : {"127.0.0.1", "0.0.0.0"}) {

@@ -31,7 +31,8 @@ using integration::TempDir;
 using upstream::WantedEndpoint;
 
 bool Same(const WantedEndpoint& a, const WantedEndpoint& b) {
-  return a.name == b.name && a.address == b.address && a.weight == b.weight && a.draining == b.draining;
+  return a.name == b.name && a.address == b.address && a.weight == b.weight && a.draining == b.draining &&
+         a.standing == b.standing;
 }
 
 SavedLists Lists() {
@@ -40,6 +41,9 @@ SavedLists Lists() {
                     {{"a", *net::Address::Parse("10.0.0.1:1"), 0.1, false},
                      {"c", *net::Address::Parse("10.0.0.3:1"), 0.01, false},
                      {"b", *net::Address::Parse("[::1]:2"), 100, true}}};
+  lists["tiers"] = {1,
+                    {{"a", *net::Address::Parse("10.0.0.1:1"), 1, false, {}, {7, ""}},
+                     {"b", *net::Address::Parse("10.0.0.2:1"), 1, false, {}, {0, "eu: \"1\""}}}};
   lists["empty"] = {0, {}};
   // Names that YAML could take for something else.
   for (const char* name :

@@ -67,7 +67,7 @@ TEST_F(SemaphoreCoreTest, GrantsInTheOrderOfAsking) {
   EXPECT_EQ(S().raw(), 2);
 }
 
-TEST_F(SemaphoreCoreTest, NobodyBargesPastAWaiter) {
+TEST_F(SemaphoreCoreTest, NoRequestBargesPastAWaiter) {
   Make(3);
   EXPECT_EQ(Ask(0, 2), Outcome::kGranted);
   EXPECT_EQ(Ask(1, 2), Outcome::kWaiting);
@@ -98,7 +98,7 @@ TEST_F(SemaphoreCoreTest, WhenTheFirstGivesUpTheNextIsServed) {
   End(0, 2);
 }
 
-// Trap 2: it would block everybody behind it for ever.
+// Trap 2: it would block all waiters behind it for ever.
 TEST_F(SemaphoreCoreTest, ARequestAboveTheCapacityFailsAtOnce) {
   Make(3);
   EXPECT_EQ(Ask(0, 3), Outcome::kGranted);
@@ -125,7 +125,7 @@ TEST_F(SemaphoreCoreTest, NothingSucceedsOnceBroken) {
   EXPECT_EQ(waiters_[0].reason(), base::ErrorKind::kNotFound);
 }
 
-// Trap 6: who fails knows how.
+// Trap 6: each failure has its own outcome.
 TEST_F(SemaphoreCoreTest, EveryEndOfAWaitHasItsName) {
   Make(1, 1, 4);
   EXPECT_EQ(Ask(0, 1), Outcome::kGranted);
@@ -140,12 +140,12 @@ TEST_F(SemaphoreCoreTest, EveryEndOfAWaitHasItsName) {
   EXPECT_EQ(At(3), Outcome::kCancelled);
   EXPECT_EQ(At(4), Outcome::kBroken);
   EXPECT_EQ(waiters_[4].reason(), base::ErrorKind::kDraining);
-  EXPECT_EQ(Woken(), (Order{2, 4}));  // who left is not woken
+  EXPECT_EQ(Woken(), (Order{2, 4}));  // waiters that left are not woken
   End(2, 1);
 }
 
-// Trap 7: who has left takes no room and does not count.
-TEST_F(SemaphoreCoreTest, WhoLeftLeavesNoTombstone) {
+// Trap 7: a waiter that has left takes no room and does not count.
+TEST_F(SemaphoreCoreTest, AWaiterThatLeftLeavesNoTombstone) {
   Make(1, 1, 2);
   EXPECT_EQ(Ask(0, 1), Outcome::kGranted);
   EXPECT_EQ(Ask(1, 1), Outcome::kWaiting);
@@ -287,7 +287,7 @@ TEST_F(SemaphoreCoreTest, ManyLeaveInRandomOrder) {
   EXPECT_EQ(semaphore.Adopt(1).units(), 1);
 }
 
-TEST_F(SemaphoreCoreTest, DestroyingItFailsWhoWaits) {
+TEST_F(SemaphoreCoreTest, DestroyingItFailsItsWaiters) {
   Make(1);
   auto holder = S().TryAcquire(1);
   EXPECT_EQ(Ask(0, 1), Outcome::kWaiting);
@@ -319,7 +319,7 @@ struct CallingTraits : SemaphoreTraits {
 };
 
 // More are granted than one batch tells. While the first are being told they end, and the semaphore goes.
-TEST_F(SemaphoreCoreTest, WhoIsBetweenTwoBatchesKeepsTheState) {
+TEST_F(SemaphoreCoreTest, AThreadBetweenTwoBatchesKeepsTheState) {
   using Calling = BasicSemaphore<CallingTraits>;
   constexpr int kBatch = static_cast<int>(Calling::Core::kWakeBatch), kMany = kBatch + 4;
   auto semaphore = std::make_unique<Calling>(kMany);
@@ -328,7 +328,7 @@ TEST_F(SemaphoreCoreTest, WhoIsBetweenTwoBatchesKeepsTheState) {
     if (semaphore == nullptr) return;
     std::vector<Calling::Permit> granted;
     for (int i = 0; i < kBatch; ++i) granted.push_back(semaphore->Adopt(1));
-    semaphore.reset();  // fails those who still wait
+    semaphore.reset();  // fails the remaining waiters
   };
   Calling::Waiter waiters[kMany];
   for (auto& waiter : waiters) ASSERT_EQ(semaphore->Enqueue(waiter, 1, {&on_wake}), Outcome::kWaiting);
@@ -338,6 +338,40 @@ TEST_F(SemaphoreCoreTest, WhoIsBetweenTwoBatchesKeepsTheState) {
 }
 
 using SemaphoreCoreDeathTest = SemaphoreCoreTest;
+
+TEST_F(SemaphoreCoreDeathTest, AdoptingWhatWasNotGrantedStopsTheProcess) {
+  Make(4);
+  EXPECT_DEATH(S().Adopt(5), "unadopted");
+  auto permit = S().TryAcquire(2);
+  EXPECT_DEATH(S().Adopt(1), "unadopted");  // held, but by the permit
+  EXPECT_EQ(Ask(0, 2), Outcome::kGranted);
+  EXPECT_DEATH(S().Adopt(3), "unadopted");
+  EXPECT_DEATH(S().Adopt(-1), "unadopted");
+  {
+    TestSemaphore::Permit one = S().Adopt(1), other = S().Adopt(1);
+    EXPECT_DEATH(S().Adopt(1), "unadopted");
+  }
+  EXPECT_EQ(S().held(), 2);
+}
+
+// Through the queue, and after the semaphore was broken.
+TEST_F(SemaphoreCoreDeathTest, WhatAWaiterWasGrantedIsAdoptedOnce) {
+  Make(1);
+  auto permit = S().TryAcquire(1);
+  EXPECT_EQ(Ask(0, 1), Outcome::kWaiting);
+  permit.reset();
+  S().Break(base::ErrorKind::kDraining);
+  EXPECT_EQ(S().Adopt(1).units(), 1);
+  EXPECT_DEATH(S().Adopt(1), "unadopted");
+  EXPECT_EQ(S().held(), 0);
+}
+
+TEST_F(SemaphoreCoreDeathTest, ASemaphoreThatGotBackMoreThanItGaveStopsTheProcessWhenItEnds) {
+  TestCore core({.total = 1, .capacity = 1, .waiters_max = 1});
+  core.Give(1);
+  EXPECT_DEATH(core.Break(base::ErrorKind::kDraining), "held_");
+  EXPECT_TRUE(core.TryTake(1));
+}
 
 TEST_F(SemaphoreCoreDeathTest, AnOverflowOfTheCountStopsTheProcess) {
   Make(TestCore::kUnitsMax);

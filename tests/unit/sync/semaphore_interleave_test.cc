@@ -71,7 +71,7 @@ uint64_t Explore(int64_t units, const Setup& setup) {
 }
 
 // The lost wake-up: the unit comes back while the waiter is on its way into the queue.
-TEST(SemaphoreInterleave, AUnitThatComesBackMeetsWhoAsksForIt) {
+TEST(SemaphoreInterleave, AReturnedUnitMeetsAnArrivingRequest) {
   const uint64_t schedules = Explore<Two>(1, [](interleave::Run& run, Two state) {
     state->permit = state->semaphore->TryAcquire(1);
     run.Thread([=] { state->permit.reset(); });
@@ -184,7 +184,7 @@ TEST(SemaphoreInterleave, ThePermitOrTheSemaphoreGoesLast) {
   });
 }
 
-// The state is freed once, by whoever goes last; a sanitized build sees if not.
+// The state is freed once, by the last user; a sanitized build sees if not.
 TEST(SemaphoreInterleave, APermitOrTheSemaphoreGoesLast) {
   const uint64_t schedules = Explore<Three>(3, [](interleave::Run& run, Three state) {
     state->permit = state->semaphore->TryAcquire(3);

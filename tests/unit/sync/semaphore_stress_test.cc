@@ -26,15 +26,15 @@ struct FlagTraits : SemaphoreTraits {
 };
 using FlagSemaphore = BasicSemaphore<FlagTraits>;
 
-// Both units guard plain data for a writer, one for a reader: who reads a stale value, or a writer who is not alone,
-// are a race that the sanitizer sees. A writer who waits keeps a free unit from readers; when he leaves it comes to
-// them from him.
+// Both units guard plain data for a writer, one for a reader: a stale value read, or a writer that is not alone,
+// are a race that the sanitizer sees. A waiting writer keeps a free unit from readers; when it leaves, the unit goes to
+// them.
 TEST(SemaphoreStress, AHolderSeesAllThatTheLastOneDid) {
   constexpr int kThreads = 4, kTimes = 20'000;
   FlagSemaphore semaphore(2);
   uint64_t guarded = 0;
   std::atomic<uint64_t> entered{0};
-  std::atomic<int> wakes{0};  // nobody waits for these: the outcome alone must order what the holders did
+  std::atomic<int> wakes{0};  // not waited for: the outcome alone must order what the holders did
   std::vector<std::jthread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {

@@ -68,7 +68,7 @@ TEST_F(SemaphoreTest, ATaskWaitsForItsUnits) {
   EXPECT_TRUE(first.permit);
   EXPECT_FALSE(second.done);
   first.permit.reset();
-  EXPECT_FALSE(second.done);  // nothing runs on top of who gives back
+  EXPECT_FALSE(second.done);  // nothing runs on the giver's stack
   worker_.Run();
   EXPECT_TRUE(second.permit);
   EXPECT_EQ(semaphore.available(), 1);
@@ -100,8 +100,8 @@ TEST_F(SemaphoreTest, ADeadlineEndsTheWaitAndTheNextGoesOn) {
   EXPECT_TRUE(small.permit);
 }
 
-// Trap 3: units are free, but nobody wants the result any more.
-TEST_F(SemaphoreTest, WhoIsTooLateOrCancelledFailsThoughUnitsAreFree) {
+// Trap 3: units are free, but the result is not wanted any more.
+TEST_F(SemaphoreTest, ALateOrCancelledRequestFailsThoughUnitsAreFree) {
   Semaphore semaphore(5);
   CancelSource cancel;
   cancel.Cancel();
@@ -150,7 +150,7 @@ TEST_F(SemaphoreTest, AGrantBeforeTheCancelStands) {
   EXPECT_TRUE(asker.permit);
 }
 
-TEST_F(SemaphoreTest, ABreakFailsAllWhoWaitAndRunsNobodyInside) {
+TEST_F(SemaphoreTest, ABreakFailsAllWaitersAndRunsNoContinuationInside) {
   constexpr int kMany = 100'000;
   Semaphore semaphore(0, 1);
   askers_.reserve(kMany);
@@ -168,7 +168,7 @@ TEST_F(SemaphoreTest, ABreakFailsAllWhoWaitAndRunsNobodyInside) {
   for (const auto& asker : askers_) ASSERT_EQ(asker->error, ErrorKind::kDraining);
 }
 
-TEST_F(SemaphoreTest, WhoWaitsMayOutliveTheSemaphore) {
+TEST_F(SemaphoreTest, AWaiterMayOutliveTheSemaphore) {
   auto semaphore = std::make_unique<Semaphore>(1);
   Asker& holder = Spawn(*semaphore, {});
   Asker& asker = Spawn(*semaphore, {.deadline = In(milliseconds(10))});

@@ -97,7 +97,7 @@ TEST(SharedLockCore, AWakeUpThatAsksAtOnceFindsTheGroupClosed) {
 }
 
 // Trap 1: A holds shared, B exclusive gives up, C shared behind B fits from then on.
-TEST(SharedLockCore, WhenTheFrontGivesUpWhoStandsBehindItIsLookedAt) {
+TEST(SharedLockCore, WhenTheFrontGivesUpTheNextIsLookedAt) {
   for (LockOutcome why : {LockOutcome::kTimedOut, LockOutcome::kCancelled}) {
     NotedLock lock;
     Log log;
@@ -148,7 +148,7 @@ TEST(SharedLockCore, TheLastOfAGroupThatLeavesTakesTheGroupAlong) {
   EXPECT_EQ(log, Log{3});
 }
 
-// Trap 3 and 70567db0f: earlier shared releases wake nobody.
+// Trap 3 and 70567db0f: earlier shared releases wake no waiter.
 TEST(SharedLockCore, OnlyTheLastSharedReleaseGrants) {
   NotedLock lock;
   Log log;
@@ -234,7 +234,7 @@ TEST(SharedLockCore, ALateLeaveChangesNothing) {
   EXPECT_EQ(b.Finish(), LockOutcome::kGranted);
 }
 
-TEST(SharedLockCore, WhoIsRefusedLearnsWhoHolds) {
+TEST(SharedLockCore, ARefusedRequestLearnsTheHolders) {
   NotedLock lock;
   Request a(lock, kShared, "inspection"), b(lock, kShared, "drain"), c(lock, kShared, "inspection");
   Request e(lock, kExclusive, "reload");
@@ -281,7 +281,7 @@ TEST(SharedLockCore, GuardsMoveAndReleaseWhatTheyHeld) {
   EXPECT_EQ(other.Look().shared, 0u);
 }
 
-TEST(SharedLockCoreDeathTest, WhatIsLeftAtTheEndStopsTheProcess) {
+TEST(SharedLockCoreDeathTest, HoldersOrWaitersLeftAtTheEndStopTheProcess) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_DEATH(
       {

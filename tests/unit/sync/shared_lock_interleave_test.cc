@@ -29,7 +29,8 @@ class StepMutex {
 };
 
 struct Party;
-// Goes on with the party on the waker's thread, outside of the mutex: nobody waits in a loop, so every schedule ends.
+// Goes on with the party on the waker's thread, outside of the mutex: no thread waits in a loop, so every schedule
+// ends.
 struct StepWakeup {
   Party* party = nullptr;
   void Wake();
@@ -113,7 +114,7 @@ TEST(SharedLockInterleave, HoldersExcludeEachOtherAndEachIsServed) {
 }
 
 // Trap 1 at every point: timeout of the front, release, and a shared request behind it.
-TEST(SharedLockInterleave, AFrontThatTimesOutLosesNobodyBehindIt) {
+TEST(SharedLockInterleave, AFrontThatTimesOutLosesNoWaiterBehindIt) {
   ExploreAll({Share, HurryExclusive, Share}, [](State& state) { EXPECT_GE(state.granted, 2); });
   ExploreAll({Exclude, HurryShared, Exclude}, [](State& state) { EXPECT_GE(state.granted, 2); });
 }
@@ -129,7 +130,7 @@ TEST(SharedLockInterleave, ADowngradeLetsSharersInAndKeepsExclusivesOut) {
   ExploreAll({downgrade, Share, Exclude}, [](State& state) { EXPECT_EQ(state.granted, 3); });
 }
 
-TEST(SharedLockInterleave, ARemovalEndsWhoeverWaitsOrComes) {
+TEST(SharedLockInterleave, ARemovalEndsPresentAndLaterRequests) {
   auto remove = [](State& state, size_t i) {
     state.Ask(i, kExclusive, false,
               [](State& inside, StepLock::Result& result) { EXPECT_TRUE(inside.lock.Remove(result.guard)); });

@@ -9,7 +9,7 @@
 
 namespace sluice::sync::test {
 
-// Notes who was woken, in order. Wakes come outside the lock's mutex: Wake() may ask the lock.
+// Records the wake-ups, in order. Wakes come outside the lock's mutex: Wake() may ask the lock.
 struct NotedWakeup {
   std::vector<int>* log = nullptr;
   int id = 0;

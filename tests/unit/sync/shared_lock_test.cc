@@ -67,7 +67,7 @@ TEST_F(SharedLockTest, ATaskWaitsItsTurn) {
   EXPECT_EQ(c.outcome, LockOutcome::kGranted);
 }
 
-TEST_F(SharedLockTest, ATaskThatTimesOutLearnsWhoHolds) {
+TEST_F(SharedLockTest, ATaskThatTimesOutLearnsTheHolders) {
   Outcome a, b, c;
   Spawn(Acquire(lock, LockMode::kShared, "inspection", kNever, a));
   Spawn(Acquire(lock, LockMode::kExclusive, "reload", In(milliseconds(400)), b));
@@ -141,7 +141,7 @@ TEST_F(SharedLockTest, ARemovalEndsTenThousandTasksInOrder) {
   EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
 }
 
-TEST(SharedLockThread, AThreadTimesOutAndLearnsWhoHolds) {
+TEST(SharedLockThread, AThreadTimesOutAndLearnsTheHolders) {
   SharedLock lock;
   SharedLock::Result held = lock.AcquireBlocking(LockMode::kExclusive, "reload", kNever);
   held.guard.PassOn();

@@ -1,4 +1,4 @@
-// ChangeClusterState and BuildClusterState from a previous state: what comes out is what a build from nothing gives,
+// ChangeClusterState and BuildClusterState from a previous state: the result is that of a build from nothing,
 // however long the chain of changes, whatever former states are still held, and while other threads read and preview.
 #include <gtest/gtest.h>
 
@@ -75,7 +75,7 @@ class Changer {
     return Checked(ChangeClusterState(*before, change, 2, registry_));
   }
 
-  // Another order, some gone, some under another address, some new; at times nobody or only new ones.
+  // Another order, some gone, some under another address, some new; at times none or only new ones.
   State Whole(const State& before) {
     std::vector<WantedEndpoint> list = WantedOf(*before);
     if (random_.Below(10) == 0) list.clear();
@@ -90,7 +90,7 @@ class Changer {
       const bool there = std::any_of(list.begin(), list.end(), [&](const auto& e) { return e.name == want.name; });
       if (!there) list.insert(list.begin() + static_cast<ptrdiff_t>(random_.Below(list.size() + 1)), want);
     }
-    return Checked(BuildClusterState(before->options, list, before.get(), true, 2, registry_));
+    return Checked(BuildClusterState(before->options, list, before.get(), ListSource::kRpc, 2, registry_));
   }
 
  private:
@@ -125,7 +125,7 @@ class ClusterChangeTest : public ::testing::TestWithParam<Policy> {
     options->ring_points = 20;
   }
   State Fresh(const std::vector<WantedEndpoint>& wanted) {
-    return *BuildClusterState(options, wanted, nullptr, true, 2, registry);
+    return *BuildClusterState(options, wanted, nullptr, ListSource::kRpc, 2, registry);
   }
   static void ExpectSame(const ClusterState& state, const ClusterState& fresh, base::Random& random) {
     ASSERT_NO_FATAL_FAILURE(ExpectSameList(state, fresh));
@@ -140,7 +140,7 @@ class ClusterChangeTest : public ::testing::TestWithParam<Policy> {
       ASSERT_EQ(state.endpoints[i].draining, fresh.endpoints[i].draining);
       ASSERT_EQ(state.Find(fresh.endpoints[i].endpoint->name()), i);
     }
-    ASSERT_EQ(state.Find("nobody"), ClusterState::kNowhere);
+    ASSERT_EQ(state.Find("none"), ClusterState::kNowhere);
     ASSERT_EQ(state.name_hashes, fresh.name_hashes);
     ASSERT_EQ(state.active_weight, fresh.active_weight);
     ASSERT_EQ(state.balancer->Digest(), fresh.balancer->Digest());
@@ -296,7 +296,8 @@ TEST_P(ClusterChangeTest, OneAddressUnderTwoNames) {
   ASSERT_NO_FATAL_FAILURE(ExpectKept(*before, *after));
   EXPECT_EQ(Removed(*before, after.get()).size(), 1u);
   // The names change places: both are new endpoints, as their addresses differ from what was there.
-  const State swapped = *BuildClusterState(options, {Want(2, 8), Want(3, 7)}, after.get(), true, 2, registry);
+  const State swapped =
+      *BuildClusterState(options, {Want(2, 8), Want(3, 7)}, after.get(), ListSource::kRpc, 2, registry);
   EXPECT_NE(swapped->endpoints[0].endpoint, after->endpoints[0].endpoint);
   EXPECT_EQ(swapped->endpoints[1].endpoint, after->endpoints[1].endpoint);
   EXPECT_EQ(MovedByBalancer(*after, *swapped), 0);  // by name
@@ -312,7 +313,7 @@ TEST_P(ClusterChangeTest, AnotherPolicyOrOtherPointsBeginAnew) {
     other->ring_points = 20 + static_cast<uint32_t>(changer.random().Below(2));
     options = other;
     std::vector<WantedEndpoint> wanted = WantedOf(*changer.Next(now));
-    now = *BuildClusterState(options, wanted, now.get(), false, 2, registry);
+    now = *BuildClusterState(options, wanted, now.get(), ListSource::kConfig, 2, registry);
     ASSERT_NO_FATAL_FAILURE(ExpectSame(*now, *Fresh(wanted), changer.random()));
   }
 }

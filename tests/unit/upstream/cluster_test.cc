@@ -17,7 +17,7 @@ class ClusterTest : public ::testing::Test {
  public:
   using State = std::shared_ptr<const ClusterState>;
   base::Result<State> Build(const std::vector<WantedEndpoint>& wanted, const ClusterState* previous = nullptr) {
-    return BuildClusterState(options, wanted, previous, false, 2, registry);
+    return BuildClusterState(options, wanted, previous, ListSource::kConfig, 2, registry);
   }
   ClusterTest() { options->name = "c"; }
   metrics::Registry registry{2};
@@ -96,7 +96,7 @@ TEST(Endpoint, ItsLinkIsTheBestOfItsWorkers) {
   metrics::Registry registry(3);
   Endpoint endpoint("c", "e", *net::Address::Parse("10.0.0.1:1"), std::make_shared<ClusterOptions>(),
                     std::make_shared<ClusterLoad>(3), 3, registry);
-  using Link = Endpoint::Link;
+  using Link = EndpointLink;
   EXPECT_EQ(endpoint.link(), Link::kIdle);
   endpoint.set_link(0, Link::kBackoff);
   EXPECT_EQ(endpoint.link(), Link::kBackoff);
@@ -105,6 +105,28 @@ TEST(Endpoint, ItsLinkIsTheBestOfItsWorkers) {
   endpoint.set_link(2, Link::kConnected);
   EXPECT_EQ(endpoint.link(), Link::kConnected);
   EXPECT_EQ(ToString(endpoint.link()), "connected");
+}
+
+TEST(Endpoint, ItsHealthIsOneWordOfAllWorkers) {
+  metrics::Registry registry(3);
+  Endpoint endpoint("c", "e", *net::Address::Parse("10.0.0.1:1"), std::make_shared<ClusterOptions>(),
+                    std::make_shared<ClusterLoad>(3), 3, registry);
+  EXPECT_EQ(endpoint.health(), EndpointHealth::kHealthy);
+  endpoint.set_link(0, EndpointLink::kBackoff);
+  endpoint.set_link(0, EndpointLink::kBackoff);  // counted once
+  endpoint.set_link(1, EndpointLink::kConnected);
+  endpoint.set_link(2, EndpointLink::kBackoff);
+  EXPECT_EQ(endpoint.health(), EndpointHealth::kBackoff);
+  endpoint.set_link(2, EndpointLink::kConnecting);
+  EXPECT_EQ(endpoint.health(), EndpointHealth::kBackoff);
+  endpoint.set_link(0, EndpointLink::kIdle);
+  EXPECT_EQ(endpoint.health(), EndpointHealth::kHealthy);
+  endpoint.set_link(1, EndpointLink::kBackoff);
+  endpoint.MarkRemoved();
+  EXPECT_EQ(endpoint.health(), EndpointHealth::kRemoved);
+  endpoint.set_link(1, EndpointLink::kIdle);
+  EXPECT_EQ(endpoint.health(), EndpointHealth::kRemoved);
+  EXPECT_TRUE(endpoint.removed());
 }
 
 }  // namespace

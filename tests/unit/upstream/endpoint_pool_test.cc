@@ -5,9 +5,7 @@
 
 #include <set>
 
-#include "support/fake_net.h"
-#include "support/h2_harness.h"
-#include "support/manual_worker.h"
+#include "pool_fixture.h"
 
 namespace sluice::upstream {
 namespace {
@@ -16,96 +14,18 @@ using std::chrono::milliseconds;
 using test::FakeHost;
 using test::FramePeer;
 
-// One call that waits for a connection and opens a stream on it.
-struct Caller final : EndpointPool::Waiter {
-  Caller(std::string n, std::vector<std::string>& l, http2::InternTable& i, h2::Fields r)
-      : name(std::move(n)), log(l), interns(i), request(std::move(r)) {}
-  ~Caller() {
-    if (stream != nullptr) stream->Release();
-  }
-  void OnConnection(http2::Connection& connection) override {
-    log.push_back(name + " connection");
-    stream = connection.Open(h2::List(interns, request), false, recorder);
-  }
-  void OnNoConnection(const base::Error& error) override {
-    log.push_back(name + " " + std::string(base::Reason(error.kind)));
-  }
-  std::string name;
-  std::vector<std::string>& log;
-  http2::InternTable& interns;
-  const h2::Fields request;
-  http2::Stream* stream = nullptr;
-  h2::Recorder recorder{0, log};
-};
-
-class EndpointPoolTest : public ::testing::Test {
- public:
-  EndpointPool& Pool() {
-    if (!context) {
-      context.reset(new http2::ConnectionContext{time.worker, {}, {}, net.Dial()});
-      set.emplace(*context);
-      endpoint = std::make_shared<Endpoint>("c", "e", *net::Address::Parse("10.0.0.1:1"),
-                                            std::make_shared<ClusterOptions>(options), std::make_shared<ClusterLoad>(1),
-                                            1, registry);
-    }
-    return *set->Get(endpoint, endpoint->options());
-  }
-  // A call as proxy::Call makes it: at once if there is room, else it waits.
-  Caller& NewCall(const std::string& name) {
-    EndpointPool& pool = Pool();
-    callers.push_back(std::make_unique<Caller>(name, log, context->interns, request));
-    Caller& caller = *callers.back();
-    if (http2::Connection* connection = pool.Ready())
-      caller.OnConnection(*connection);
-    else if (!pool.Wait(caller))
-      log.push_back(name + " full");
-    return caller;
-  }
-  void Run() {
-    do time.Run();
-    while (net.Pump());
-  }
-  void Advance(base::Nanos by) {
-    time.clock.Advance(by);
-    Run();
-  }
-  std::vector<std::string> Log() { return std::exchange(log, {}); }
-  void TearDown() override {
-    callers.clear();
-    Run();
-    if (set) set->CloseAll();
-    Run();
-    time.runtime.Shutdown();
-    EXPECT_EQ(endpoint->metrics().connections->Value(), 0);
-    set.reset();
-  }
-
-  using Strings = std::vector<std::string>;
-  ClusterOptions options;
-  h2::Fields request = h2::GrpcRequest();
-  test::ManualWorker time;
-  metrics::Registry registry{1};
-  test::FakeNet net{time.worker};
-  FakeHost& host = net.host("10.0.0.1:1");
-  std::shared_ptr<Endpoint> endpoint;
-  std::unique_ptr<http2::ConnectionContext> context;
-  std::optional<PoolSet> set;
-  std::vector<std::string> log;
-  std::vector<std::unique_ptr<Caller>> callers;
-};
-
 TEST_F(EndpointPoolTest, ItDialsWhenACallWaitsAndNotBefore) {
   EXPECT_TRUE(Pool().Usable());
   EXPECT_EQ(Pool().Ready(), nullptr);
   Run();
   EXPECT_EQ(host.dials, 0);
-  EXPECT_EQ(endpoint->link(), Endpoint::Link::kIdle);
+  EXPECT_EQ(endpoint->link(), EndpointLink::kIdle);
   NewCall("a");
-  EXPECT_EQ(endpoint->link(), Endpoint::Link::kConnecting);
+  EXPECT_EQ(endpoint->link(), EndpointLink::kConnecting);
   Run();
   EXPECT_EQ(host.dials, 1);
   EXPECT_EQ(Log(), (Strings{"a connection"}));
-  EXPECT_EQ(endpoint->link(), Endpoint::Link::kConnected);
+  EXPECT_EQ(endpoint->link(), EndpointLink::kConnected);
   EXPECT_EQ(endpoint->metrics().connections->Value(), 1);
   NewCall("b");
   EXPECT_EQ(Log(), (Strings{"b connection"}));
@@ -114,7 +34,7 @@ TEST_F(EndpointPoolTest, ItDialsWhenACallWaitsAndNotBefore) {
   EXPECT_EQ(host.last().streams[3].headers.size(), 1u);
 }
 
-TEST_F(EndpointPoolTest, WaitingCallsAreServedInTheirOrderAndNobodyBarges) {
+TEST_F(EndpointPoolTest, WaitingCallsAreServedInTheirOrderAndNoCallOvertakes) {
   options.connections_max = 1;
   host.settings = {{3, 1}};  // MAX_CONCURRENT_STREAMS
   NewCall("a");
@@ -133,7 +53,7 @@ TEST_F(EndpointPoolTest, WaitingCallsAreServedInTheirOrderAndNobodyBarges) {
   }
 }
 
-TEST_F(EndpointPoolTest, BeyondPendingCallsMaxNobodyWaits) {
+TEST_F(EndpointPoolTest, BeyondPendingCallsMaxNoCallWaits) {
   options.pending_calls_max = 2;
   host.mode = FakeHost::Mode::kHang;
   for (const char* name : {"a", "b", "c"}) NewCall(name);
@@ -179,7 +99,7 @@ TEST_F(EndpointPoolTest, BackOffGrowsFromBaseToMaximumWithAFifthOfJitter) {
     NewCall("a");
     Run();
     ASSERT_EQ(Log(), (Strings{"a connect_failed"}));
-    EXPECT_EQ(endpoint->link(), Endpoint::Link::kBackoff);
+    EXPECT_EQ(endpoint->link(), EndpointLink::kBackoff);
     int64_t waited = 0;
     while (!Pool().Usable()) {
       Advance(milliseconds(1));
@@ -222,7 +142,7 @@ TEST_F(EndpointPoolTest, AConnectionCarriesCallsWhenItsServersSettingsHaveCome) 
   Run();
   EXPECT_EQ(host.dials, 1);
   EXPECT_EQ(Log(), Strings{});
-  EXPECT_EQ(endpoint->link(), Endpoint::Link::kConnecting);
+  EXPECT_EQ(endpoint->link(), EndpointLink::kConnecting);
   EXPECT_EQ(Pool().Ready(), nullptr);
   EXPECT_EQ(host.last().Count(h2::kSettings), 1u);  // ours need not wait
   EXPECT_EQ(host.last().Count(h2::kHeaders), 0u);
@@ -235,14 +155,14 @@ TEST_F(EndpointPoolTest, AConnectionCarriesCallsWhenItsServersSettingsHaveCome) 
   host.last().Send(h2::Settings().substr(5));
   Run();
   EXPECT_EQ(Log(), (Strings{"a connection", "b connection"}));
-  EXPECT_EQ(endpoint->link(), Endpoint::Link::kConnected);
+  EXPECT_EQ(endpoint->link(), EndpointLink::kConnected);
   Advance(options.connect_timeout * 2);
   EXPECT_FALSE(host.last().end);
   EXPECT_EQ(endpoint->metrics().connect_failures->Value(), 0u);
 }
 
 // The call that it was opened for has gone meanwhile.
-TEST_F(EndpointPoolTest, WithoutSettingsItIsNobodysEvenWhereNobodyWaits) {
+TEST_F(EndpointPoolTest, WithoutSettingsItGetsNoCallsEvenWhereNoneWaits) {
   host.speaks = false;
   NewCall("a");
   Run();
@@ -268,7 +188,7 @@ TEST_F(EndpointPoolTest, AnEndpointThatAcceptsAndSaysNothingIsAConnectTimeoutAnd
   Advance(milliseconds(1));
   EXPECT_EQ(Log(), (Strings{"a connect_timeout", "b connect_timeout"}));  // they were never sent: for another endpoint
   EXPECT_FALSE(Pool().Usable());
-  EXPECT_EQ(endpoint->link(), Endpoint::Link::kBackoff);
+  EXPECT_EQ(endpoint->link(), EndpointLink::kBackoff);
   EXPECT_EQ(endpoint->metrics().connect_failures->Value(), 1u);
   EXPECT_EQ(endpoint->metrics().timeouts->Value(), 1u);
   EXPECT_EQ(endpoint->metrics().connections->Value(), 0);
@@ -403,11 +323,56 @@ TEST_F(EndpointPoolTest, AConnectionThatSpokeAndEndedIsReplacedAtOnce) {
   Run();
   Log();
   EXPECT_TRUE(Pool().Usable());
-  EXPECT_EQ(endpoint->link(), Endpoint::Link::kIdle);
+  EXPECT_EQ(endpoint->link(), EndpointLink::kIdle);
   NewCall("b");
   Run();
   EXPECT_EQ(host.dials, 2);
   EXPECT_EQ(Log(), (Strings{"b connection"}));
+}
+
+// A call that has another endpoint to go to does not wait for the connection, but has it made.
+TEST_F(EndpointPoolTest, WhereAConnectionWasLostCallsArePassedOnUntilTheNextOneIsThere) {
+  EXPECT_TRUE(Pool().TakesCalls()) << "none was needed yet";
+  NewCall("a");
+  EXPECT_TRUE(Pool().TakesCalls()) << "the first one is on its way";
+  Run();
+  EXPECT_TRUE(Pool().TakesCalls());
+  host.mode = FakeHost::Mode::kHang;
+  host.last().wire().Close();
+  Run();
+  EXPECT_EQ(host.dials, 1) << "not before a call asks";
+  EXPECT_FALSE(Pool().TakesCalls());
+  EXPECT_FALSE(Pool().TakesCalls());
+  EXPECT_EQ(host.dials, 2) << "one at a time";
+  EXPECT_TRUE(Pool().Usable()) << "a call that has nowhere else to go may wait";
+  host.mode = FakeHost::Mode::kAccept;
+  net.Answer("10.0.0.1:1");
+  Run();
+  EXPECT_TRUE(Pool().TakesCalls());
+}
+
+// The server hangs from the start: only the calls of the first moment wait for it.
+TEST_F(EndpointPoolTest, AFirstConnectionThatTakesLongIsNotWaitedForByFurtherCalls) {
+  host.speaks = false;
+  NewCall("a");
+  Run();
+  EXPECT_TRUE(Pool().TakesCalls());
+  Advance(EndpointPool::kConnectGrace);
+  EXPECT_FALSE(Pool().TakesCalls());
+  EXPECT_TRUE(Pool().Usable());
+}
+
+// A connection without calls that we closed is no loss.
+TEST_F(EndpointPoolTest, AfterAnIdleConnectionTheNextOneIsWaitedFor) {
+  options.life.idle_timeout = milliseconds(1000);
+  Caller& caller = NewCall("a");
+  Run();
+  std::exchange(caller.stream, nullptr)->Release();
+  Advance(milliseconds(1100));
+  Advance(milliseconds(1100));
+  ASSERT_EQ(endpoint->link(), EndpointLink::kIdle);
+  EXPECT_TRUE(Pool().TakesCalls());
+  EXPECT_EQ(host.dials, 1);
 }
 
 // Trap: its SETTINGS were in order, so it is connected to again at once, and breaks the next calls, and so on.
@@ -427,7 +392,7 @@ TEST_F(EndpointPoolTest, AnEndpointThatBreaksTheProtocolAgainAndAgainIsInBackOff
   break_it("a");
   EXPECT_TRUE(Pool().Usable());  // it may have been one bad response
   break_it("b");
-  EXPECT_EQ(endpoint->link(), Endpoint::Link::kBackoff);
+  EXPECT_EQ(endpoint->link(), EndpointLink::kBackoff);
   EXPECT_EQ(endpoint->metrics().connect_failures->Value(), 1u);
   NewCall("c");
   EXPECT_EQ(Log(), (Strings{"c connect_failed"}));  // never sent: for another endpoint
@@ -501,7 +466,7 @@ TEST_F(EndpointPoolTest, DrainFailsWaitingCallsAndLetsTheOthersFinish) {
   Run();
   EXPECT_EQ(running.recorder.headers.size(), 1u);
   std::exchange(running.stream, nullptr)->Release();
-  endpoint->pool(0)->EndCall();
+  endpoint->pool(0)->EndCall(Outcome::kAnswered, 0);
   Run();
   EXPECT_TRUE(host.last().end);
   host.last().wire().Close();
@@ -522,7 +487,7 @@ TEST_F(EndpointPoolTest, AfterDrainTimeoutWhatRunsIsCutOff) {
   Advance(milliseconds(2));
   EXPECT_TRUE(running.recorder.reset);
   std::exchange(running.stream, nullptr)->Release();
-  endpoint->pool(0)->EndCall();
+  endpoint->pool(0)->EndCall(Outcome::kAnswered, 0);
   host.last().wire().Close();
   Run();
   EXPECT_EQ(set->size(), 0u);
@@ -559,7 +524,7 @@ TEST_F(EndpointPoolTest, CloseNowEndsCallsAndConnections) {
   EXPECT_EQ(Log(), (Strings{"a connection", "b draining", "0: reset NO_ERROR lost"}));
   EXPECT_EQ(set->size(), 1u);  // until its call has let go
   std::exchange(callers[0]->stream, nullptr)->Release();
-  endpoint->pool(0)->EndCall();
+  endpoint->pool(0)->EndCall(Outcome::kAnswered, 0);
   set->CloseAll();
   EXPECT_EQ(set->size(), 0u);
   Run();

@@ -18,8 +18,7 @@ struct Bounds {
   double deviation, max_of_10, max_of_100, min;
 };
 
-// Twelve lists of names, the fixed seeds of this file. The bounds are where one ring in 200 falls outside by
-// chance.
+// Twelve lists of names, the fixed seeds of this file. The bounds are where one ring in 200 falls outside by chance.
 constexpr int kFirstFleet = 20, kFleets = 12;
 
 class Balance : public testing::TestWithParam<Bounds> {};
@@ -142,8 +141,7 @@ TEST(HashRingProperties, KeysOfAFailedEndpointSpreadOverTheOthers) {
   }
 }
 
-// 100 observers each miss 10% of 20 endpoints: how many endpoints does one key meet, and how even is the
-// load?
+// 100 observers each miss 10% of 20 endpoints: how many endpoints does one key meet, and how even is the load?
 TEST(HashRingProperties, SpreadAndLoadStaySmallWhenObserversDisagree) {
   constexpr int kObservers = 100, kKeys = 2000;
   HashRing ring = MakeRing(Named(20), 160);

@@ -43,7 +43,7 @@ std::vector<std::string> Walk(const Points& points, uint64_t key) {
   return order;
 }
 
-// The same as the ring tells it: everybody refuses and is written down.
+// The same as the ring tells it: each endpoint refuses and is written down.
 std::vector<std::string> Asked(const HashRing& ring, uint64_t key) {
   std::vector<std::string> order;
   uint32_t picked = ring.Pick(key, [&](uint32_t index) {
@@ -206,8 +206,7 @@ TEST(HashRing, DigestTellsRingsApart) {
   EXPECT_EQ(digests.size(), 6u);
 }
 
-// Random adds, removes and reweights: the merged ring is the fresh ring, and both are what the definition
-// says.
+// Random adds, removes and reweights: the merged ring is the fresh ring, and both are what the definition says.
 TEST(HashRing, MergedRingsEqualFreshOnesOverRandomChanges) {
   HashRing::PointHash crowded = [](uint64_t seed, uint32_t i) -> uint64_t { return HashRing::Point(seed, i) & 1023; };
   for (HashRing::PointHash hash : {HashRing::PointHash{&HashRing::Point}, crowded}) {
@@ -267,7 +266,7 @@ TEST(HashRing, AChangeSharesWhatItLeavesAlone) {
 }
 
 // Rings that are still read keep their members' numbers. Where the 16 bits of the store run out, the next ring begins a
-// store of its own, and nobody notices but by what is shared.
+// store of its own, which shows only in what is shared.
 TEST(HashRing, ARingBeginsAnewWhenTheStoreHasNoNumbersLeft) {
   constexpr size_t kSize = 30000, kStep = 10000;
   auto ring_of = [](size_t first, const HashRing* previous) {

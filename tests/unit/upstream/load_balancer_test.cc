@@ -48,7 +48,7 @@ std::string Letters(const LoadBalancer& balancer, const Endpoints& endpoints, in
   return out;
 }
 
-TEST(LoadBalancer, NobodyToPickIsNone) {
+TEST(LoadBalancer, NothingToPickIsNone) {
   base::Random random(1);
   for (Policy policy : kPolicies) {
     auto none = MakeLoadBalancer(policy, 160, {}, 2);
@@ -138,7 +138,7 @@ TEST(RoundRobin, WeightsAreMixedEvenly) {
   EXPECT_EQ(RoundRobin(Weighted({0.5, 0.25}), 1).schedule().size(), 3u);
 }
 
-TEST(RoundRobin, ScheduleIsBoundedAndNobodyIsLeftOut) {
+TEST(RoundRobin, ScheduleIsBoundedAndNoEndpointIsLeftOut) {
   Endpoints endpoints;
   for (int i = 0; i < 1000; ++i) endpoints.push_back({Keep("n" + std::to_string(i)), i == 0 ? 0.01 : 99.99});
   RoundRobin balancer(endpoints, 1);

@@ -3,11 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "http2/hpack/decoder.h"
-#include "net/memory_stream.h"
-#include "net/tls_handshake.h"
-#include "net/tls_slot.h"
+#include "net/tls/current_context.h"
+#include "net/tls/handshake.h"
 #include "support/h2_harness.h"
 #include "support/manual_worker.h"
+#include "support/memory_stream.h"
 #include "support/tls_certificates.h"
 #include "upstream/endpoint_pool.h"
 
@@ -28,7 +28,7 @@ class TlsPoolTest : public ::testing::Test, public EndpointPool::Waiter {
     options.tls.server_name = "a.example.com";
     made = net::TlsContext::ForCluster(options.tls, {{}, {}, {"ca.crt", ca.certificate_pem}});
     EXPECT_TRUE(made.ok());
-    options.tls_slot = std::make_shared<net::TlsSlot>(registry, "cluster", "c");
+    options.tls_slot = std::make_shared<net::CurrentTlsContext>(registry, "cluster", "c");
     options.tls_slot->Put(*made);
     options.connect_timeout = milliseconds(300);
   }
@@ -48,7 +48,7 @@ class TlsPoolTest : public ::testing::Test, public EndpointPool::Waiter {
     endpoint = std::make_shared<Endpoint>("c", "e", *net::Address::Parse("10.0.0.1:1"),
                                           std::make_shared<ClusterOptions>(options), std::make_shared<ClusterLoad>(1),
                                           1, registry);
-    ASSERT_TRUE(set->Get(endpoint, endpoint->options())->Wait(*this));
+    ASSERT_TRUE(set->Get(endpoint, endpoint->options(), nullptr)->Wait(*this));
     time.Run();
     ASSERT_NE(server, nullptr);
   }

@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(Section5, ClientScript, ValuesIn(h2::Section5OfAServer(
 INSTANTIATE_TEST_SUITE_P(Section6, ClientScript, ValuesIn(h2::Section6OfAServer()), Name);
 INSTANTIATE_TEST_SUITE_P(Section8, ClientScript, ValuesIn(h2::Section8OfAServer()), Name);
 
-// RFC 9113 8.1.1: what is known to be malformed from its headers on is never shown to anybody.
+// RFC 9113 8.1.1: a message that is known to be malformed from its headers on is never passed on.
 class NeverSeenByAServer : public ServerScript {};
 TEST_P(NeverSeenByAServer, IsNotShown) {
   SessionHarness server(Role::kServer);

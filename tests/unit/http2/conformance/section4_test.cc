@@ -114,7 +114,7 @@ TEST(Section4, FramesOf16384BytesAreTaken) {
   EXPECT_TRUE(server.streams.count(3));
 }
 
-// 4.3: blocks that nobody wants are decoded all the same.
+// 4.3: blocks without a consumer are decoded all the same.
 TEST(Section4, ABlockThatIsDroppedStillChangesTheTable) {
   SessionOptions options;
   options.concurrent_streams_max = 3;

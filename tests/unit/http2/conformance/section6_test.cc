@@ -168,7 +168,7 @@ TEST(Section6, TheLastIdOfOurGoawaysNeverGrows) {
   EXPECT_THAT(server.Said(), ElementsAre("GOAWAY last=1 code=0", "GOAWAY last=1 code=0", "GOAWAY last=1 code=1"));
 }
 
-TEST(Section6, WhatComesAboveTheLastIdKeepsTablesAndWindowsInStep) {
+TEST(Section6, FramesAboveTheLastIdKeepTablesAndWindowsInStep) {
   SessionHarness server(Role::kServer);
   server.Handshake();
   server.Request(1);

@@ -12,7 +12,7 @@ using h2::SessionHarness;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Codes that nobody has defined trigger nothing of their own.
+// Codes that are not defined trigger nothing of their own.
 TEST(Section7, UnknownCodesAreLikeAnyOther) {
   for (uint32_t code : {14u, 99u, 0x80000007u, 0xffffffffu}) {
     for (Role role : {Role::kServer, Role::kClient}) {

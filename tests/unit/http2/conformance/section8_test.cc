@@ -75,7 +75,7 @@ std::string RequestOf(const Fields& fields) {
   return server.log.empty() ? "" : server.log[0];
 }
 
-// 8.3.1: who forwards a request constructs :authority, where the request has an authority.
+// 8.3.1: an intermediary constructs :authority, where the request has an authority.
 TEST(Section8, AHostAloneBecomesTheAuthority) {
   EXPECT_EQ(RequestOf(With(Without(kGet, ":authority"), {{"x", "1"}, {"host", "b:1"}})),
             "1: request :method=GET, :scheme=http, :path=/, :authority=b:1, x=1, host=b:1 END");

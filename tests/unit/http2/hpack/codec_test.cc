@@ -1,4 +1,4 @@
-// The decoder's errors and limits, the encoder's choices, and who holds what.
+// The decoder's errors and limits, the encoder's choices, and the holders of fields.
 #include <gtest/gtest.h>
 
 #include "unit/http2/hpack/support.h"

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "base/random.h"
-#include "http2/validate.h"
+#include "http2/fields/validate.h"
 #include "unit/http2/hpack/support.h"
 
 namespace sluice::http2 {

@@ -1,0 +1,33 @@
+// Validate: whether a decoded field section is a well-formed HTTP message part (RFC 9113 8.1.1, 8.2 and 8.3).
+//
+// What was found of an interned field, and of a FieldRun, is remembered there: a repeated header block is not scanned
+// again.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "http2/fields/header.h"
+
+namespace sluice::http2 {
+
+// What the session needs to know of a message. `malformed` tells which rule was broken; null: none.
+struct MessageHead {
+  const char* malformed = nullptr;
+  int64_t content_length = -1;     // -1: not given
+  uint32_t status = 0;             // responses
+  bool head = false;               // the method is HEAD
+  bool connect = false;            // the method is CONNECT
+  bool authority_in_host = false;  // requests: no :authority, but a host field has one
+};
+
+MessageHead ValidateRequest(const HeaderList& fields);
+MessageHead ValidateResponse(const HeaderList& fields);
+// Null, or the rule that was broken.
+const char* ValidateTrailers(const HeaderList& fields);
+
+// RFC 9113 8.2.1, for one field's name (a pseudo-header's colon included) and value.
+bool ValidFieldName(std::string_view name);
+bool ValidFieldValue(std::string_view value);
+
+}  // namespace sluice::http2

@@ -1,0 +1,23 @@
+// LimiterMetrics: what is counted of one limiter, and the name by which metrics, logs and trailers speak of it.
+#pragma once
+
+#include <string>
+
+#include "limits/verdict.h"
+#include "metrics/registry.h"
+
+namespace sluice::limits {
+
+struct LimiterMetrics {
+  LimiterMetrics(metrics::Registry& registry, std::string bound_name);
+
+  std::string name;                // "cluster/users/rate"
+  metrics::Counter* refused_full;  // the queue was full, or too many client keys
+  metrics::Counter* refused_late;  // the predicted wait passed the deadline
+  metrics::Counter* timed_out;     // the deadline passed in the queue
+  metrics::Histogram* waited;      // of calls that queued, granted or not
+
+  metrics::Counter* refused(Refusal why) const { return why == Refusal::kTooLate ? refused_late : refused_full; }
+};
+
+}  // namespace sluice::limits

@@ -1,0 +1,20 @@
+// What may stand in `rate_limit` and `concurrency`.
+#pragma once
+
+#include "base/option.h"
+#include "limits/options.h"
+
+namespace sluice::limits {
+
+inline constexpr base::Option<RateOptions> kRateOptions[] = {
+    {"rate", &RateOptions::rate, 0.001, 1e7, base::kOrZero},
+    {"burst", &RateOptions::burst, 1, 1e7},
+    {"capped", &RateOptions::capped},
+    {"queue", &RateOptions::queue_max, 0, 1e6},
+};
+inline constexpr base::Option<ConcurrencyOptions> kConcurrencyOptions[] = {
+    {"max", &ConcurrencyOptions::max, 0, 1e7},
+    {"queue", &ConcurrencyOptions::queue_max, 0, 1e6},
+};
+
+}  // namespace sluice::limits

@@ -1,0 +1,156 @@
+#include "net/tls/context.h"
+
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/ssl.h>
+#include <openssl/x509_vfy.h>
+
+#include <array>
+
+#include "net/tls/callbacks.h"
+
+namespace sluice::net {
+namespace {
+
+// Up to here a signature (0.3 ms) costs less than the way to a helper and back may.
+constexpr int kQuickRsaBits = 2048;
+
+using base::ErrorKind;
+using base::MakeError;
+
+// RFC 9113 9.2.2 and appendix A: forward secrecy and an AEAD. Those of TLS 1.3 are all of that kind.
+constexpr char kCiphersOf12[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
+// Below it: RSA and DH of less than 2048 bits, SHA-1 signatures.
+constexpr int kSecurityLevel = 2;
+// One read of the socket may bring several records, RFC 8446 5.1: of 16 KiB. Given back when it is empty.
+constexpr size_t kReadBufferBytes = 64 * 1024;
+// Names of authorities that clients are told, RFC 8446 4.2.4. With more the list would not fit a client's patience.
+constexpr size_t kToldAuthoritiesMax = 100;
+
+int Native(TlsVersion version) { return version == TlsVersion::k12 ? TLS1_2_VERSION : TLS1_3_VERSION; }
+
+}  // namespace
+
+TlsContext::TlsContext(Role role, const TlsOptions& options)
+    : role_(role),
+      allowed_names_(options.allowed_names),
+      native_(SSL_CTX_new(role == Role::kServer ? TLS_server_method() : TLS_client_method())) {}
+
+base::Status TlsContext::Fill(const TlsOptions& options, const TlsContents& contents) {
+  ERR_clear_error();
+  if (native_ == nullptr) return MakeError(ErrorKind::kInternal, "TLS: " + TakeOpenSslError("out of memory"));
+  for (const std::string& name : allowed_names_) {
+    if (auto status = CheckAllowedName(name); !status) return status;
+  }
+  if (options.version_min > options.version_max) {
+    return MakeError(ErrorKind::kInvalidArgument, "TLS: version_min is above version_max");
+  }
+  SSL_CTX* ctx = native_.get();
+  SSL_CTX_set_security_level(ctx, kSecurityLevel);
+  SSL_CTX_set_min_proto_version(ctx, Native(options.version_min));
+  SSL_CTX_set_max_proto_version(ctx, Native(options.version_max));
+  SSL_CTX_set_options(ctx, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
+  // Chains are sent as the file has them: NO_AUTO_CHAIN.
+  SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS |
+                            SSL_MODE_NO_AUTO_CHAIN);
+  SSL_CTX_set_read_ahead(ctx, 1);
+  SSL_CTX_set_default_read_buffer_len(ctx, kReadBufferBytes);
+  SSL_CTX_set_timeout(ctx, static_cast<long>(std::chrono::seconds(kTlsSessionLifetime).count()));
+  if (SSL_CTX_set_cipher_list(ctx, kCiphersOf12) != 1) {
+    return MakeError(ErrorKind::kInternal, "TLS: " + TakeOpenSslError("no ciphers"));
+  }
+  if (!contents.certificate.name.empty()) {
+    if (auto status = UseCertificate(contents); !status) return status;
+  }
+  return UseTrust(options, contents);
+}
+
+base::Status TlsContext::UseCertificate(const TlsContents& contents) {
+  auto chain = ParseCertificates(contents.certificate);
+  if (!chain) return chain.error();
+  auto key = ParseKey(contents.key);
+  if (!key) return key.error();
+  X509* own = chain->front().get();
+  if (X509_check_private_key(own, key->get()) != 1) {
+    ERR_clear_error();
+    return BadFile(contents.key, "is not the key of the first certificate in " + contents.certificate.name);
+  }
+  STACK_OF(X509)* others = sk_X509_new_null();
+  for (size_t i = 1; i < chain->size(); ++i) sk_X509_push(others, (*chain)[i].get());
+  const int used = SSL_CTX_use_cert_and_key(native_.get(), own, key->get(), others, 1);
+  sk_X509_free(others);  // the certificates are ours still, and have been counted by OpenSSL
+  if (used != 1) return BadFile(contents.certificate, "cannot be used: " + TakeOpenSslError("unknown reason"));
+  certificate_ = Describe(own);
+  const bool rsa = EVP_PKEY_is_a(key->get(), "RSA") == 1 || EVP_PKEY_is_a(key->get(), "RSA-PSS") == 1;
+  slow_key_ = rsa && EVP_PKEY_get_bits(key->get()) > kQuickRsaBits;
+  return base::Ok();
+}
+
+base::Status TlsContext::UseTrust(const TlsOptions& options, const TlsContents& contents) {
+  SSL_CTX* ctx = native_.get();
+  if (options.ca == kSystemCa) {
+    if (SSL_CTX_set_default_verify_paths(ctx) == 1) return base::Ok();
+    return MakeError(ErrorKind::kInvalidArgument, "the system's certificates: " + TakeOpenSslError("cannot be read"));
+  }
+  if (contents.ca.name.empty()) return base::Ok();
+  auto bundle = ParseCertificates(contents.ca);
+  if (!bundle) return bundle.error();
+  X509_STORE* store = SSL_CTX_get_cert_store(ctx);
+  // Each certificate of the bundle is trusted as it stands, also that of an authority below another one.
+  X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN);
+  for (const auto& certificate : *bundle) {
+    if (X509_STORE_add_cert(store, certificate.get()) != 1)
+      return BadFile(contents.ca, TakeOpenSslError("cannot be used"));
+    trusted_.push_back(Describe(certificate.get()));
+    if (role_ == Role::kServer && trusted_.size() <= kToldAuthoritiesMax) SSL_CTX_add_client_CA(ctx, certificate.get());
+  }
+  return base::Ok();
+}
+
+// A ticket says that its holder was verified, so it is good only where the same would be verified now: the context of a
+// session names the trust that it was made under. (Without a name OpenSSL refuses to resume verified sessions at all.)
+void TlsContext::UseTickets(std::shared_ptr<TlsTicketKeys> tickets, const TlsContents& contents, bool required) {
+  tickets_ = std::move(tickets);
+  std::string trust = required ? "required\n" : "asked\n";
+  for (const std::string& name : allowed_names_) trust.append(name).push_back('\n');
+  trust.append(contents.ca.text);
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest;
+  unsigned size = 0;
+  EVP_Digest(trust.data(), trust.size(), digest.data(), &size, EVP_sha256(), nullptr);
+  SSL_CTX_set_session_id_context(native_.get(), digest.data(), size);
+  if (tickets_ == nullptr) SSL_CTX_set_options(native_.get(), SSL_OP_NO_TICKET);
+}
+
+base::Result<std::shared_ptr<const TlsContext>> TlsContext::ForListener(const ListenerTlsOptions& options,
+                                                                        const TlsContents& contents,
+                                                                        std::shared_ptr<TlsTicketKeys> tickets) {
+  if (contents.certificate.name.empty()) {
+    return MakeError(ErrorKind::kInvalidArgument, "TLS of a listener needs a certificate and its key");
+  }
+  // A public authority certifies every applicant, so trust in it would keep no client out.
+  if (options.ca == kSystemCa)
+    return MakeError(ErrorKind::kInvalidArgument, "client_ca must be a file, not \"system\"");
+  const bool verifies = !contents.ca.name.empty();
+  if (verifies != !options.ca.empty()) return MakeError(ErrorKind::kInvalidArgument, "client_ca was not read");
+  if (!options.allowed_names.empty() && !(verifies && options.require_client_certificate)) {
+    return MakeError(ErrorKind::kInvalidArgument, "allowed_names needs client_ca and require_client_certificate");
+  }
+  std::shared_ptr<TlsContext> out(new TlsContext(Role::kServer, options));
+  if (auto status = out->Fill(options, contents); !status) return status.error();
+  InstallServerCallbacks(out->native());
+  if (verifies) InstallVerification(out->native(), options.require_client_certificate);
+  out->UseTickets(std::move(tickets), contents, options.require_client_certificate);
+  return std::shared_ptr<const TlsContext>(std::move(out));
+}
+
+base::Result<std::shared_ptr<const TlsContext>> TlsContext::ForCluster(const ClusterTlsOptions& options,
+                                                                       const TlsContents& contents) {
+  std::shared_ptr<TlsContext> out(new TlsContext(Role::kClient, options));
+  out->server_name_ = options.server_name;
+  if (auto status = out->Fill(options, contents); !status) return status.error();
+  InstallClientCallbacks(out->native());
+  InstallVerification(out->native(), true);
+  return std::shared_ptr<const TlsContext>(std::move(out));
+}
+
+}  // namespace sluice::net

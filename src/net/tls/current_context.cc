@@ -1,0 +1,43 @@
+#include "net/tls/current_context.h"
+
+#include <optional>
+
+#include "base/log.h"
+
+namespace sluice::net {
+
+CurrentTlsContext::CurrentTlsContext(metrics::Registry& registry, std::string_view side, std::string_view name)
+    : label_(std::string(side).append(" ").append(name)) {
+  for (size_t i = 0; i < kTlsFailures; ++i) {
+    const auto failure = static_cast<TlsFailure>(i);
+    const std::string_view result = failure == TlsFailure::kNone ? "ok" : ToString(failure);
+    ended_[i] = registry.AddCounter(
+        "sluice_tls_handshakes_total", "TLS handshakes ended, by result.",
+        {{"side", std::string(side)}, {"name", std::string(name)}, {"result", std::string(result)}});
+  }
+}
+
+std::shared_ptr<const TlsContext> CurrentTlsContext::context() const {
+  std::lock_guard lock(mutex_);
+  return context_;
+}
+
+void CurrentTlsContext::Put(std::shared_ptr<const TlsContext> context) {
+  std::lock_guard lock(mutex_);
+  context_.swap(context);  // if this was the last reference, the former one is destroyed without the lock
+}
+
+void CurrentTlsContext::Ended(size_t worker, base::TimePoint now, TlsFailure failure, std::string_view peer,
+                              std::string_view detail) {
+  ended_[static_cast<size_t>(failure)]->Add(worker);
+  if (failure == TlsFailure::kNone) return;
+  std::optional<std::string> note;
+  {
+    std::lock_guard lock(mutex_);
+    note = log_.Allow(now);
+  }
+  if (note)
+    SLUICE_LOG_WARN("{}: TLS handshake with {} failed: {}: {}{}", label_, peer, ToString(failure), detail, *note);
+}
+
+}  // namespace sluice::net

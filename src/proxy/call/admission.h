@@ -1,0 +1,144 @@
+// Admission: a call's way through the limits, in order: process, route's rate, client's rate, cluster's rate, cluster;
+// then, for each attempt, the endpoint. It holds what it was given until it is destroyed, however the call ends; the
+// endpoint's permit is the attempt's.
+//
+//   Advance ... kWait: the task sleeps until it is woken or check_at, and calls Advance again ... kGo
+//
+// A call waits at one limit at a time, and most never do. It holds a pointer for each limit; a place in a queue is made
+// when it first has to wait (Waiting).
+//
+// Lifetime of the limiters, which keep no count of their units' holders: those of the process and the route live as
+// long as the configuration, those of the cluster as long as ClusterLimits, and this holds both by its worker's counts;
+// the client's has a shared pointer here. The endpoint's is the caller's: see TryEndpoint.
+//
+// The worker of the call only; may be destroyed at any time. A call whose route and cluster have no limits has none
+// (Needed), so that it pays a few loads.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/functional/function_ref.h"
+#include "limits/concurrency_limiter.h"
+#include "limits/keyed_rate_limiter.h"
+#include "limits/limiter_metrics.h"
+#include "limits/rate_limiter.h"
+#include "proxy/snapshot.h"
+#include "runtime/frame_pool.h"
+
+namespace sluice::proxy {
+
+// A unit of a limiter, which outlives it; comes back when this is destroyed. Null: none.
+struct ReturnPermit {
+  void operator()(limits::ConcurrencyLimiter* limiter) const { limiter->Return(); }
+};
+using Permit = std::unique_ptr<limits::ConcurrencyLimiter, ReturnPermit>;
+
+class Admission {
+ public:
+  struct Wait {
+    std::string bound;
+    base::Nanos time{0};
+  };
+  // The call's key at its route's client_rate_limit; asked where that is in force.
+  using ClientKey = absl::FunctionRef<uint64_t()>;
+
+  static bool Needed(const RouteConfig& config, const Route& route, const upstream::ClusterState& cluster);
+  // `route`: of `config`. `flow`: the client connection: connections share a queue fairly. `worker`: slot of the
+  // counters.
+  Admission(const WorkerRef<RouteConfig>& config, const WorkerRef<upstream::ClusterLimits>& cluster, const Route& route,
+            uint64_t flow, uint32_t worker)
+      : config_(config), cluster_limits_(cluster), route_(route), flow_(flow), worker_(worker) {}
+  Admission(const Admission&) = delete;
+  Admission& operator=(const Admission&) = delete;
+  ~Admission();
+  static void* operator new(size_t bytes) { return runtime::AllocateFrame(bytes); }
+  static void operator delete(void* memory, size_t bytes) { runtime::FreeFrame(memory, bytes); }
+
+  // Through all limits but the endpoint's. After kGo: kGo again.
+  limits::Verdict Advance(base::TimePoint now, base::TimePoint deadline, ClientKey client_key);
+  // For a call that has passed limits before: only the endpoint's are left.
+  void PassForAttempt() { stage_ = kEndpoint; }
+  // Takes the endpoint's permit if one is free, or goes without one where there is no limit. The caller keeps the
+  // endpoint alive while it has the permit, by the list in which it stands or by the worker's pool.
+  static bool TryEndpoint(upstream::Endpoint& endpoint, Permit& permit) {
+    return Take(*endpoint.concurrency(), permit);
+  }
+  // As Advance, for the endpoint's permit, in its queue: of one endpoint at a time, which the caller keeps alive until
+  // the verdict is not kWait, or LeaveEndpointQueue. The bound's name is the cluster's.
+  limits::Verdict AdvanceEndpoint(upstream::Endpoint& endpoint, const upstream::ClusterState& cluster,
+                                  base::TimePoint now, Permit& permit);
+  void LeaveEndpointQueue();
+
+  // The bound that the call waits for, or that refused it last. Null: none.
+  const limits::LimiterMetrics* bound() const { return bound_; }
+  bool is_rate() const { return stage_ >= kRouteRate && stage_ <= kClusterRate; }
+  bool waiting() const { return waits_now_; }
+  // The call has ended otherwise while it waited: by its deadline, or because the client has gone.
+  void GiveUp(bool deadline_passed, base::TimePoint now);
+  // The call ended before it was sent anywhere: what the rates let go is for the next call.
+  void RefundRates();
+  // The call has been sent: nothing is refunded any more.
+  void Forget();
+  // What it waited for so far, in order; the wait that goes on is not in it.
+  std::span<const Wait> waits() const { return waiting_ == nullptr ? std::span<const Wait>() : waiting_->over; }
+
+ private:
+  enum Stage : uint8_t { kProcess, kRouteRate, kClientRate, kClusterRate, kCluster, kEndpoint };
+  // Of a call that has had to wait.
+  struct Waiting {
+    static void* operator new(size_t bytes) { return runtime::AllocateFrame(bytes); }
+    static void operator delete(void* memory, size_t bytes) { runtime::FreeFrame(memory, bytes); }
+
+    limits::ConcurrencyLimiter::Ticket permit;
+    limits::RateLimiter::Ticket rate;
+    base::TimePoint since{};
+    absl::InlinedVector<Wait, 1> over;
+  };
+  // What a rate limiter let go. `held`: a capped token, which comes back at the call's end; else one that only a refund
+  // concerns.
+  struct Grant {
+    limits::RateLimiter* limiter = nullptr;
+    bool held = false;
+  };
+
+  static bool Take(limits::ConcurrencyLimiter& limiter, Permit& permit) {
+    if (!limiter.enabled()) return true;
+    if (!limiter.TryTake()) return false;
+    permit.reset(&limiter);
+    return true;
+  }
+  Grant& grant() { return grants_[stage_ - kRouteRate]; }
+  bool Start(limits::RateLimiter& limiter, base::TimePoint now);
+  bool GoesAtOnce(base::TimePoint now, ClientKey client_key);
+  limits::Verdict Queue(base::TimePoint now, base::TimePoint deadline);
+  limits::Verdict QueueForPermit(limits::ConcurrencyLimiter& limiter, const limits::LimiterMetrics& bound,
+                                 Permit& permit, base::TimePoint now);
+  limits::Verdict QueueForRate(limits::RateLimiter& limiter, const limits::LimiterMetrics& bound, base::TimePoint now,
+                               base::TimePoint deadline);
+  void Settle(const limits::Verdict& verdict, base::TimePoint now);
+  void EndWait(base::TimePoint now);
+
+  // First, so that they go last.
+  const WorkerRef<RouteConfig> config_;
+  const WorkerRef<upstream::ClusterLimits> cluster_limits_;
+  std::shared_ptr<limits::RateLimiter> client_rate_;
+  const Route& route_;
+  const uint64_t flow_;
+  const uint32_t worker_;
+  uint8_t stage_ = kProcess;
+  bool waits_now_ = false;
+  const limits::LimiterMetrics* bound_ = nullptr;
+  Permit process_, cluster_;
+  std::array<Grant, 3> grants_;
+  std::unique_ptr<Waiting> waiting_;
+};
+
+// "cluster/users/rate=3.200ms,process/concurrency=0.150ms": for the log and the sluice-waited trailer.
+std::string FormatWaits(std::span<const Admission::Wait> waits);
+
+}  // namespace sluice::proxy

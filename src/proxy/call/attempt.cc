@@ -1,0 +1,282 @@
+#include "proxy/call/attempt.h"
+
+#include "proxy/grpc_timeout.h"
+#include "runtime/runtime.h"
+
+namespace sluice::proxy {
+
+using base::ErrorKind;
+using base::ErrorSource;
+using http2::ErrorCode;
+using http2::ResetCause;
+using http2::Token;
+using upstream::Cause;
+
+namespace {
+
+// What an error says of the endpoint's health. Not of it: a full queue of ours, a refusal in good order (draining), and
+// connections that were not made, which the pool counts once each.
+Cause CauseOf(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kConnectionLost:
+      return Cause::kLost;
+    case ErrorKind::kUpstreamProtocol:
+      return Cause::kProtocol;
+    case ErrorKind::kUpstreamCancelled:
+    case ErrorKind::kUpstreamReset:
+      return Cause::kReset;
+    default:
+      return Cause::kNone;
+  }
+}
+
+bool IsGrpcContent(const http2::HeaderList& response) {
+  const http2::Field* type = response.Find("content-type");
+  return type != nullptr && type->value().starts_with("application/grpc");
+}
+
+}  // namespace
+
+void Attempt::SetEndpoint(upstream::Endpoint& endpoint, Permit permit) {
+  SLUICE_DCHECK(state_ == State::kPicking);
+  endpoint_ = &endpoint;
+  permit_ = std::move(permit);
+  state_ = State::kConnecting;
+}
+
+void Attempt::Connect(upstream::EndpointPool& pool) {
+  pool_ = &pool;
+  pool.BeginCall();
+  if (http2::Connection* connection = pool.Ready()) {
+    OpenOn(*connection);
+  } else if (!pool.Wait(*this)) {
+    Fail(base::MakeError(ErrorKind::kQueueFull, "too many calls wait for a connection to " + endpoint_->name()));
+  }
+}
+
+void Attempt::OpenOn(http2::Connection& connection) {
+  const base::TimePoint now = exchange_.context.worker().now();
+  // The backend gets the time that remains.
+  if (exchange_.deadline != base::kNever) {
+    exchange_.request.Set(Token::kGrpcTimeout, "grpc-timeout", FormatGrpcTimeout(exchange_.deadline - now).view());
+  }
+  // END_STREAM only as it came: a gRPC request ends on DATA, if need be an empty frame (gRPC over HTTP/2, "Requests":
+  // EOS), and there are servers that wait for it.
+  stream_ = connection.Open(exchange_.request, exchange_.ends_in_headers, *this);
+  if (stream_ == nullptr) {
+    return Fail(
+        base::MakeError(ErrorKind::kUpstreamRefused, "the connection took no more streams", ErrorSource::kUpstream));
+  }
+  state_ = State::kSent;
+  maybe_processed_ = true;
+  end_sent_ = exchange_.ends_in_headers;
+  opened_ = now;
+  exchange_.request.Compact();  // it may be long until the response begins
+  SendBody();
+}
+
+void Attempt::SendBody() {
+  if (stream_ == nullptr || end_sent_) return;
+  Body& body = exchange_.body;
+  const bool ends_on_data = exchange_.request_ended && exchange_.request_trailers == nullptr;
+  while (!body.AllTaken(sent_)) {
+    const base::Slice part = body.Take(sent_);
+    end_sent_ = ends_on_data && body.AllTaken(sent_);
+    stream_->SendData(part, end_sent_);
+  }
+  if (!exchange_.request_ended || end_sent_) return;
+  end_sent_ = true;
+  if (ends_on_data) {
+    stream_->SendData(base::Slice(), true);
+  } else {
+    stream_->SendHeaders(*exchange_.request_trailers, true);
+  }
+}
+
+void Attempt::OnHeaders(http2::HeaderList fields, bool end_stream) {
+  if (state_ == State::kSent) {
+    // 1xx says nothing to a gRPC client (RFC 9113 8.1): the final response follows.
+    const http2::Field* status = fields.Find(Token::kStatus);
+    if (status != nullptr && status->value().starts_with('1')) return;
+    http_ok_ = status != nullptr && status->value() == "200";
+    if (!http_ok_ && status != nullptr) status_ = FromHttpStatus(status->value());
+    response_ = std::move(fields);
+    state_ = State::kAnswering;
+    pool_->Answered(exchange_.context.worker().now() - opened_);
+    if (!end_stream && !http_ok_ && exchange_.IsGrpc() && !IsGrpcContent(response_)) [[unlikely]]
+      return EndByHttpStatus();
+    if (!end_stream) return exchange_.OnResponse(*this);
+  } else {
+    response_ = std::move(fields);  // the headers have been sent on
+    has_trailers_ = true;
+  }
+  Complete();  // a second header block always ends the stream (RFC 9113 8.1)
+}
+
+void Attempt::OnData(const base::Slice& bytes, bool end_stream) {
+  exchange_.response_bytes += bytes.size();
+  if (!bytes.empty()) exchange_.sink.SendData(bytes, false);
+  if (end_stream) Complete();
+}
+
+void Attempt::OnReset(ErrorCode code, ResetCause cause) {
+  const std::string where = " of endpoint " + endpoint_->name();
+  auto error = [](ErrorKind kind, std::string detail) {
+    return base::MakeError(kind, std::move(detail), ErrorSource::kUpstream);
+  };
+  switch (cause) {
+    case ResetCause::kRefused:
+      return Fail(error(ErrorKind::kUpstreamRefused, "the stream was refused by the connection" + where));
+    case ResetCause::kConnectionLost:
+      return Fail(error(ErrorKind::kConnectionLost, "the connection" + where + " was lost"));
+    case ResetCause::kStalled:
+      return Fail(
+          error(ErrorKind::kUpstreamStalled, "the call made no progress for too long on the connection" + where));
+    case ResetCause::kProtocolError:
+      return Fail(error(ErrorKind::kUpstreamProtocol,
+                        "the response" + where + " broke HTTP/2: " + std::string(ToString(code))));
+    case ResetCause::kPeerReset:
+      break;
+  }
+  if (code == ErrorCode::kCancel && RanOut()) {
+    // No failure of the endpoint's, as it is none where our timer for the same deadline fires first.
+    return EndWith(error(ErrorKind::kDeadlineExceeded,
+                         "the call's deadline passed, and the connection" + where + " reset the stream"),
+                   upstream::Outcome::kAbandoned, state_ == State::kSent ? Cause::kDeadline : Cause::kNone);
+  }
+  const ErrorKind kind = code == ErrorCode::kCancel            ? ErrorKind::kUpstreamCancelled
+                         : code == ErrorCode::kEnhanceYourCalm ? ErrorKind::kUpstreamOverloaded
+                                                               : ErrorKind::kUpstreamReset;
+  Fail(error(kind, "the stream was reset by the connection" + where + ": " + std::string(ToString(code))));
+}
+
+void Attempt::OnSent(size_t bytes) {
+  sent_bytes_ += bytes;
+  exchange_.CreditSent(sent_bytes_);
+}
+
+// Whether the backend's timer for the call has run out. The timeout that it was sent is what remained when the stream
+// was opened. The clock is read anew: the turn may have begun before the reset arrived.
+bool Attempt::RanOut() const {
+  if (exchange_.deadline == base::kNever) return false;
+  const base::TimePoint now = exchange_.context.worker().runtime().clock().Now();
+  return RanOutAtServer(now - opened_, exchange_.deadline - opened_);
+}
+
+void Attempt::Complete() {
+  complete_ = true;
+  ReadStatus();
+  if (status_ == GrpcCode::kOk) {
+    pool_->endpoint().load().retry_budget().CountOk(exchange_.context.index(), exchange_.context.worker().now());
+  }
+  Close(upstream::Outcome::kAnswered, status_, StatusCause());
+  exchange_.OnAttemptEnded(*this);
+}
+
+// An intermediary or a web server has answered a gRPC call with a page of its own. gRPC clients look at :status alone
+// and let the page go; so do we, because then it can be told from an answer, and another attempt may follow.
+void Attempt::EndByHttpStatus() {
+  const std::string http_status(response_.Find(Token::kStatus)->value());
+  complete_ = true;
+  response_.Clear();
+  response_.Add(":status", "200");
+  response_.Add("content-type", "application/grpc");
+  response_.Add("grpc-status", std::to_string(static_cast<int>(status_)));
+  response_.Add("grpc-message", PercentEncode("HTTP status " + http_status));
+  Close(upstream::Outcome::kAnswered, status_, StatusCause());
+  exchange_.OnAttemptEnded(*this);
+}
+
+// Of what is no gRPC, HTTP's status is all there is.
+void Attempt::ReadStatus() {
+  if (const http2::Field* status = response_.Find(Token::kGrpcStatus)) {
+    status_ = ParseGrpcStatus(status->value());
+    return;
+  }
+  if (!http_ok_) return;  // by :status, known already
+  lacks_status_ = exchange_.IsGrpc();
+  status_ = lacks_status_ ? GrpcCode::kUnknown : GrpcCode::kOk;
+}
+
+// What the status of a response that is complete says of the endpoint's health: statuses that are the application's own
+// business say nothing against it, and UNAVAILABLE with pushback is an overload that is handled.
+Cause Attempt::StatusCause() const {
+  switch (status_) {
+    case GrpcCode::kUnavailable:
+      return response_.Find("grpc-retry-pushback-ms") != nullptr ? Cause::kNone : Cause::kUnavailable;
+    case GrpcCode::kInternal:
+      return Cause::kInternal;
+    case GrpcCode::kUnknown:
+      return Cause::kUnknown;
+    case GrpcCode::kCancelled:
+      // Our client has not cancelled: the attempt would have ended then. The backend's timer for the call may have run
+      // out just before ours.
+      if (!RanOut()) return Cause::kCancelled;
+      return has_trailers_ ? Cause::kNone : Cause::kDeadline;
+    default:
+      return Cause::kNone;
+  }
+}
+
+// The endpoint had at least half of the call's time, and its response has not begun.
+Cause Attempt::LateCause(base::TimePoint started) const {
+  if (state_ != State::kSent) return Cause::kNone;
+  return (exchange_.deadline - opened_) * 2 >= exchange_.deadline - started ? Cause::kDeadline : Cause::kNone;
+}
+
+void Attempt::Fail(base::Error error) {
+  const Cause cause = CauseOf(error.kind);
+  EndWith(std::move(error), upstream::Outcome::kFailed, cause);
+}
+
+void Attempt::EndWith(base::Error error, upstream::Outcome outcome, Cause cause) {
+  error_ = std::make_unique<base::Error>(std::move(error));
+  if (error_->kind == ErrorKind::kUpstreamRefused && state_ == State::kSent) maybe_processed_ = false;
+  Close(outcome, ToGrpcCode(error_->kind), cause);
+  exchange_.OnAttemptEnded(*this);
+}
+
+void Attempt::Close(upstream::Outcome outcome, GrpcCode status, Cause cause) {
+  CancelWait();
+  if (stream_ != nullptr) std::exchange(stream_, nullptr)->Release();
+  permit_.reset();  // before the pool lets the endpoint go
+  if (pool_ != nullptr) std::exchange(pool_, nullptr)->EndCall(outcome, static_cast<size_t>(status), cause);
+  state_ = State::kEnded;
+}
+
+void Attempt::Restart() {
+  SLUICE_DCHECK(state_ == State::kEnded);
+  endpoint_ = nullptr;
+  sent_bytes_ = 0;
+  response_.Clear();
+  error_.reset();
+  opened_ = {};
+  sent_ = {};
+  state_ = State::kPicking;
+  end_sent_ = complete_ = http_ok_ = has_trailers_ = lacks_status_ = maybe_processed_ = false;
+  status_ = GrpcCode::kUnknown;
+}
+
+void Attempt::TakeOver(Attempt& other) {
+  SLUICE_DCHECK(state_ == State::kEnded && other.state_ >= State::kSent);
+  stream_ = std::exchange(other.stream_, nullptr);
+  if (stream_ != nullptr) stream_->SetEvents(*this);
+  pool_ = std::exchange(other.pool_, nullptr);
+  endpoint_ = other.endpoint_;
+  permit_ = std::move(other.permit_);
+  sent_bytes_ = other.sent_bytes_;
+  response_ = std::move(other.response_);
+  error_ = std::move(other.error_);
+  opened_ = other.opened_;
+  sent_ = other.sent_;
+  state_ = std::exchange(other.state_, State::kEnded);
+  status_ = other.status_;
+  end_sent_ = other.end_sent_;
+  complete_ = other.complete_;
+  http_ok_ = other.http_ok_;
+  has_trailers_ = other.has_trailers_;
+  lacks_status_ = other.lacks_status_;
+  maybe_processed_ = other.maybe_processed_;
+}
+
+}  // namespace sluice::proxy

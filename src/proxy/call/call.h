@@ -1,0 +1,303 @@
+// Call: one RPC through the proxy: its client's side, and the policy. Run() is the policy, top to bottom: route, cache,
+// admit, pick, open upstream, decide on a retry, answer, finish. What one try at an endpoint does is an Attempt
+// (attempt.h). Once both streams are open, DATA goes from stream to stream inside the events, without waking the
+// coroutine. In the order of a call's life: call.cc (arrival, and the client's stream), call_admit.cc (gates, limits,
+// the choice of an endpoint), call_failover.cc (the choice of a cluster), call_cache.cc (answers without an attempt of
+// its own), call_retry.cc (whether there is another attempt), call_hedge.cc (two attempts at once), call_answer.cc (the
+// rest).
+//
+//   arrived -> at gate -> reading -> fetching -> admitting -> trying -> answering -> (complete)
+//      |          |          |           |           |           |          |
+//      |          |          +-----------+--> served |           |          |      a stored answer was sent
+//      +----------+----------+-----------+-----------+-----------+----------+--> failed     an error of ours
+//
+// A state in which there is nothing to wait for is left out, but for trying.
+//
+// A call that may be answered from the cache and is not becomes a participant of a fetch (fetch.h): a second Call,
+// without a client of its own, which goes the same way through limits and retries.
+//
+// Life: Start() makes it and spawns Run(), which owns it. It belongs to one worker, that of its upstream connection;
+// the downstream connection's is the same or, where the call was handed off (handoff.h), another. Each stream is
+// released the moment it can bring nothing more, so that no pointer to one outlives its connection.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/container/inlined_vector.h"
+#include "base/error.h"
+#include "http2/session/session.h"
+#include "proxy/call/admission.h"
+#include "proxy/call/attempt.h"
+#include "proxy/call/call_context.h"
+#include "proxy/call/exchange.h"
+#include "proxy/call/gate.h"
+#include "proxy/call/retry_policy.h"
+#include "proxy/client.h"
+#include "proxy/grpc_status.h"
+#include "runtime/frame_pool.h"
+#include "runtime/task.h"
+#include "runtime/timer_wheel.h"
+#include "sync/event.h"
+
+namespace sluice::proxy {
+
+class Call final : public base::ListNode<Call>,
+                   private runtime::Timer,
+                   private http2::StreamEvents,  // the client's
+                   private Exchange {
+ public:
+  // From ConnectionEvents::OnRequest, at once or buffered for the rest of the turn, or for a call that another worker
+  // handed over. `started`: when its headers were read; not later than now. Null, with the stream released, if the
+  // process is stopping.
+  static http2::StreamEvents* Start(CallContext& context, http2::StreamIo& downstream, ClientPtr client,
+                                    http2::HeaderList request, bool end_stream, base::TimePoint started);
+
+  static void* operator new(size_t bytes) { return runtime::AllocateFrame(bytes); }
+  static void operator delete(void* memory, size_t bytes) { runtime::FreeFrame(memory, bytes); }
+  ~Call();
+
+  // All calls of a worker. `fn` ends none of them.
+  template <typename Fn>
+  static void ForEach(CallContext& context, Fn fn) {
+    for (auto* node = context.calls.front(); node != nullptr; node = context.calls.Next(*node)) {
+      fn(*static_cast<Call*>(node));
+    }
+  }
+
+  // The proxy is stopping: the call ends with a status that says so. Its task must run once more before the
+  // connections go.
+  void EndForShutdown();
+  // Memory is short: what is only kept for another attempt goes, and what was collected for the cache goes on to its
+  // client.
+  void DropKept();
+
+ private:
+  enum class State : uint8_t {
+    kArrived,    // to be routed
+    kAtGate,     // waits for a gate that is asked before the cache
+    kReading,    // waits for its message
+    kFetching,   // waits for a fetch that it takes part in, or its response goes to the client piece by piece
+    kAdmitting,  // waits for a gate or a limit
+    kTrying,     // an attempt is made: attempt_
+    kAnswering,  // its response goes to the client piece by piece: nothing can be tried again
+    kServed,     // answered in whole, not by an attempt of its own
+    kFailed,     // ends with error_
+  };
+
+  // A refused attempt that is the upstream's orderly business (draining) does not count as one of retry.attempts_max,
+  // but all of them together are bounded.
+  static constexpr uint32_t kAttemptsEver = 32;
+
+  // `client_stream` null: a fetching call, whose sink is still to be set.
+  Call(CallContext& context, http2::StreamIo* client_stream, ClientPtr client, http2::HeaderList request,
+       bool end_stream, base::TimePoint started);
+  static runtime::Task<void> Run(std::unique_ptr<Call> self);
+  http2::StreamEvents& client_events() { return *this; }
+
+  // The steps of Run, each of which may end the call. Those that return bool say whether to wait for an event and to
+  // ask again.
+  void Route();
+  bool WaitsForGates(GateStage stage) {
+    if (route_ == nullptr || route_->gates == nullptr) [[likely]]
+      return false;
+    return AskGates(stage);
+  }
+  bool WaitsForMessage();
+  void AskCache();
+  bool WaitsForFetch();
+  bool AsksAgain();
+  bool WaitsForAdmission();
+  bool WaitsForEndpoint();
+  void OpenUpstream();
+  bool WaitsForResponse() const;
+  bool TriesAgain();
+  bool WaitsForBackoff();
+  bool WaitsForEnd() const;
+  void EndResponse();
+  void Finish();
+
+  // What only some calls have, so that the others stay small: a call that waits is what the proxy has most of.
+  struct CacheUse;
+  struct History;
+  History& history();
+
+  bool over() const { return state_ >= State::kServed; }
+  void Fail(base::ErrorKind kind, std::string detail, base::ErrorSource source = base::ErrorSource::kProxy);
+  void Fail(base::Error error);
+  void EndAtDeadline(std::string detail);
+  void EndAttempt();
+
+  // On arrival.
+  void ReadTimeout();
+  void RefuseForMemory();
+  void ReadSnapshot();
+  void MatchRoute();
+  void ChooseCluster();
+  bool MayLeaveCluster() const;
+  void Reroute();
+  void ArmTimer(base::TimePoint check_at);
+
+  // The cache.
+  bool MayUseCache() const;
+  std::optional<CachePlan> PlanCache();
+  void StartFetch(const CacheKey& key, bool refresh);
+  void Serve(const CachedResponse& response, CacheOutcome outcome);
+  bool ServeStaleFor(GrpcCode status);
+  void LeaveFetch();
+  void EndRelay();
+  void TakeHistory(const FetchResult& result);
+  void TakeCause(const FetchResult& result);
+
+  // Gates, limits and the choice of an endpoint.
+  bool AskGates(GateStage stage);
+  bool MetGates() const;
+  const Gate* WaitingGate() const;
+  uint64_t ClientKey() const;
+  uint64_t HashKey() const;
+  void Pick();
+  bool MayTake(const upstream::Endpoint& endpoint, upstream::Endpoint::Choosiness choosiness, uint64_t key);
+  bool BeginTrial(upstream::Endpoint& endpoint);
+  bool PickOne(int level, const upstream::Tier* tier);
+  bool PickByTier();
+  const upstream::Tier* TierOfCall() const;
+  uint32_t PickAtLevel(int level, const upstream::Tier* tier);
+  void Refuse(const limits::Verdict& verdict);
+
+  // The attempt and its answer.
+  void AddForwardedFields();
+  AttemptEnd EndOf(const Attempt& attempt) const;
+  void NotePushback(Attempt& ended);
+  bool MayFollow(AttemptEnd end) const;
+  std::optional<base::Nanos> BuyAttempt(AttemptEnd end, ProxyMetrics::Refused where_refused);
+  bool AnyUntried() const;
+  uint32_t RetryCost() const;
+  void CountPrevious();
+  void UncountPrevious();
+  void TimeAttempt();
+  base::TimePoint TryEnds(base::TimePoint began) const;
+  void OnAttemptTimer(base::TimePoint now);
+  void GiveUpAttempt();
+  static void NoteTry(std::string& tries, const std::string& endpoint, std::string_view end, base::Nanos took);
+  void NoteTry(std::string_view end);
+
+  // Two attempts at once.
+  base::TimePoint PlanHedge();
+  void BeginHedge();
+  bool hedging() const;
+  bool MayHedge();
+  void NoteFirstResponse();
+  uint32_t PickBeside(Permit& permit);
+  void EndHedge(ProxyMetrics::Hedge result, std::string_view end);
+  void TakeHedge();
+  void Settle(Attempt& winner);
+  bool SettleEnd(Attempt& ended);
+  void KeepOne();
+  void BeginResponse();
+  void Answer();
+  bool AnswerAsBefore();
+  void TellObservers(base::Nanos total);
+
+  // Of the client's stream.
+  void OnHeaders(http2::HeaderList fields, bool end_stream) override;
+  void OnData(const base::Slice& bytes, bool end_stream) override;
+  void OnReset(http2::ErrorCode code, http2::ResetCause cause) override;
+  void OnSent(size_t bytes) override;
+  void KeepNoBody();
+  void SendOn();
+  bool ClientRanOut() const;
+  // Of the attempt.
+  void OnResponse(Attempt& attempt) override;
+  void OnAttemptEnded(Attempt& attempt) override;
+
+  void OnTimer(base::TimePoint now) override;
+
+  sync::Event event_;
+  Attempt attempt_{*this};
+  const ClientPtr client_;
+
+  WorkerRef<RouteConfig> config_;
+  WorkerRef<Snapshot> snapshot_;  // null once the response has begun: there is no other attempt
+  const proxy::Route* route_ = nullptr;
+  const upstream::ClusterState* cluster_ = nullptr;
+  uint64_t key_ = 0;  // for the ring; of all attempts the same
+  // Set up where there are limits. Ends before the snapshot, whose names it uses.
+  std::unique_ptr<Admission> admission_;
+  std::unique_ptr<CacheUse> cache_use_;  // set where the method is cacheable
+  std::unique_ptr<History> history_;
+  std::unique_ptr<base::Error> error_;  // what the client was or is to be told, where it is an error of ours
+
+  base::TimePoint started_, answered_{};
+  base::TimePoint timer_at_ = base::kNever;  // when the timer is armed for
+
+  uint32_t attempts_ = 0, counted_attempts_ = 0;
+  // Place of the endpoint picked last in *cluster_; kNone: one is to be picked.
+  uint32_t picked_ = upstream::LoadBalancer::kNone;
+  State state_ = State::kArrived;
+  CacheOutcome cache_ = CacheOutcome::kNone;
+  GrpcCode status_ = GrpcCode::kUnknown;
+  bool deadline_is_clients_ = false;
+  bool fields_added_ = false;     // the request has the fields that forwarding adds
+  bool stopping_ = false;         // there is no other attempt
+  bool maybe_processed_ = false;  // by an attempt before this one, or by a fetch
+  bool failed_over_ = false;      // cluster_ is the route's failover cluster
+  bool leaves_cluster_ = false;   // it has tried the route's own cluster often enough
+};
+
+// Of a call that the response cache may answer. The leader of the fetch for its key, if it started that.
+struct Call::CacheUse final : FetchLeader {
+  explicit CacheUse(Call& of) : call(of) {}
+  static void* operator new(size_t bytes) { return runtime::AllocateFrame(bytes); }
+  static void operator delete(void* memory, size_t bytes) { runtime::FreeFrame(memory, bytes); }
+
+  void RelayHeaders(const http2::HeaderList& fields, bool end_stream) override;
+  void RelayData(const base::Slice& bytes, bool end_stream) override;
+  void RelayEnded(const FetchResult& result, GrpcCode status) override;
+  void FetchGone() override { relay = nullptr; }
+
+  Call& call;
+  std::optional<CachePlan> plan;  // null: it goes by itself
+  Fetch::Participant participant;
+  bool asks_again = false;             // its fetch's time was up before its own
+  ResponseCollector* relay = nullptr;  // the fetch that this call leads, while it is there
+  CachedResponsePtr fallback;          // stale, for when fetching fails with UNAVAILABLE
+};
+
+// Of a call that was tried more than once, waited, met gates, or is observed.
+struct Call::History {
+  std::string endpoint;  // of the last attempt
+  std::string waits;     // the call's, or its fetch's
+  absl::InlinedVector<const upstream::Endpoint*, 4> tried;
+  std::unique_ptr<base::Error> last_failure;  // of the attempt before this one; null: its response was not taken
+  http2::HeaderList last_response;            // that one, else empty: for a call that finds no endpoint any more
+  GrpcCode last_status = GrpcCode::kUnknown;  // its
+  std::string tries;  // for the log, of all attempts that another one followed: "e1:UNAVAILABLE:1.200ms,..."
+  base::TimePoint try_began{}, try_ends = base::kNever;  // of this attempt; ends: by per_try_timeout
+  base::TimePoint first_began{};                         // of the first one, where the route hedges
+  base::TimePoint hedge_at = base::kNever;               // when an attempt beside it begins
+  bool hedging = false;                                  // `hedge` is under way
+  std::unique_ptr<Attempt> hedge;
+  std::string hedge_endpoint;
+  base::TimePoint hedge_began{};
+  bool hedge_counts = false;  // the attempt beside it was counted in `repeats`, as one before it
+  bool credit = false;        // one was taken for an attempt that never was sent: the next one has it
+  bool trial = false;         // this attempt tells whether an endpoint that is out works again
+  bool no_more = false;       // a backend has forbidden further attempts
+  base::TimePoint pushed_back_until = base::TimePoint::min();  // by a backend
+  std::optional<base::Nanos> bought;  // the wait before the attempt that has been paid, and follows one given up
+  base::TimePoint retry_at{};         // no other attempt before this
+  uint32_t repeats = 0;               // attempts that may have been processed and were followed
+  uint32_t backoffs = 0;
+  std::unique_ptr<GateWalk> gates;  // set up where the route has gates
+
+  bool Tried(const upstream::Endpoint& endpoint) const {
+    return std::find(tried.begin(), tried.end(), &endpoint) != tried.end();
+  }
+};
+
+inline bool Call::hedging() const { return history_ != nullptr && history_->hedging; }
+
+}  // namespace sluice::proxy

@@ -1,0 +1,193 @@
+// The last steps of a call: the attempt, its response, and the end.
+#include "proxy/call/call.h"
+#include "proxy/call/observer.h"
+#include "runtime/runtime.h"
+
+namespace sluice::proxy {
+
+using base::ErrorKind;
+using base::ErrorSource;
+using http2::Token;
+
+void Call::OpenUpstream() {
+  if (over()) return;
+  if (!std::exchange(fields_added_, true)) AddForwardedFields();
+  if (config_->observed() || sink.fetch() != nullptr) {
+    history().endpoint = attempt_.endpoint()->name();
+    history_->try_began = context.worker().now();
+  }
+  ++attempts_;
+  const bool trial = history_ != nullptr && history_->trial;
+  if (route_->options.hedge.max > 0 || route_->options.retry.per_try_timeout.count() > 0 || trial) [[unlikely]]
+    TimeAttempt();
+  upstream::EndpointPool* pool =
+      context.pools.Get(cluster_->endpoints[picked_].endpoint, cluster_->options, cluster_->balancer->feedback());
+  SLUICE_CHECK(pool != nullptr);
+  attempt_.Connect(*pool);
+}
+
+void Call::AddForwardedFields() {
+  if (config_->forwarding.x_forwarded) {
+    // The peer's address behind those that proxies before us have written, which may be in several fields (RFC 9110
+    // 5.3).
+    std::string chain;
+    for (const http2::Field* field : request) {
+      if (field->token == Token::kXForwardedFor) chain.append(field->value()).append(", ");
+    }
+    chain += client_->address();
+    request.Set(Token::kXForwardedFor, "x-forwarded-for", chain);
+    if (request.Find(Token::kXForwardedProto) == nullptr)
+      request.Add("x-forwarded-proto", client_->tls ? "https" : "http");
+    const http2::Field* authority = request.Find(Token::kAuthority);
+    if (authority != nullptr && request.Find(Token::kXForwardedHost) == nullptr) {
+      request.Add("x-forwarded-host", authority->value());
+    }
+  }
+  if (config_->forwarding.via) request.Add("via", "2 sluice");
+}
+
+bool Call::WaitsForResponse() const { return !over() && attempt_.state() < Attempt::State::kAnswering; }
+
+// Lets go of the upstream's side, in whatever state it is.
+void Call::EndAttempt() {
+  if (admission_ != nullptr) admission_->LeaveEndpointQueue();  // while snapshot_ keeps the endpoint
+  attempt_.Cancel();
+}
+
+// --- The response ---
+
+// From here on there is nothing to decide, so the coroutine need not run before the response has ended.
+void Call::OnResponse(Attempt& attempt) {
+  if (hedging()) [[unlikely]]
+    Settle(attempt);
+  BeginResponse();
+  state_ = State::kAnswering;
+  sink.SendHeaders(attempt_.response(), false);
+}
+
+void Call::OnAttemptEnded(Attempt& attempt) {
+  if (hedging() && !SettleEnd(attempt)) [[unlikely]]
+    return;
+  event_.Set();
+}
+
+// There will be no other attempt: all that is only for one goes.
+void Call::BeginResponse() {
+  attempt_.OwnBody();
+  snapshot_ = {};
+  if (admission_ != nullptr) admission_->Forget();
+  cluster_ = nullptr;
+  answered_ = context.worker().now();
+  if (route_->hedge_delay != nullptr) [[unlikely]]
+    NoteFirstResponse();
+  if (config_->forwarding.via) attempt_.response().Add("via", "2 sluice");
+}
+
+bool Call::WaitsForEnd() const { return !over() && attempt_.state() != Attempt::State::kEnded; }
+
+// The last word to the client: the upstream's trailers, or ours.
+void Call::EndResponse() {
+  if (state_ == State::kServed) return;
+  if (error_ == nullptr && attempt_.error() != nullptr) error_ = attempt_.TakeError();
+  if (error_ != nullptr) return Answer();
+  if (state_ == State::kTrying) BeginResponse();  // it is one header block, and goes as one
+  http2::HeaderList& last = attempt_.response();
+  status_ = attempt_.grpc_status();
+  if (ServeStaleFor(status_)) return;
+  if (attempt_.lacks_status()) {
+    // gRPC must end with a status. What came is passed on, then ours follows.
+    if (!sink.begun()) sink.SendHeaders(last, false);
+    error_ = std::make_unique<base::Error>(base::MakeError(
+        ErrorKind::kUpstreamNoStatus, "the upstream ended the response without grpc-status", ErrorSource::kUpstream));
+    return Answer();
+  }
+  // Participants of a fetch say themselves what they waited for: what is cached must not.
+  const bool says_waits = sink.fetch() == nullptr || sink.fetch()->relaying();
+  if (says_waits && admission_ != nullptr && !admission_->waits().empty()) {
+    last.Add("sluice-waited", FormatWaits(admission_->waits()));
+  }
+  if (!sink.begun() || attempt_.has_trailers()) {
+    sink.SendHeaders(last, true);
+  } else {
+    sink.SendData(base::Slice(), true);
+  }
+}
+
+// Where there is no endpoint for another attempt, the status that the last one was answered with says more.
+bool Call::AnswerAsBefore() {
+  if (error_->kind != ErrorKind::kNoEndpoint || history_ == nullptr || history_->last_response.empty()) return false;
+  error_.reset();
+  status_ = history_->last_status;
+  if (ServeStaleFor(status_) || sink.closed()) return true;
+  if (config_->forwarding.via) history_->last_response.Add("via", "2 sluice");
+  sink.SendHeaders(history_->last_response, true);
+  return true;
+}
+
+// With error_.
+void Call::Answer() {
+  if (AnswerAsBefore()) return;
+  status_ = ToGrpcCode(error_->kind);
+  error_->maybe_processed |= maybe_processed_ || attempt_.maybe_processed();
+  if (ServeStaleFor(status_) || sink.closed()) return;
+  sink.SendHeaders(MakeTrailers(ToGrpcError(*error_), !sink.begun()), true);
+}
+
+void Call::Finish() {
+  EndAttempt();
+  sink.Release();
+  LeaveFetch();
+  if (history_ != nullptr) history_->gates.reset();
+  context.worker().timers().Disarm(*this);
+  if (admission_ != nullptr) {
+    admission_->GiveUp(/*deadline_passed=*/false, context.worker().now());
+    if (!admission_->waits().empty()) history().waits = FormatWaits(admission_->waits());
+    if (attempts_ == 0) admission_->RefundRates();
+    admission_.reset();  // permits go back before an observer is told
+  }
+  const base::Nanos total = context.worker().now() - started_;
+  if (sink.fetch() == nullptr) CountCall(context, {route_, status_, error_.get(), total});
+  if (config_->observed()) [[unlikely]]
+    TellObservers(total);
+  if (sink.fetch() != nullptr) {
+    FetchResult result{nullptr, {}, {}, {}, {}, attempts_, deadline};
+    if (error_ != nullptr) result.cause = std::move(*error_);
+    if (history_ != nullptr) {
+      result.endpoint = std::move(history_->endpoint);
+      result.waits = std::move(history_->waits);
+      result.tries = std::move(history_->tries);
+    }
+    sink.fetch()->Complete(std::move(result), status_);
+  }
+}
+
+void Call::TellObservers(base::Nanos total) {
+  CallRecord record = RecordOf(*client_, request, route_);
+  if (failed_over_) record.cluster = route_->options.failover;
+  record.status = status_;
+  if (error_) {
+    record.cause = base::Reason(error_->kind);
+    record.detail = error_->detail;
+    record.limit = error_->bound;
+    record.processed = ProcessedText(error_->maybe_processed);
+  }
+  if (history_ != nullptr) {
+    record.endpoint = history_->endpoint;
+    record.waits = history_->waits;
+    if (attempts_ > 1 && attempt_.endpoint() != nullptr) {
+      NoteTry(error_ != nullptr ? base::Reason(error_->kind) : ToString(status_));
+    }
+    record.tries = history_->tries;
+  }
+  if (cache_ != CacheOutcome::kNone) record.cache = ToString(cache_);
+  record.attempts = attempts_;
+  record.request_bytes = body.total();
+  record.response_bytes = response_bytes;
+  if (attempt_.opened() != base::TimePoint{}) record.to_upstream = attempt_.opened() - started_;
+  if (answered_ != base::TimePoint{}) record.to_response = answered_ - started_;
+  record.total = total;
+  record.fetch = sink.fetch() != nullptr;
+  NotifyObservers(context, *config_, record);
+}
+
+}  // namespace sluice::proxy

@@ -1,0 +1,73 @@
+// CallContext: what a worker keeps for its calls: the configuration as last read, the pools of upstream connections,
+// metrics, and memory that is used again. Client connections and all else above a call: downstream/worker_front.h.
+//
+// Thread safety: its worker's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "base/intrusive_list.h"
+#include "http2/connection/connection.h"
+#include "proxy/proxy_metrics.h"
+#include "proxy/response_cache/cache.h"
+#include "proxy/response_cache/stored_header_memo.h"
+#include "proxy/snapshot.h"
+#include "upstream/endpoint_pool.h"
+
+namespace sluice::proxy {
+
+class Call;
+
+struct CallContext {
+  CallContext(runtime::Worker& worker, const SnapshotData& snapshots, ProxyMetrics& metrics);
+  ~CallContext();
+
+  runtime::Worker& worker() const { return connection.worker; }
+  uint32_t index() const { return connection.worker.index(); }
+
+  // Brings `snapshot` and `config` up to what is published. Each call does it when it reads them; and the publisher
+  // posts it to each worker, so that one without calls does not keep an old configuration.
+  void Refresh() {
+    bool same = false;
+    snapshots.Read(index(), [&](const std::shared_ptr<const Snapshot>& now) { same = now.get() == snapshot.get(); });
+    if (!same) [[unlikely]]
+      TakeNewer();
+  }
+
+  // The limits of `cluster`, at place `index` of its snapshot, held by this worker's count: for calls, whose permits
+  // may outlive the snapshot.
+  const WorkerRef<upstream::ClusterLimits>& LimitsOf(size_t index, const upstream::ClusterState& cluster) {
+    if (index < limits_.size() && limits_[index].get() == cluster.limits.get()) return limits_[index];
+    return HoldLimits(index, cluster);
+  }
+
+  // A key for one look-up in the cache: memory that is used again. Good until the next call.
+  CacheKey& TakeCacheKey() {
+    constexpr size_t kBytesKept = 16384;  // what a large message took is not
+    if (cache_key_.bytes.capacity() > kBytesKept) cache_key_ = {};
+    return cache_key_;
+  }
+
+  http2::ConnectionContext connection;
+  StoredHeaderMemo stored_header_memo{connection.interns};
+  upstream::PoolSet pools;
+  const SnapshotData& snapshots;
+  WorkerRef<Snapshot> snapshot;   // as last read
+  WorkerRef<RouteConfig> config;  // its
+  uint64_t config_version = 0;    // differs for each `config`, also where one lies at the address of an earlier one
+  ProxyMetrics& metrics;
+  base::IntrusiveList<base::ListNode<Call>, Call> calls;  // alive; each owns itself. Read by Call::ForEach
+  bool closed = false;                                    // the worker ends: no call may start any more
+
+ private:
+  void TakeNewer();
+  const WorkerRef<upstream::ClusterLimits>& HoldLimits(size_t index, const upstream::ClusterState& cluster);
+
+  CacheKey cache_key_;
+  // By the places of `snapshot`, as far as they were asked for; emptied with each new one, so that nothing old is kept.
+  std::vector<WorkerRef<upstream::ClusterLimits>> limits_;
+};
+
+}  // namespace sluice::proxy

@@ -1,0 +1,54 @@
+// The step of a call that chooses between its route's cluster and the one that steps in for it.
+#include <algorithm>
+
+#include "proxy/call/call.h"
+
+namespace sluice::proxy {
+
+using upstream::ClusterState;
+using upstream::Endpoint;
+
+namespace {
+
+// Some endpoint of `cluster` could take a call of this worker: it is in rotation, and not in back-off. What no
+// connection of this worker was tried to is taken at the word of the others; they learn of its return by probes, which
+// go with ejection.
+bool AnyAble(const ClusterState& cluster, uint32_t worker) {
+  return std::any_of(cluster.endpoints.begin(), cluster.endpoints.end(), [&](const upstream::ListedEndpoint& entry) {
+    const Endpoint& endpoint = *entry.endpoint;
+    if (!entry.TakesCalls() || !endpoint.Admits(Endpoint::Choosiness::kOut, 0)) return false;
+    const upstream::EndpointPool* pool = endpoint.pool(worker);
+    if (pool != nullptr) return pool->Usable();
+    return !cluster.options->ejection.enabled || endpoint.health() != upstream::EndpointHealth::kBackoff;
+  });
+}
+
+}  // namespace
+
+// Where the route's own cluster has no endpoint for the call, and the other one has. Asked each time that the call is
+// routed, so the next attempt of a call comes home as soon as new calls do.
+void Call::ChooseCluster() {
+  const ClusterState& other = *snapshot_->clusters[route_->failover];
+  const uint32_t w = context.index();
+  if ((!leaves_cluster_ && AnyAble(*cluster_, w)) || !AnyAble(other, w)) {
+    failed_over_ = false;
+    return;
+  }
+  cluster_ = &other;
+  if (!std::exchange(failed_over_, true)) route_->metrics.failovers->Add(w);
+  // A call that has passed the limits of its own cluster is not asked by those of the other any more, but for the
+  // endpoint's, which goes with each attempt.
+  if (state_ != State::kTrying || admission_ != nullptr || !other.EndpointsLimited()) return;
+  admission_.reset(
+      new Admission(config_, context.LimitsOf(route_->failover, other), *route_, client_->flow, context.index()));
+  admission_->PassForAttempt();
+}
+
+// An attempt that found no connection was the last of attempts_max: one more, at the other cluster, costs no backend
+// anything.
+bool Call::MayLeaveCluster() const {
+  if (route_->failover == Route::kNoFailover || failed_over_) return false;
+  return AnyAble(*snapshot_->clusters[route_->failover], context.index());
+}
+
+}  // namespace sluice::proxy

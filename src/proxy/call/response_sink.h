@@ -1,0 +1,72 @@
+// ResponseSink: what a call answers to: its client's stream, or the collector of the fetch that it makes for the cache.
+//
+//   open --headers--> begun --END_STREAM--> closed
+//
+// Release closes it in any state; a stream that lacks its END_STREAM is reset. What is sent to a closed sink is
+// dropped, so that a call need not ask whether its client is still there. One worker.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "http2/session/stream_io.h"
+#include "proxy/response_cache/collector.h"
+
+namespace sluice::proxy {
+
+class ResponseSink {
+ public:
+  // `client` null: closed, until SetFetch.
+  explicit ResponseSink(http2::StreamIo* client) : stream_(client != nullptr ? client : &kClosed) {}
+  ResponseSink(const ResponseSink&) = delete;
+  ResponseSink& operator=(const ResponseSink&) = delete;
+
+  void SetFetch(std::unique_ptr<ResponseCollector> fetch) {
+    fetch_ = std::move(fetch);
+    stream_ = fetch_.get();
+  }
+
+  // Headers were sent.
+  bool begun() const { return begun_; }
+  bool closed() const { return stream_ == &kClosed; }
+  // Null: a client waits.
+  ResponseCollector* fetch() const { return fetch_.get(); }
+
+  // As of http2::StreamIo; END_STREAM closes.
+  void SendHeaders(const http2::HeaderList& fields, bool end_stream) {
+    begun_ = true;
+    stream_->SendHeaders(fields, end_stream);
+    if (end_stream) Release();
+  }
+  void SendData(const base::Slice& bytes, bool end_stream) {
+    stream_->SendData(bytes, end_stream);
+    if (end_stream) Release();
+  }
+  // A whole response: see SendStored of response_cache/entry.h.
+  void SendStored(const CachedResponse& response, const http2::HeaderList& headers, const http2::HeaderList& trailers) {
+    begun_ = true;
+    proxy::SendStored(*stream_, response, headers, trailers);
+    Release();
+  }
+  // Credits request bytes to the client.
+  void Consume(size_t bytes) { stream_->Consume(bytes); }
+  void Release() {
+    if (!closed()) std::exchange(stream_, &kClosed)->Release();
+  }
+
+ private:
+  struct Closed final : http2::StreamIo {
+    void SendHeaders(const http2::HeaderList&, bool) override {}
+    void SendData(const base::Slice&, bool) override {}
+    void Consume(size_t) override {}
+    void Reset(http2::ErrorCode) override {}
+    void Release() override {}
+  };
+  static Closed kClosed;
+
+  http2::StreamIo* stream_;
+  std::unique_ptr<ResponseCollector> fetch_;
+  bool begun_ = false;
+};
+
+}  // namespace sluice::proxy

@@ -1,0 +1,106 @@
+#include "proxy/downstream/cache_fast_path.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "proxy/call/buffered_request.h"
+#include "proxy/call/observer.h"
+#include "proxy/grpc_timeout.h"
+
+namespace sluice::proxy {
+
+class CacheFastPath::Candidate final : public base::ListNode<Candidate>, public BufferedRequest {
+ public:
+  Candidate(CacheFastPath& hits, const ClientPtr& connection_client, http2::Stream& on, http2::HeaderList request,
+            base::TimePoint now)
+      : BufferedRequest(on, std::move(request), now), hits_(hits), connection_client_(&connection_client) {}
+
+  void OnData(const base::Slice& bytes, bool end) override {
+    if (end && parts.empty() && Answered({&bytes, 1})) return;
+    BufferedRequest::OnData(bytes, end);
+    if (end && parts.size() > 1) Answered(parts);
+  }
+  void OnReset(http2::ErrorCode code, http2::ResetCause cause) override {
+    BufferedRequest::OnReset(code, cause);
+    client = *connection_client_;  // the connection may go before the turn's I/O ends
+  }
+  void StartCall() {
+    if (!reset) client = *connection_client_;
+    Start(hits_.context_);
+  }
+
+ private:
+  // True: answered, and this is gone.
+  bool Answered(std::span<const base::Slice> message) {
+    if (!hits_.Answer(*stream, **connection_client_, fields, message, started)) return false;
+    delete this;
+    return true;
+  }
+
+  CacheFastPath& hits_;
+  const ClientPtr* const connection_client_;  // until it is reset. Not counted: each candidate is an open stream
+};
+
+CacheFastPath::CacheFastPath(CallContext& context) : context_(context) {}
+
+CacheFastPath::~CacheFastPath() {
+  while (Candidate* candidate = candidates_.PopFront()) {
+    candidate->stream->Release();
+    delete candidate;
+  }
+}
+
+const RouteConfig* CacheFastPath::Config() const {
+  const RouteConfig* config = context_.config.get();
+  return config != nullptr && config->cache != nullptr ? config : nullptr;
+}
+
+http2::StreamEvents* CacheFastPath::Buffer(http2::Stream& stream, const ClientPtr& client, http2::HeaderList request) {
+  auto* candidate = new Candidate(*this, client, stream, std::move(request), context_.worker().now());
+  candidates_.PushBack(*candidate);
+  context_.worker().AtIoEnd(*this);
+  return candidate;
+}
+
+bool CacheFastPath::Answer(http2::StreamIo& stream, const Client& client, const http2::HeaderList& request,
+                           std::span<const base::Slice> message, base::TimePoint started) {
+  if (Config() == nullptr) return false;
+  context_.Refresh();  // it may be another since the headers came
+  const RouteConfig* config = Config();
+  const FastPathPlan* plan = config != nullptr ? plans_.For(*config, context_.config_version, request) : nullptr;
+  if (plan == nullptr) return false;
+  const base::TimePoint now = context_.worker().now();
+  if (const http2::Field* timeout = request.Find(http2::Token::kGrpcTimeout)) {
+    const std::optional<base::Nanos> left = ParseGrpcTimeout(timeout->value());
+    if (!left || now >= base::DeadlineAfter(started, *left)) return false;  // a Call says what is wrong
+  }
+  CacheKey& key = context_.TakeCacheKey();
+  if (!config->cache->MakeKey(plan->key_head, message, key)) return false;
+  const uint32_t w = context_.index();
+  return config->cache->ServeFresh(key, plan->plan, now, w, [&](const CachedResponse& response) {
+    SendStored(stream, response, context_.stored_header_memo.HeadersFor(response, CacheOutcome::kHit, now),
+               context_.stored_header_memo.Plain(response.trailers));
+    stream.Release();
+    const base::Nanos total = now - started;
+    CountCall(context_, {plan->route, response.status, nullptr, total});
+    if (!config->observed()) [[likely]]
+      return;
+    CallRecord record = RecordOf(client, request, plan->route);
+    record.status = response.status;
+    record.cache = ToString(CacheOutcome::kHit);
+    for (const base::Slice& part : message) record.request_bytes += part.size();
+    record.response_bytes = response.message.size();
+    record.to_response = record.total = total;
+    NotifyObservers(context_, *config, record);
+  });
+}
+
+void CacheFastPath::StartCalls() {
+  while (Candidate* next = candidates_.PopFront()) {
+    const std::unique_ptr<Candidate> candidate(next);
+    candidate->StartCall();
+  }
+}
+
+}  // namespace sluice::proxy

@@ -1,0 +1,64 @@
+// CacheFastPath: answers of the response cache that are given where the request's last bytes are read, without a Call.
+//
+// A request that a stored response may answer is buffered from its headers on. If its message arrives whole before the
+// turn's I/O ends, which is the usual case, and a fresh response is there, it is answered at once: no task, no timer.
+// Any other request becomes a Call at the end of the turn's I/O, with what has arrived, as if there were no fast path;
+// so this counts hits only.
+//
+//   OnRequest --May--> Candidate --END_STREAM, fresh--> answered, gone
+//                          |
+//                          +--anything else, at the end of the turn's I/O--> Call::Start, with what has arrived
+//
+// Thread safety: its worker's.
+#pragma once
+
+#include <span>
+
+#include "base/intrusive_list.h"
+#include "http2/session/stream_io.h"
+#include "proxy/call/call_context.h"
+#include "proxy/client.h"
+#include "proxy/downstream/plan_memo.h"
+#include "runtime/worker.h"
+
+namespace sluice::http2 {
+class Stream;
+}
+
+namespace sluice::proxy {
+
+class CacheFastPath final : private runtime::IoHook {
+ public:
+  explicit CacheFastPath(CallContext& context);
+  ~CacheFastPath();
+
+  // Whether a stored response may answer `request`, by the configuration last read: then Buffer it.
+  bool May(const http2::HeaderList& request) {
+    const RouteConfig* config = Config();
+    return config != nullptr && plans_.For(*config, context_.config_version, request) != nullptr;
+  }
+  // From OnRequest, with a request that has not ended. `client`: the connection's; it lives until the stream was reset.
+  http2::StreamEvents* Buffer(http2::Stream& stream, const ClientPtr& client, http2::HeaderList request);
+
+  // Answers the request, whose `message` is all its DATA, and releases the stream, if a fresh response is stored.
+  // False: nothing was sent or counted. `started`: when its headers were read.
+  bool Answer(http2::StreamIo& stream, const Client& client, const http2::HeaderList& request,
+              std::span<const base::Slice> message, base::TimePoint started);
+
+  // Makes Calls of the requests that are buffered. Not from inside an event of a stream.
+  void StartCalls();
+  bool empty() const { return candidates_.empty(); }
+
+ private:
+  class Candidate;
+
+  void OnIoEnd() override { StartCalls(); }
+  // Null: there is no cache.
+  const RouteConfig* Config() const;
+
+  CallContext& context_;
+  CachePlanMemo plans_;
+  base::IntrusiveList<Candidate, Candidate> candidates_;  // owned
+};
+
+}  // namespace sluice::proxy

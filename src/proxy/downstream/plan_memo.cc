@@ -1,0 +1,77 @@
+#include "proxy/downstream/plan_memo.h"
+
+#include <algorithm>
+
+#include "proxy/call/gate.h"
+#include "proxy/response_cache/key.h"
+#include "proxy/response_cache/policy.h"
+
+namespace sluice::proxy {
+namespace {
+
+using http2::Token;
+
+constexpr uint64_t Bit(Token token) { return uint64_t{1} << static_cast<uint32_t>(token); }
+
+// What is looked at whatever the configuration says: RouteTable::Match, ResponseCache::Find, cache_policy::PlanFor,
+// cache_key::Start.
+constexpr uint64_t kAlwaysDecide = Bit(Token::kMethod) | Bit(Token::kPath) | Bit(Token::kAuthority) |
+                                   Bit(Token::kHost) | Bit(Token::kContentType) | Bit(Token::kAuthorization) |
+                                   Bit(Token::kCacheControl) | Bit(Token::kGrpcEncoding) |
+                                   Bit(Token::kGrpcAcceptEncoding);
+
+}  // namespace
+
+const FastPathPlan* CachePlanMemo::For(const RouteConfig& config, uint64_t version, const http2::HeaderList& request) {
+  if (version_ != version) [[unlikely]]
+    ReadNames(config, version);
+  const http2::FieldRun* run = request.run();
+  if (run == nullptr || AnyDecides(request, run->count)) {
+    Make(config, request, scratch_);
+    return scratch_.may_hit ? &scratch_ : nullptr;
+  }
+  Slot& slot = (*slots_)[run->id % kSlots];
+  if (slot.run != run->id) [[unlikely]] {
+    Make(config, request, slot.plan);
+    slot.run = slot.plan.key_head.size() <= kHeadBytesMax ? run->id : 0;
+  }
+  return slot.plan.may_hit ? &slot.plan : nullptr;
+}
+
+void CachePlanMemo::ReadNames(const RouteConfig& config, uint64_t version) {
+  version_ = version;
+  slots_ = std::make_unique<std::array<Slot, kSlots>>();
+  tokens_ = kAlwaysDecide;
+  names_.clear();
+  const auto add = [&](const std::string& name) {
+    const Token token = http2::TokenOf(name);
+    tokens_ |= Bit(token);
+    if (token == Token::kOther) names_.push_back(name);
+  };
+  for (const Route& route : config.routes.routes()) {
+    for (const MetadataMatch& wanted : route.options.metadata) add(wanted.name);
+    for (const std::string& name : route.options.cache.vary) add(name);
+  }
+}
+
+bool CachePlanMemo::AnyDecides(const http2::HeaderList& request, uint32_t first) const {
+  return std::any_of(request.begin() + first, request.end(), [this](const http2::Field* field) {
+    if ((tokens_ & Bit(field->token)) == 0) return false;
+    return field->token != Token::kOther || std::find(names_.begin(), names_.end(), field->name()) != names_.end();
+  });
+}
+
+void CachePlanMemo::Make(const RouteConfig& config, const http2::HeaderList& request, FastPathPlan& plan) {
+  plan.may_hit = false;
+  plan.key_head.clear();
+  plan.route = config.routes.Match(request);
+  if (plan.route == nullptr || !AllowFastPath(plan.route->gates.get())) return;
+  const CacheRule& rule = plan.route->options.cache;
+  const CachedMethod* method = ResponseCache::Find(rule, request);
+  if (method == nullptr || cache_policy::PlanFor(rule, *method, request, plan.plan)) return;
+  if (plan.plan.revalidate) return;
+  cache_key::Start(plan.key_head, rule, plan.route->options.cluster, request, /*message_size=*/0);
+  plan.may_hit = true;
+}
+
+}  // namespace sluice::proxy

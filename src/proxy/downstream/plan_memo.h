@@ -1,0 +1,58 @@
+// CachePlanMemo: what a request's headers say of a stored response that may answer it: the route, the cache's plan and
+// the key as far as the headers are in it.
+//
+// Headers of one client repeat, and what repeats is one FieldRun, by which the plan is remembered. What follows the run
+// is different each time (a request id, a trace) and mostly decides nothing; where it might, the plan is made anew.
+//
+//   run id -> slot: plan, made for these fields and any others behind them that decide nothing
+//
+// Bound: kSlots plans with heads of at most kHeadBytesMax. Thread safety: one worker's. Nothing here suspends.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "http2/fields/header.h"
+#include "proxy/response_cache/cache.h"
+#include "proxy/snapshot.h"
+
+namespace sluice::proxy {
+
+struct FastPathPlan {
+  bool may_hit = false;          // without it nothing else is set
+  const Route* route = nullptr;  // in the configuration
+  CachePlan plan;
+  std::string key_head;  // the key's bytes for a message of no bytes
+};
+
+class CachePlanMemo {
+ public:
+  // For a request, by `config`, which has a cache. `version` is above 0 and differs for each configuration, also where
+  // one lies at the address of an earlier one (CallContext::config_version). Null: no stored response may answer the
+  // request, or a Call has to find out and count why not. Good until the next For().
+  const FastPathPlan* For(const RouteConfig& config, uint64_t version, const http2::HeaderList& request);
+
+ private:
+  static constexpr size_t kSlots = 64;
+  static constexpr size_t kHeadBytesMax = 2048;
+  struct Slot {
+    uint64_t run = 0;  // 0: empty
+    FastPathPlan plan;
+  };
+
+  static void Make(const RouteConfig& config, const http2::HeaderList& request, FastPathPlan& plan);
+  void ReadNames(const RouteConfig& config, uint64_t version);
+  // Whether a field from `first` on is one that routes, the cache's policy or its keys look at.
+  bool AnyDecides(const http2::HeaderList& request, uint32_t first) const;
+
+  uint64_t version_ = 0;  // of the configuration in which the plans lie
+  uint64_t tokens_ = 0;   // bit T: fields with token T decide; of kOther those with one of names_
+  std::vector<std::string> names_;
+  std::unique_ptr<std::array<Slot, kSlots>> slots_;  // made when there is something to keep
+  FastPathPlan scratch_;
+};
+
+}  // namespace sluice::proxy

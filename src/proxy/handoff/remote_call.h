@@ -1,0 +1,178 @@
+// RemoteCall: a call that runs on another worker than its client's connection. Two halves, which talk through channels:
+//
+//   home: the connection's worker                            away: the call's worker
+//
+//   http2::Stream --events--> HomeSide  == channel ==>  AwaySide --events--> Call
+//                 <--calls---             <== channel ===               <--calls---
+//
+// A Call sees a StreamIo and need not know. Each half is touched by its own worker only.
+//
+//   home half                                        away half
+//   kOpen   --OnReset: stream released, kReset-->    kOpen    --kReset: Call::OnReset, which releases-->  kReleased
+//     |                                                |  Release(): kRelease is the last item about the call
+//     |     kGone (stream is null; items from away     +-->  kReleased (items from home are ignored)
+//     |      about it are ignored)
+//     +--kRelease, in either state: the stream is released if it is there, and the object is free
+//
+// Only the away side ends a call, by sending kRelease. Home may have lost its stream earlier; it then ignores what
+// still arrives. Away ignores what home sent before it knew of the end. The object is given to another call of the same
+// channel only after kRelease has arrived, and that call's kStart is behind all items about this one.
+//
+// Bound: home counts calls until kRelease (AwayClient::open), away those whose task is alive; each is at most the
+// connection's calls_max. So neither the channels nor away's queue of tasks grow with a client that resets as fast as
+// it asks.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/intrusive_list.h"
+#include "http2/session/stream_io.h"
+#include "proxy/client.h"
+#include "proxy/handoff/channel.h"
+
+namespace sluice::http2 {
+class Stream;
+}
+
+namespace sluice::proxy {
+
+class AwayClients;
+class RemoteCalls;
+
+// A client's connection, as another worker knows it.
+struct AwayClient : base::ListNode<AwayClient> {
+  // Home's. `home` is null once the connection has gone.
+  AwayClients* home = nullptr;
+  RemoteCalls* calls = nullptr;
+  long calls_max = 0;  // set before the first call, then constant
+
+  // Away's, from the first kStart on. A pointer with a count of its own, so that calls there write no line of home's.
+  alignas(64) ClientPtr client;
+  uint32_t streams = 0;  // calls not released
+  bool gone = false;     // kClientGone has come
+};
+
+// Home's: a connection's clients on other workers, made when a call goes there first.
+class AwayClients {
+ public:
+  AwayClients() = default;
+  AwayClients(const AwayClients&) = delete;
+  AwayClients& operator=(const AwayClients&) = delete;
+  ~AwayClients();  // the connection has gone, and its streams have been told
+
+  AwayClient& On(RemoteCalls& calls, const ClientPtr& client, long calls_max);
+  // Calls that other workers have not released.
+  uint32_t open() const { return open_; }
+
+ private:
+  friend class HomeSide;
+  std::vector<AwayClient*> clients_;
+  uint32_t open_ = 0;
+};
+
+// The events of the stream at home.
+class HomeSide : public http2::StreamEvents {
+ public:
+  void Begin(RemoteCalls& calls, http2::Stream& stream, AwayClient& client);
+
+  void OnHeaders(http2::HeaderList fields, bool end_stream) override;
+  void OnData(const base::Slice& bytes, bool end_stream) override;
+  void OnReset(http2::ErrorCode code, http2::ResetCause cause) override;
+  void OnSent(size_t bytes) override;
+
+  // What the call does.
+  void SendHeaders(const http2::HeaderList& fields, bool end_stream);
+  void SendData(const base::Slice& bytes, bool end_stream);
+  void Consume(size_t bytes);
+  void Reset(http2::ErrorCode code);
+  // This is free afterwards.
+  void Release();
+
+  RemoteCall& call();
+
+ private:
+  void End();
+  WorkerChannel& channel();
+
+  RemoteCalls* calls_ = nullptr;
+  http2::Stream* stream_ = nullptr;  // null once released
+  AwayClient* client_ = nullptr;
+  SentBytes sent_;
+  bool ended_ = false;  // the call has said END_STREAM, or reset: it hears no more of what was sent
+};
+
+// The call's downstream.
+class alignas(64) AwaySide : public http2::StreamIo {
+ public:
+  // `back`: the channel home.
+  void Begin(WorkerChannel& back, AwayClient& client);
+  void SetEvents(http2::StreamEvents* events) { events_ = events; }
+
+  void SendHeaders(const http2::HeaderList& fields, bool end_stream) override;
+  void SendData(const base::Slice& bytes, bool end_stream) override;
+  void Consume(size_t bytes) override;
+  void Reset(http2::ErrorCode code) override;
+  void Release() override;
+
+  // What the stream at home has heard.
+  void OnHeaders(http2::HeaderList fields);
+  void OnData(const base::Slice& bytes, bool end_stream);
+  void OnReset(http2::ErrorCode code, http2::ResetCause cause);
+  void OnSent(size_t bytes);
+
+  RemoteCall& call();
+
+ private:
+  WorkerChannel* back_ = nullptr;  // null once released
+  AwayClient* client_ = nullptr;
+  http2::StreamEvents* events_ = nullptr;
+  bool input_ended_ = false;   // END_STREAM from the client: no window is worth crediting
+  bool output_ended_ = false;  // END_STREAM said, or reset
+};
+
+// Both halves in one piece of memory, on cache lines of their own.
+struct RemoteCall final : base::ListNode<RemoteCall>, HomeSide, AwaySide {
+  HomeSide& home() { return *this; }
+  AwaySide& away() { return *this; }
+  RemoteCall* next_free = nullptr;  // home's, while it is not in use
+};
+
+// Home's: the channel to one other worker, and the calls that have left through it. One call is one object on both
+// sides.
+class RemoteCalls {
+ public:
+  RemoteCalls(runtime::Worker& from, runtime::Worker& to, BatchReader& reader) : channel_(from, to, reader) {}
+  // When no worker runs.
+  ~RemoteCalls();
+
+  RemoteCall& New();
+  void Free(RemoteCall& call);
+  // Calls that are in use.
+  uint32_t open() const { return open_; }
+  // `calls_max`: what the other worker may have alive of the connection.
+  AwayClient& NewClient(const ClientPtr& client, long calls_max);
+  void FreeClient(AwayClient& client);
+
+  WorkerChannel& channel() { return channel_; }
+
+ private:
+  // Calls kept for later: about 200 KiB.
+  static constexpr size_t kFreeMax = 1024;
+
+  WorkerChannel channel_;
+  base::IntrusiveList<RemoteCall, RemoteCall> in_use_;
+  uint32_t open_ = 0;
+  RemoteCall* free_ = nullptr;
+  size_t free_count_ = 0;
+  base::IntrusiveList<AwayClient, AwayClient> clients_;
+};
+
+inline RemoteCall& HomeSide::call() { return static_cast<RemoteCall&>(*this); }
+inline WorkerChannel& HomeSide::channel() { return calls_->channel(); }
+inline RemoteCall& AwaySide::call() { return static_cast<RemoteCall&>(*this); }
+
+// Away's: the connection has gone, and the last call was released: it may be freed at home.
+void FreeClientIfUnused(AwayClient& client, WorkerChannel& back);
+
+}  // namespace sluice::proxy

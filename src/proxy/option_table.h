@@ -1,0 +1,55 @@
+// What may stand in listeners, routes, the cache and `forwarding`, besides their lists and maps.
+#pragma once
+
+#include "base/option.h"
+#include "proxy/options.h"
+
+namespace sluice::proxy {
+
+inline constexpr base::Option<ListenerOptions> kListenerOptions[] = {
+    {"connections_max", &ListenerOptions::connections_max, 1, 1e6},
+    {"connections_per_peer_max", &ListenerOptions::connections_per_peer_max, 0, 1e6},
+    {"backlog", &ListenerOptions::backlog, 1, 65535},
+};
+inline constexpr base::Option<RouteOptions> kRouteOptions[] = {{"timeout", &RouteOptions::timeout, 0, base::kDay}};
+inline constexpr base::Option<RetryOptions> kRetryOptions[] = {
+    {"attempts", &RetryOptions::attempts_max, 1, 10},
+    {"buffer", &RetryOptions::buffer_bytes_max, 0, 16 * base::kMiB, base::kBytes},
+    {"per_try_timeout", &RetryOptions::per_try_timeout, 0, base::kDay},
+};
+inline constexpr base::Option<RetryOptions> kRetryBackoffOptions[] = {
+    {"base", &RetryOptions::backoff_base, 1, base::kHour},
+    {"max", &RetryOptions::backoff_max, 1, base::kHour},
+};
+inline constexpr base::Option<HedgeOptions> kHedgeDelayOptions[] = {{"delay", &HedgeOptions::delay, 1, base::kHour}};
+inline constexpr base::Option<HedgeOptions> kHedgeOptions[] = {{"max", &HedgeOptions::max, 0, 1}};
+inline constexpr base::Option<HashBy> kHashByOptions[] = {
+    {"bytes_max", &HashBy::field_bytes_max, 1, base::kMiB, base::kBytes},
+};
+inline constexpr base::Option<ClientRateOptions> kClientRateOptions[] = {
+    {"clients_max", &ClientRateOptions::clients_max, 16, 1e6},
+};
+inline constexpr base::Option<CachedMethod> kCachedMethodOptions[] = {{"ttl", &CachedMethod::ttl, 1, 365 * base::kDay}};
+inline constexpr base::Option<CacheRule> kCacheRuleOptions[] = {
+    {"shared", &CacheRule::shared},
+    {"error_ttl", &CacheRule::error_ttl, 1, base::kDay},
+    {"stale_while_revalidate", &CacheRule::stale_while_revalidate, 0, base::kDay},
+    {"stale_if_unavailable", &CacheRule::stale_if_unavailable, 0, base::kDay},
+    {"fetch_timeout", &CacheRule::fetch_timeout, 1, base::kDay},
+};
+// The table of entries is built once: what sizes it needs a restart.
+inline constexpr base::Option<CacheOptions> kCacheOptions[] = {
+    {"capacity", &CacheOptions::capacity_bytes, base::kMiB, base::kTiB, base::kBytes},
+    {"entry_max", &CacheOptions::entry_bytes_max, base::kKiB, 64 * base::kMiB, base::kBytes},
+    {"request_max", &CacheOptions::request_bytes_max, 0, base::kMiB, base::kBytes},
+    {"entry_expected", &CacheOptions::entry_bytes_expected, 256, base::kMiB, base::kBytes | base::kRestart},
+    {"strict", &CacheOptions::strict, 0, 1, base::kRestart},
+    {"doorkeeper", &CacheOptions::doorkeeper, 0, 1, base::kRestart},
+    {"fetches_max", &CacheOptions::fetches_max, 1, 1e6},
+};
+inline constexpr base::Option<ForwardingOptions> kForwardingOptions[] = {
+    {"x_forwarded", &ForwardingOptions::x_forwarded},
+    {"via", &ForwardingOptions::via},
+};
+
+}  // namespace sluice::proxy

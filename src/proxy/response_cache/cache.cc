@@ -1,0 +1,366 @@
+#include "proxy/response_cache/cache.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "base/hash.h"
+#include "cache/clock_cache.h"
+#include "proxy/response_cache/fetch_table.h"
+
+namespace sluice::proxy {
+namespace {
+
+// What a slot holds. Immutable.
+struct Entry {
+  std::string key;
+  CachedResponsePtr response;
+  cache_policy::Lifetime life;
+
+  // This client takes nothing older, and nothing stale (RFC 9111 5.2.1.1).
+  bool older(std::chrono::seconds age_max, base::TimePoint now) const {
+    return now - response->stored + std::chrono::seconds(response->age_at_arrival()) > age_max;
+  }
+  // Bytes: all that goes when the entry goes, if no client is reading it; with the counts of the two heap blocks.
+  size_t charge() const { return sizeof(*this) + key.capacity() + response->bytes() + 2 * 16; }
+};
+
+cache::ClockCacheOptions TableOptions(const CacheOptions& options) {
+  cache::ClockCacheOptions out;
+  out.capacity = options.capacity_bytes;
+  out.entry_charge_expected = options.entry_bytes_expected;
+  out.strict = options.strict;
+  out.doorkeeper = options.doorkeeper;
+  return out;
+}
+
+NotCached ReasonOf(cache::Inserted outcome) {
+  switch (outcome) {
+    case cache::Inserted::kTooLarge:
+      return NotCached::kResponseTooLarge;
+    case cache::Inserted::kNotAdmitted:
+      return NotCached::kNotAdmitted;
+    // kPresent: another key with the same hash came in between; as rare as it is bad luck.
+    case cache::Inserted::kPresent:
+    case cache::Inserted::kFull:
+    case cache::Inserted::kInserted:
+    case cache::Inserted::kStandalone:
+      return NotCached::kFull;
+  }
+  return NotCached::kFull;
+}
+
+// The table and what metrics read of it; shared with the registry's callbacks, which may outlive the cache.
+struct Store {
+  explicit Store(const CacheOptions& options) : table(TableOptions(options), Free, nullptr) {}
+  static void Free(void* value, cache::Cause, void*) { delete static_cast<Entry*>(value); }
+
+  // fn(const Entry&) for the key's entry, under a reference; false if there is none. Never another key's.
+  template <typename Fn>
+  bool With(const CacheKey& key, base::TimePoint now, bool use, Fn&& fn) {
+    const cache::ClockCache::Handle handle = table.Lookup(key.hash, now);
+    if (!handle) return false;
+    const Entry& entry = *static_cast<const Entry*>(handle.value());
+    const bool same = entry.key == key.bytes;
+    if (same) fn(entry);
+    table.Release(handle, /*useful=*/use && same);
+    return same;
+  }
+
+  cache::ClockCache table;
+  // Statistics: relaxed.
+  std::atomic<uint64_t> purged{0}, replaced{0};
+};
+
+}  // namespace
+
+struct ResponseCache::Impl {
+  Impl(const CacheOptions& options, metrics::Registry& registry)
+      : metrics(registry), store(std::make_shared<Store>(options)) {
+    Configure(options);
+  }
+  void Configure(const CacheOptions& options) {
+    entry_bytes_max.store(options.entry_bytes_max, std::memory_order_relaxed);
+    request_bytes_max.store(options.request_bytes_max, std::memory_order_relaxed);
+    fetches_max.store(options.fetches_max, std::memory_order_relaxed);
+    store->table.SetCapacity(options.capacity_bytes);
+  }
+  cache::Key128 Hash(std::string_view bytes) const {
+    if (hash_for_test != nullptr) return hash_for_test(bytes);
+    const base::Hash128 hash = secret_hash(bytes);
+    return {hash.hi, hash.lo};
+  }
+  Found Find(const CacheKey& key, const CachePlan& plan, base::TimePoint now, bool use);
+  std::optional<NotCached> Put(const Fetch& fetch, std::unique_ptr<Entry>& entry, base::TimePoint now);
+  void AddCallbacks(metrics::Registry& registry);
+
+  const base::SecretHash secret_hash;
+  cache::Key128 (*hash_for_test)(std::string_view) = nullptr;
+  // Options that a reload may change. Each stands for itself: relaxed.
+  std::atomic<size_t> entry_bytes_max{0}, request_bytes_max{0};
+  std::atomic<uint32_t> fetches_max{0};
+  CacheMetrics metrics;
+  const std::shared_ptr<Store> store;
+  FetchTable fetches;  // destroyed, and audited, before the store
+};
+
+void ResponseCache::Impl::AddCallbacks(metrics::Registry& registry) {
+  const std::weak_ptr<Store> weak = store;
+  const auto add = [&](std::string_view name, std::string_view help, auto value) {
+    registry.AddCallback(name, help, "gauge", [weak, value]() -> std::vector<metrics::Sample> {
+      const std::shared_ptr<Store> alive = weak.lock();
+      if (alive == nullptr) return {};
+      return {{{}, static_cast<double>(value(*alive))}};
+    });
+  };
+  add("sluice_cache_bytes", "Memory of stored responses and their keys.", [](Store& s) { return s.table.usage(); });
+  add("sluice_cache_capacity_bytes", "What sluice_cache_bytes may reach.", [](Store& s) { return s.table.capacity(); });
+  add("sluice_cache_entries", "Stored responses.", [](Store& s) { return s.table.entries(); });
+  registry.AddCallback("sluice_cache_evictions_total", "Responses that went, by cause.", "counter",
+                       [weak]() -> std::vector<metrics::Sample> {
+                         const std::shared_ptr<Store> alive = weak.lock();
+                         if (alive == nullptr) return {};
+                         const cache::Stats table = alive->table.stats();
+                         const auto count = [](uint64_t n) { return static_cast<double>(n); };
+                         return {
+                             {{{"cause", "capacity"}}, count(table.freed[static_cast<size_t>(cache::Cause::kEvicted)])},
+                             {{{"cause", "expired"}}, count(table.freed[static_cast<size_t>(cache::Cause::kExpired)])},
+                             {{{"cause", "purged"}}, count(alive->purged.load(std::memory_order_relaxed))},
+                             {{{"cause", "replaced"}}, count(alive->replaced.load(std::memory_order_relaxed))}};
+                       });
+}
+
+ResponseCache::ResponseCache(const CacheOptions& options, metrics::Registry& registry)
+    : impl_(std::make_unique<Impl>(options, registry)) {
+  impl_->AddCallbacks(registry);
+}
+ResponseCache::~ResponseCache() = default;
+
+void ResponseCache::Configure(const CacheOptions& options) { impl_->Configure(options); }
+size_t ResponseCache::request_bytes_max() const { return impl_->request_bytes_max.load(std::memory_order_relaxed); }
+size_t ResponseCache::response_bytes_max() const { return impl_->entry_bytes_max.load(std::memory_order_relaxed); }
+void ResponseCache::SetHashForTest(cache::Key128 (*hash)(std::string_view)) { impl_->hash_for_test = hash; }
+void ResponseCache::Count(NotCached reason, uint32_t worker) {
+  impl_->metrics.not_cached[static_cast<size_t>(reason)]->Add(worker);
+}
+void ResponseCache::CountStale(uint32_t worker) { impl_->metrics.stale->Add(worker); }
+
+const CachedMethod* ResponseCache::Find(const CacheRule& rule, const http2::HeaderList& request) {
+  if (!rule.enabled()) return nullptr;
+  const http2::Field* type = request.Find(http2::Token::kContentType);
+  const http2::Field* verb = request.Find(http2::Token::kMethod);
+  const http2::Field* path = request.Find(http2::Token::kPath);
+  if (type == nullptr || !type->value().starts_with("application/grpc")) return nullptr;
+  if (path == nullptr || verb == nullptr || verb->value() != "POST") return nullptr;
+  return Find(rule, path->value());
+}
+
+const CachedMethod* ResponseCache::Find(const CacheRule& rule, std::string_view path) {
+  const auto at = std::lower_bound(rule.methods.begin(), rule.methods.end(), path,
+                                   [](const CachedMethod& method, std::string_view p) { return method.path < p; });
+  return at != rule.methods.end() && at->path == path ? &*at : nullptr;
+}
+
+std::optional<CachePlan> ResponseCache::Plan(const CacheRule& rule, const CachedMethod& method,
+                                             const http2::HeaderList& request, uint32_t worker) {
+  CachePlan plan;
+  if (const auto why = cache_policy::PlanFor(rule, method, request, plan)) {
+    Count(*why, worker);
+    return std::nullopt;
+  }
+  return plan;
+}
+
+bool ResponseCache::CheckSize(size_t size, uint32_t worker) {
+  if (size < cache_key::kPrefixBytes) return Count(NotCached::kNotUnary, worker), false;
+  if (size - cache_key::kPrefixBytes > request_bytes_max()) return Count(NotCached::kRequestTooLarge, worker), false;
+  return true;
+}
+
+void ResponseCache::StartKey(std::string& bytes, const CacheRule& rule, std::string_view cluster,
+                             const http2::HeaderList& request, size_t size) {
+  cache_key::Start(bytes, rule, cluster, request, size);
+}
+
+bool ResponseCache::FinishKey(CacheKey& key, size_t size, uint32_t worker) {
+  if (!cache_key::IsOneMessage(std::string_view(key.bytes).substr(key.bytes.size() - size)))
+    return Count(NotCached::kNotUnary, worker), false;
+  key.hash = impl_->Hash(key.bytes);
+  return true;
+}
+
+bool ResponseCache::FinishKeyOf(CacheKey& key, size_t size) const {
+  if (size < cache_key::kPrefixBytes || size - cache_key::kPrefixBytes > request_bytes_max()) return false;
+  if (!cache_key::IsOneMessage(std::string_view(key.bytes).substr(key.bytes.size() - size))) return false;
+  cache_key::SetMessageSize(key.bytes, size);
+  key.hash = impl_->Hash(key.bytes);
+  return true;
+}
+
+ResponseCache::Found ResponseCache::Impl::Find(const CacheKey& key, const CachePlan& plan, base::TimePoint now,
+                                               bool use) {
+  Found found;
+  if (plan.revalidate) return found;
+  store->With(key, now, use, [&](const Entry& entry) {
+    const bool fresh = now < entry.life.fresh_until;
+    if (plan.age_max && (!fresh || entry.older(*plan.age_max, now))) return;
+    if (fresh) {
+      found = {Found::Kind::kFresh, entry.response};
+    } else if (now < entry.life.revalidate_until) {
+      found = {Found::Kind::kStale, entry.response};
+    } else if (now < entry.life.unavailable_until) {
+      found = {Found::Kind::kMiss, entry.response};
+    }
+  });
+  return found;
+}
+
+ResponseCache::Found ResponseCache::Lookup(const CacheKey& key, const CachePlan& plan, base::TimePoint now,
+                                           uint32_t worker) {
+  Found found = impl_->Find(key, plan, now, /*use=*/true);
+  switch (found.kind) {
+    case Found::Kind::kFresh:
+      impl_->metrics.hits->Add(worker);
+      break;
+    case Found::Kind::kStale:
+      impl_->metrics.stale->Add(worker);
+      break;
+    case Found::Kind::kMiss:
+      impl_->metrics.misses->Add(worker);
+      break;
+  }
+  return found;
+}
+
+bool ResponseCache::ServeFresh(const CacheKey& key, const CachePlan& plan, base::TimePoint now, uint32_t worker,
+                               absl::FunctionRef<void(const CachedResponse&)> serve) {
+  if (plan.revalidate) return false;
+  bool served = false;
+  impl_->store->With(key, now, /*use=*/true, [&](const Entry& entry) {
+    if (now >= entry.life.fresh_until || (plan.age_max && entry.older(*plan.age_max, now))) return;
+    impl_->metrics.hits->Add(worker);
+    serve(*entry.response);
+    served = true;
+  });
+  return served;
+}
+
+ResponseCache::Joined ResponseCache::Join(const CacheKey& key, const CachePlan& plan, Fetch::Participant* participant,
+                                          base::TimePoint deadline, base::TimePoint now,
+                                          std::function<void()> on_abandoned, std::shared_ptr<Fetch>* fetch,
+                                          uint32_t worker) {
+  // Behind the first call's own deadline, because those that join have later ones. It costs the upstream nothing: a
+  // fetch ends with its last participant.
+  const base::TimePoint first = participant == nullptr ? now : std::max(deadline, now);
+  const base::TimePoint fetch_end =
+      first == base::kNever ? first : base::DeadlineAfter(first, plan.rule->fetch_timeout);
+  const FetchTable::Request request{.hash = key.hash,
+                                    .key = key.bytes,
+                                    .fetch_deadline = fetch_end,
+                                    .supersede = plan.revalidate,
+                                    .fetches_max = impl_->fetches_max.load(std::memory_order_relaxed)};
+  const auto stored_since = [&] {
+    Found found = impl_->Find(key, plan, now, /*use=*/false);
+    return found.kind == Found::Kind::kFresh ? std::move(found.response) : nullptr;
+  };
+  switch (impl_->fetches.Join(request, participant, std::move(on_abandoned), stored_since, fetch)) {
+    case FetchTable::Joined::kStarted:
+      impl_->metrics.fetches->Add(worker);
+      return Joined::kStarted;
+    case FetchTable::Joined::kJoined:
+    case FetchTable::Joined::kAnswered:
+      if (participant != nullptr) impl_->metrics.coalesced->Add(worker);
+      return Joined::kJoined;
+    case FetchTable::Joined::kFull:
+      Count(NotCached::kFetchesFull, worker);
+      return Joined::kAlone;
+  }
+  return Joined::kAlone;
+}
+
+// Under the key's mutex, so that no other thread stores or purges this key's fetch meanwhile. Null `entry`: what is
+// there is out of date.
+std::optional<NotCached> ResponseCache::Impl::Put(const Fetch& fetch, std::unique_ptr<Entry>& entry,
+                                                  base::TimePoint now) {
+  cache::ClockCache& table = store->table;
+  // An error that is cached for a second must not push out the answer that is kept for just that case.
+  if (entry != nullptr && !cache_policy::Answered(entry->response->status)) {
+    bool keep_old = false;
+    const CacheKey key{fetch.hash(), fetch.key()};
+    store->With(key, now, /*use=*/false, [&](const Entry& old) {
+      keep_old = cache_policy::Answered(old.response->status) && now < old.life.end();
+    });
+    if (keep_old) return NotCached::kStatus;
+  }
+  // The table keeps an old value on insert.
+  const size_t replaced = table.Erase(fetch.hash());
+  store->replaced.fetch_add(replaced, std::memory_order_relaxed);
+  if (entry == nullptr) return std::nullopt;
+
+  const size_t charge = entry->charge();
+  const base::TimePoint expires = entry->life.end();
+  cache::Inserted outcome = cache::Inserted::kFull;
+  // The doorkeeper refuses a key once; one that was in the table a moment ago needs no second knock.
+  for (int knocks = replaced > 0 ? 2 : 1; knocks > 0; --knocks) {
+    outcome = table.Insert(fetch.hash(), entry.get(), charge, cache::Priority::kLow, expires, now);
+    if (outcome != cache::Inserted::kNotAdmitted) break;
+  }
+  if (outcome != cache::Inserted::kInserted && outcome != cache::Inserted::kStandalone) return ReasonOf(outcome);
+  static_cast<void>(entry.release());  // the table's
+  return std::nullopt;
+}
+
+void ResponseCache::Complete(const std::shared_ptr<Fetch>& fetch, const CachePlan& plan, FetchResult result,
+                             base::TimePoint now, uint32_t worker) {
+  std::unique_ptr<Entry> entry;
+  std::optional<NotCached> refused;
+  bool out_of_date = false;
+  if (result.response != nullptr) {
+    const cache_policy::Lifetime life = cache_policy::LifetimeOf(result, plan, response_bytes_max(), now);
+    refused = life.refused;
+    out_of_date = refused && !result.cause && cache_policy::Answered(result.response->status);
+    if (!refused) entry.reset(new Entry{fetch->key(), result.response, life});
+  }
+  const bool storable = entry != nullptr;
+  auto shared = std::make_shared<const FetchResult>(std::move(result));
+  const FetchTable::Stored stored = impl_->fetches.Complete(fetch, std::move(shared), [&] {
+    if (!storable && !out_of_date) return;
+    if (const auto why = impl_->Put(*fetch, entry, now)) refused = why;
+  });
+  if (storable && stored == FetchTable::Stored::kPurged) refused = NotCached::kPurged;
+  if (storable && stored == FetchTable::Stored::kSuperseded) refused = NotCached::kSuperseded;
+  if (refused && stored != FetchTable::Stored::kAbandoned) Count(*refused, worker);
+}
+
+size_t ResponseCache::Purge(const CachePurge& what) {
+  // In this order: see fetch_table.h. What is stored between the two is from fetches that began after the purge; it
+  // goes too, which costs a fetch.
+  impl_->fetches.Forget([&](std::string_view key) { return cache_key::Covers(what, key); });
+  const size_t purged = impl_->store->table.EraseIf([&](const cache::Key128&, void* value) {
+    return cache_key::Covers(what, static_cast<const Entry*>(value)->key);
+  });
+  impl_->store->purged.fetch_add(purged, std::memory_order_relaxed);
+  return purged;
+}
+
+CacheStats ResponseCache::stats() const {
+  const CacheMetrics& metrics = impl_->metrics;
+  const Store& store = *impl_->store;
+  const cache::Stats table = store.table.stats();
+  CacheStats out{.capacity_bytes = store.table.capacity(),
+                 .usage_bytes = store.table.usage(),
+                 .entries = store.table.entries(),
+                 .fetches = impl_->fetches.fetches(),
+                 .hits = metrics.hits->Value(),
+                 .misses = metrics.misses->Value(),
+                 .stale = metrics.stale->Value(),
+                 .coalesced = metrics.coalesced->Value(),
+                 .evicted = table.freed[static_cast<size_t>(cache::Cause::kEvicted)],
+                 .expired = table.freed[static_cast<size_t>(cache::Cause::kExpired)],
+                 .purged = store.purged.load(std::memory_order_relaxed),
+                 .replaced = store.replaced.load(std::memory_order_relaxed)};
+  for (size_t i = 0; i < kNotCachedReasons; ++i) out.not_cached[i] = metrics.not_cached[i]->Value();
+  return out;
+}
+
+}  // namespace sluice::proxy

@@ -1,0 +1,79 @@
+// The response cache's policy: which calls may look, which responses may be stored, and for how long. RFC 9111 where
+// gRPC metadata says what HTTP headers say.
+//
+// Thread safety: pure functions.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/clock.h"
+#include "http2/fields/header.h"
+#include "proxy/options.h"
+#include "proxy/response_cache/fetch.h"
+
+namespace sluice::proxy {
+
+// Why a response was not cached, or a call did not look. Labels of sluice_cache_not_cached_total.
+enum class NotCached : uint8_t {
+  kRequestTooLarge,   // the request message is above request_bytes_max
+  kNotUnary,          // request or response is not exactly one message
+  kAuthorization,     // authorization is not in vary and the method is not shared
+  kNoStore,           // the client's or the upstream's cache-control
+  kStatus,            // a status that is not cached
+  kResponseTooLarge,  // above entry_bytes_max
+  kNotAdmitted,       // the doorkeeper has not seen the key before
+  kFull,              // no room could be made
+  kPurged,            // a purge came while it was fetched
+  kSuperseded,        // a newer fetch of the same key began meanwhile, for a client that wants no stored response
+  kFetchesFull,       // fetches_max fetches were under way
+  kEncoding,          // a response this cache does not keep (no trailers, :status not 200, not gRPC)
+};
+inline constexpr size_t kNotCachedReasons = static_cast<size_t>(NotCached::kEncoding) + 1;
+std::string_view ToString(NotCached reason);
+
+// What the cache may do for a call, from its headers alone.
+struct CachePlan {
+  std::chrono::milliseconds ttl{0};
+  const CacheRule* rule = nullptr;  // must live as long as the plan
+  // The client's `cache-control: no-cache` or `max-age=0`: fetch anew, then store. no-store never gets a plan.
+  bool revalidate = false;
+  // The client's max-age (RFC 9111 5.2.1.1): nothing older, and nothing stale.
+  std::optional<std::chrono::seconds> age_max;
+};
+
+}  // namespace sluice::proxy
+
+namespace sluice::proxy::cache_policy {
+
+// What the cache-control fields of one side say (RFC 9111 5.2), of all fields together: of a directive given twice the
+// stricter counts. Unknown directives are ignored (5.2.3). no-cache="x" and private="x" count as without argument.
+struct CacheControl {
+  bool no_store = false, no_cache = false, is_private = false, must_revalidate = false;
+  // Seconds, at most 2^31. What is no number counts as 0: 4.2.1 wants such a response seen as stale.
+  std::optional<uint32_t> max_age, s_maxage;
+
+  void Add(std::string_view value);  // one field's value
+};
+
+// The plan for a call, or why there is none.
+std::optional<NotCached> PlanFor(const CacheRule& rule, const CachedMethod& method, const http2::HeaderList& request,
+                                 CachePlan& plan);
+
+// The upstream has answered the question, and did not merely fail: what was stored before is out of date.
+bool Answered(GrpcCode status);
+
+// Until when a response may be used; `refused` set: not at all.
+struct Lifetime {
+  std::optional<NotCached> refused;
+  base::TimePoint fresh_until{};
+  base::TimePoint revalidate_until{};   // stale, while it is fetched anew. No earlier than fresh_until
+  base::TimePoint unavailable_until{};  // stale, where fetching failed with UNAVAILABLE. No earlier than fresh_until
+  base::TimePoint end() const { return revalidate_until > unavailable_until ? revalidate_until : unavailable_until; }
+};
+// `result.response` must not be null. `now`: when it was complete.
+Lifetime LifetimeOf(const FetchResult& result, const CachePlan& plan, size_t response_bytes_max, base::TimePoint now);
+
+}  // namespace sluice::proxy::cache_policy

@@ -1,0 +1,51 @@
+#include "server/certificate_view.h"
+
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+namespace sluice::server {
+
+using admin::CertificatePurpose;
+
+namespace {
+
+int64_t WallSeconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+admin::CertificateView ViewOf(const net::CertificateInfo& info, int64_t now) {
+  admin::CertificateView view;
+  view.subject = info.subject;
+  view.issuer = info.issuer;
+  for (const auto* names : {&info.names.dns, &info.names.uris, &info.names.ips}) {
+    view.names.insert(view.names.end(), names->begin(), names->end());
+  }
+  view.not_before = info.not_before;
+  view.not_after = info.not_after;
+  constexpr int64_t kDay = 86400;
+  const int64_t left = info.not_after - now;
+  view.days_left = left >= 0 ? left / kDay : -((-left + kDay - 1) / kDay);  // the last day is 0, the first one over -1
+  return view;
+}
+
+}  // namespace
+
+void AppendViews(const net::TlsContext& context, const net::TlsOptions& options, const std::string& used_by,
+                 const std::string& error, std::vector<admin::CertificateView>* out) {
+  const int64_t now = WallSeconds();
+  const auto append = [&](admin::CertificateView view, CertificatePurpose purpose, const std::string& file) {
+    view.used_by = used_by;
+    view.purpose = purpose;
+    view.file = file;
+    view.error = error;
+    out->push_back(std::move(view));
+  };
+  if (!options.certificate.empty())
+    append(ViewOf(context.certificate(), now), CertificatePurpose::kOwn, options.certificate);
+  for (const net::CertificateInfo& trusted : context.trusted())
+    append(ViewOf(trusted, now), CertificatePurpose::kTrusted, options.ca);
+  if (options.ca == net::kSystemCa) append({}, CertificatePurpose::kTrusted, options.ca);
+}
+
+}  // namespace sluice::server

@@ -1,0 +1,81 @@
+#include "server/life_cycle.h"
+
+#include <algorithm>
+
+#include "base/log.h"
+
+namespace sluice::server {
+
+void LifeCycle::SetStarted(bool well) {
+  std::lock_guard lock(mutex_);
+  started_ = true;
+  started_well_ = well;
+  changed_.notify_all();
+}
+
+bool LifeCycle::BeginDrain(std::chrono::milliseconds timeout, size_t parts) {
+  std::lock_guard lock(mutex_);
+  if (phase_ != Phase::kServing) return false;
+  phase_ = Phase::kDraining;
+  drain_begun_ = true;
+  parts_to_drain_ = parts;
+  drain_deadline_ = Clock::now() + timeout;
+  changed_.notify_all();
+  return true;
+}
+
+void LifeCycle::PartDrained() {
+  std::lock_guard lock(mutex_);
+  --parts_to_drain_;
+  changed_.notify_all();
+}
+
+void LifeCycle::Stop() {
+  std::lock_guard lock(mutex_);
+  if (phase_ < Phase::kStopping) phase_ = Phase::kStopping;
+  changed_.notify_all();
+}
+
+void LifeCycle::SetStopped() {
+  std::lock_guard lock(mutex_);
+  phase_ = Phase::kStopped;
+  changed_.notify_all();
+}
+
+bool LifeCycle::ready() const {
+  std::lock_guard lock(mutex_);
+  return started_well_ && phase_ == Phase::kServing;
+}
+
+bool LifeCycle::draining() const {
+  std::lock_guard lock(mutex_);
+  return drain_begun_;
+}
+
+void LifeCycle::WaitForEnd(std::chrono::milliseconds period, const std::function<void()>& poll) {
+  std::unique_lock lock(mutex_);
+  // Files are polled during a drain too, which may be long: clusters and the admin RPC still make connections.
+  const auto wait = [&](Clock::time_point until, auto&& done) {
+    for (;;) {
+      if (changed_.wait_until(lock, std::min(until, Clock::now() + period), done)) return true;
+      if (Clock::now() >= until) return false;
+      lock.unlock();
+      poll();
+      lock.lock();
+    }
+  };
+  wait(Clock::time_point::max(), [this] { return started_ && phase_ != Phase::kServing; });
+  if (phase_ != Phase::kDraining) return;
+  const bool in_time = wait(drain_deadline_, [this] { return phase_ != Phase::kDraining || parts_to_drain_ == 0; });
+  SLUICE_LOG_INFO("{}", !in_time                     ? "drain timeout: stopping"
+                        : phase_ == Phase::kDraining ? "drained: stopping"
+                                                     : "told to stop now");
+  phase_ = Phase::kStopping;
+}
+
+bool LifeCycle::WaitStopped(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, timeout, [this] { return phase_ == Phase::kStopped; });
+}
+
+}  // namespace sluice::server

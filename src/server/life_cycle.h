@@ -1,0 +1,58 @@
+// LifeCycle: where a server stands between its start and its end, and the wait of its control thread.
+//
+//   kServing --BeginDrain--> kDraining --Stop, all drained, or too late--> kStopping --SetStopped--> kStopped
+//       `--Stop--------------------------------------------------------------^
+//
+// A server serves from its construction on: a drain or stop may come while it still starts, and takes effect when
+// SetStarted says that the start is over.
+//
+// Thread safety: all of it; Wait* not on a worker.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+
+namespace sluice::server {
+
+class LifeCycle {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // The start is over, well or not.
+  void SetStarted(bool well);
+  // False if it drains or stops already. `parts`: how many have to say PartDrained.
+  bool BeginDrain(std::chrono::milliseconds timeout, size_t parts);
+  void PartDrained();
+  void Stop();
+  void SetStopped();
+
+  // The start was well, and it neither drains nor stops.
+  bool ready() const;
+  // A drain has begun; true until the end.
+  bool draining() const;
+
+  // Returns when the server is to be taken down (kStopping); never before SetStarted. Calls `poll` once a `period`
+  // meanwhile.
+  void WaitForEnd(std::chrono::milliseconds period, const std::function<void()>& poll);
+  // True if it has stopped within `timeout`.
+  bool WaitStopped(std::chrono::milliseconds timeout);
+
+ private:
+  enum class Phase : uint8_t { kServing, kDraining, kStopping, kStopped };
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  // Under mutex_:
+  Phase phase_ = Phase::kServing;
+  bool started_ = false;
+  bool started_well_ = false;
+  bool drain_begun_ = false;  // BeginDrain was called
+  size_t parts_to_drain_ = 0;
+  Clock::time_point drain_deadline_{};
+};
+
+}  // namespace sluice::server

@@ -1,0 +1,131 @@
+// ClusterHealth: the health of a cluster's endpoints: the judge, fed from the workers' cells and with what the
+// endpoints say of themselves, and what follows of its verdicts: what picks go by, log lines, metrics, probes, Watches.
+// One a cluster, for as long as the process knows the cluster: changes of its list and options keep it.
+//
+// Thread safety: every function from any thread. Pass does nothing while another one is at work, so it never waits.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "metrics/registry.h"
+#include "upstream/endpoint.h"
+#include "upstream/health/health_report.h"
+#include "upstream/health/judge.h"
+#include "upstream/health/probe_result.h"
+#include "upstream/spill.h"
+
+namespace sluice::upstream {
+
+using ListedEndpoints = std::span<const ListedEndpoint>;
+
+// An endpoint's health, to be shown.
+struct HealthView {
+  HealthState state = HealthState::kUp;
+  base::Nanos in_state{};  // how long
+  std::string why;         // of the last change
+  std::string last_error;  // of the last probe or ejection, else the cause of the last failure; empty: none
+  std::optional<base::Nanos> probe_in;  // until the next try of a connection; null: none is planned
+  double share = 1;                     // of its keys that it takes
+  std::string health_service;           // what is asked of it, and its last answer; empty: it is not asked
+};
+// A change, to be shown.
+struct HealthChangeView {
+  base::Nanos ago{};
+  std::string endpoint;
+  HealthState from, to;
+  std::string why;
+};
+
+class ClusterHealth {
+ public:
+  // An endpoint that a connection is to be tried to; the result is looked for in later passes.
+  struct Probe {
+    std::shared_ptr<Endpoint> endpoint;
+    std::shared_ptr<ProbeResult> result;
+  };
+  // A Watch or a Check to be begun, and one to be ended: each by the worker named.
+  struct Ask {
+    std::shared_ptr<Endpoint> endpoint;
+    uint32_t worker = 0;
+    std::shared_ptr<HealthReport> report;
+    bool watch = false;
+  };
+  struct Stop {
+    std::shared_ptr<Endpoint> endpoint;
+    uint32_t worker = 0;
+    std::shared_ptr<HealthReport> report;
+  };
+  // So many are begun by a pass: a thousand endpoints are not connected to at once.
+  static constexpr uint32_t kAsksPerPass = 32;
+  struct Work {
+    std::vector<Probe> probes;
+    std::vector<Ask> asks;
+    std::vector<Stop> stops;
+    // Back in rotation: back-offs of workers are to end.
+    std::vector<std::shared_ptr<Endpoint>> returned;
+    bool look_closer = false;  // the next pass after Judge::kCloser
+  };
+
+  // `seed`: of the jitter.
+  ClusterHealth(std::string cluster, uint64_t seed, metrics::Registry& registry);
+
+  // Judges the endpoints of this cluster's list, and says `spill` what follows of it. The next one after Judge::kPeriod
+  // or, where the result asks for it, Judge::kCloser.
+  Work Pass(const ClusterOptions& options, ListedEndpoints endpoints, Spill& spill, base::TimePoint now);
+
+  // `added` are new in the list, which is not in force yet: they begin with a small share where those that stay have
+  // carried enough of the calls to take them on; else, and without slow start, with all.
+  void Join(const ClusterOptions& options, ListedEndpoints before, ListedEndpoints after,
+            std::span<const std::shared_ptr<Endpoint>> added, base::TimePoint now);
+
+  enum class Order : uint8_t { kEject, kRestore, kResetBackoff };
+  // To `endpoint`, one of the list. kInvalidArgument: the last endpoint in rotation is not ejected.
+  base::Status Command(ListedEndpoints endpoints, Endpoint& endpoint, Order order, base::TimePoint now);
+  HealthView Describe(Endpoint& endpoint, base::TimePoint now);
+  // The last ChangeLog::kChangesMax, oldest first.
+  std::vector<HealthChangeView> Changes(base::TimePoint now);
+
+ private:
+  struct Pending {
+    Probe probe;
+    base::TimePoint until;  // a result that has not come by then is lost
+  };
+  void TakeResults(base::TimePoint now, Work* work);
+  void BeginProbe(const std::shared_ptr<Endpoint>& endpoint, const ClusterOptions& options, base::TimePoint now,
+                  Work* work);
+  void Reconnect(const ClusterOptions& options, ListedEndpoints endpoints, base::TimePoint now, Work* work);
+  void Spread(const SpillOptions& options, ListedEndpoints endpoints, Spill& spill, base::TimePoint now);
+  void AskAll(const ClusterOptions& options, ListedEndpoints endpoints, base::TimePoint now, Work* work);
+  void Publish(Endpoint& endpoint);
+  void Tell();
+
+  const std::string cluster_;
+  metrics::Registry& registry_;
+  std::array<metrics::Counter*, kDetectors> ejections_{};
+  std::array<metrics::Counter*, kSuppressions> suppressed_{};
+  std::array<metrics::Counter*, kHealthStates> changes_{};
+
+  std::mutex mutex_;
+  // Under mutex_:
+  Judge judge_;
+  Judge::Counts told_;
+  std::array<uint64_t, kHealthStates> changes_counted_{};
+  uint64_t changes_told_ = 0;
+  base::TimePoint latency_at_ = base::TimePoint::min();  // when times to first byte are summed next
+  std::vector<Pending> pending_;
+  base::Random random_;
+  // When a connection to an endpoint in back-off may be tried next.
+  std::map<const Endpoint*, base::TimePoint> reconnect_at_;
+};
+
+}  // namespace sluice::upstream

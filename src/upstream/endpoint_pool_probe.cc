@@ -1,0 +1,55 @@
+// Connections that no call waits for: those that the judge of health asks for, and those in place of a lost one.
+#include <utility>
+
+#include "upstream/endpoint_pool.h"
+
+namespace sluice::upstream {
+
+void EndpointPool::Probe(std::shared_ptr<ProbeResult> result) {
+  TellProbe("another probe took its place");
+  if (closing_ || draining_) return result->Set("the endpoint has left the list, or the proxy stops", false);
+  probe_ = std::move(result);
+  if (!attempting()) Dial();
+}
+
+// Whatever waits for the attempt has its answer.
+void EndpointPool::AttemptFailed(const std::string& error, bool refused) {
+  TellProbe(error, refused);
+  FailHealth(error, refused);
+}
+
+void EndpointPool::TellProbe(std::string error, bool refused) {
+  if (auto result = std::exchange(probe_, nullptr)) result->Set(std::move(error), refused);
+}
+
+void EndpointPool::EndBackoff() {
+  failures_in_row_ = 0;
+  retry_at_ = {};
+  broken_until_ = {};
+  UpdateLink();
+  DialIfNeeded();
+}
+
+// For calls that went elsewhere because there is no connection.
+void EndpointPool::Reconnect() {
+  if (closing_ || draining_ || attempting() || context_.worker.now() < retry_at_) return;
+  Dial();
+}
+
+// Where the last connection that could take calls has ended: until there is another one, calls pass the endpoint over.
+void EndpointPool::NoteLoss() {
+  if (!retires_ && UsableConnections() == 0) able_until_ = {};
+}
+
+void PoolSet::Probe(const std::shared_ptr<Endpoint>& endpoint, const std::shared_ptr<const ClusterOptions>& options,
+                    const std::shared_ptr<Feedback>& feedback, std::shared_ptr<ProbeResult> result) {
+  // A pool that is made for a removed endpoint would never be drained.
+  if (closed_ || endpoint->removed()) return result->Set("the endpoint has left the list, or the proxy stops", false);
+  Get(endpoint, options, feedback)->Probe(std::move(result));
+}
+
+void PoolSet::EndBackoff(Endpoint& endpoint) {
+  if (EndpointPool* pool = endpoint.pool(context_.worker.index())) pool->EndBackoff();
+}
+
+}  // namespace sluice::upstream

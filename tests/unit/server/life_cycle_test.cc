@@ -1,0 +1,112 @@
+// LifeCycle: what ends a server, when, and what it says of itself meanwhile.
+#include "server/life_cycle.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace sluice::server {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr milliseconds kLong = std::chrono::hours(1);
+
+// A control thread that waits for the end.
+class Control {
+ public:
+  explicit Control(LifeCycle& life)
+      : life_(life), thread_([this] {
+          life_.WaitForEnd(milliseconds(1), [this] { polls.fetch_add(1); });
+          ended = true;
+          life_.SetStopped();
+        }) {}
+  ~Control() {
+    life_.SetStarted(true);
+    life_.Stop();
+    thread_.join();
+  }
+  // Returns after the control thread has found that nothing ends the server now.
+  void AwaitPoll() {
+    const int seen = polls;
+    while (polls < seen + 2) std::this_thread::yield();
+  }
+
+  std::atomic<int> polls{0};
+  std::atomic<bool> ended{false};
+
+ private:
+  LifeCycle& life_;
+  std::thread thread_;
+};
+
+TEST(LifeCycle, IsReadyFromAGoodStartToADrainOrStop) {
+  LifeCycle life;
+  EXPECT_FALSE(life.ready());
+  life.SetStarted(true);
+  EXPECT_TRUE(life.ready());
+  EXPECT_FALSE(life.draining());
+  EXPECT_TRUE(life.BeginDrain(kLong, 1));
+  EXPECT_FALSE(life.ready());
+  EXPECT_TRUE(life.draining());
+  EXPECT_FALSE(life.BeginDrain(kLong, 1));
+  life.Stop();
+  EXPECT_TRUE(life.draining());
+
+  LifeCycle stopped;
+  stopped.SetStarted(true);
+  stopped.Stop();
+  EXPECT_FALSE(stopped.ready());
+  EXPECT_FALSE(stopped.BeginDrain(kLong, 1));
+  EXPECT_FALSE(stopped.draining());
+
+  LifeCycle failed;
+  failed.SetStarted(false);
+  EXPECT_FALSE(failed.ready());
+}
+
+TEST(LifeCycle, AStopWaitsForTheEndOfTheStart) {
+  LifeCycle life;
+  Control control(life);
+  life.Stop();
+  control.AwaitPoll();
+  EXPECT_FALSE(control.ended);
+  EXPECT_FALSE(life.WaitStopped(milliseconds(0)));
+  life.SetStarted(true);
+  EXPECT_FALSE(life.ready());
+  EXPECT_TRUE(life.WaitStopped(kLong));
+}
+
+TEST(LifeCycle, ADrainEndsWhenAllPartsHaveDrainedAndPollsUntilThen) {
+  LifeCycle life;
+  Control control(life);
+  life.SetStarted(true);
+  ASSERT_TRUE(life.BeginDrain(kLong, 2));
+  life.PartDrained();
+  control.AwaitPoll();
+  EXPECT_FALSE(control.ended);
+  life.PartDrained();
+  EXPECT_TRUE(life.WaitStopped(kLong));
+}
+
+TEST(LifeCycle, ADrainEndsWithItsTimeout) {
+  LifeCycle life;
+  Control control(life);
+  life.SetStarted(true);
+  ASSERT_TRUE(life.BeginDrain(milliseconds(5), 1));
+  EXPECT_TRUE(life.WaitStopped(kLong));
+}
+
+TEST(LifeCycle, AStopEndsADrain) {
+  LifeCycle life;
+  Control control(life);
+  life.SetStarted(true);
+  ASSERT_TRUE(life.BeginDrain(kLong, 1));
+  control.AwaitPoll();
+  EXPECT_FALSE(control.ended);
+  life.Stop();
+  EXPECT_TRUE(life.WaitStopped(kLong));
+}
+
+}  // namespace
+}  // namespace sluice::server

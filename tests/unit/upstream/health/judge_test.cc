@@ -1,0 +1,336 @@
+// The judge's detectors and its bounds, on counts made by hand.
+#include "upstream/health/judge.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "judged_cluster.h"
+
+namespace sluice::upstream {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Four failures are none too many, five in a row are; the last outcome before them does not matter.
+TEST(JudgeTest, FiveFailuresInARowEjectOnceTheOthersAreSeenToAnswer) {
+  JudgedCluster cluster(3);
+  for (int i = 0; i < 4; ++i) cluster[0].Call(false);
+  GoodCalls(cluster, {1, 2}, 5);
+  cluster.Pass();
+  EXPECT_EQ(cluster.State(0), HealthState::kUp);
+  cluster[0].Call(false);
+  GoodCalls(cluster, {1, 2}, 5);
+  cluster.Pass();
+  EXPECT_EQ(cluster.State(0), HealthState::kSuspect);
+  cluster.Pass();
+  EXPECT_EQ(cluster.State(0), HealthState::kEjected);
+  EXPECT_EQ(cluster.Why(0), "5 failures in a row: UNAVAILABLE");
+  EXPECT_EQ(cluster.judge.counts().ejections[static_cast<size_t>(Detector::kConsecutive)], 1u);
+  EXPECT_TRUE(cluster[0].record.out());
+  EXPECT_EQ(cluster[0].record.share(), 0);
+}
+
+// All five between two passes: whether the others answer is seen in the next one.
+TEST(JudgeTest, ARowWaitsForWitnesses) {
+  JudgedCluster cluster(3);
+  for (int i = 0; i < 5; ++i) cluster[0].Call(false);
+  GoodCalls(cluster, {1, 2}, 5);
+  cluster.Pass(2);
+  EXPECT_EQ(cluster.State(0), HealthState::kSuspect) << "the others may fail by now";
+  GoodCalls(cluster, {1, 2}, 2);
+  cluster.Pass();
+  EXPECT_EQ(cluster.State(0), HealthState::kEjected);
+}
+
+// The others are idle: there is nothing to compare with, and room elsewhere.
+TEST(JudgeTest, WhereTheOthersHaveNoCallsTheRowIsEnough) {
+  JudgedCluster cluster(3);
+  for (int i = 0; i < 5; ++i) cluster[0].Call(false);
+  cluster.Pass(2);
+  EXPECT_EQ(cluster.State(0), HealthState::kEjected);
+}
+
+TEST(JudgeTest, AGoodAnswerEndsTheRow) {
+  JudgedCluster cluster(3);
+  for (int pass = 0; pass < 50; ++pass) {
+    for (int i = 0; i < 4; ++i) cluster[0].Call(false);
+    cluster[0].Call(true);
+    GoodCalls(cluster, {1, 2}, 1);
+    cluster.Pass();
+    EXPECT_EQ(cluster[0].record.streak, 0u);
+    cluster[0].record.window.Forget();  // the error rate is another test's
+  }
+  EXPECT_EQ(cluster.State(0), HealthState::kUp);
+}
+
+// INTERNAL is no failure in a row.
+TEST(JudgeTest, InternalCountsInTheErrorRateOnly) {
+  JudgedCluster cluster(2);
+  for (int i = 0; i < 19; ++i) {
+    cluster[0].Sent();
+    cluster[0].Soft();
+  }
+  GoodCalls(cluster, {1}, 20);
+  cluster.Pass(3);
+  EXPECT_EQ(cluster.State(0), HealthState::kUp);
+  cluster[0].Sent();
+  cluster[0].Soft();
+  cluster.Pass(2);
+  EXPECT_EQ(cluster.State(0), HealthState::kEjected);
+  EXPECT_EQ(cluster.Why(0), "20 of 20 calls failed (INTERNAL), the others 0.0%");
+}
+
+// Twenty failures in a row need not be a large part of the last seconds.
+TEST(JudgeTest, ARowOfInternalIsSeenWhateverWasBefore) {
+  JudgedCluster cluster(3);
+  for (int i = 0; i < 20; ++i) {
+    GoodCalls(cluster, {0, 1, 2}, 20);
+    cluster.Pass();
+  }
+  int passes = 0;
+  for (; !cluster[0].record.out() && passes < 50; ++passes) {
+    for (int i = 0; i < 4; ++i) {
+      cluster[0].Sent();
+      cluster[0].Soft();
+    }
+    GoodCalls(cluster, {1, 2}, 4);
+    cluster.PassAsAsked();
+  }
+  EXPECT_LE(passes, 8);
+  EXPECT_EQ(cluster.judge.counts().ejections[static_cast<size_t>(Detector::kErrorRate)], 1u);
+  EXPECT_LE(cluster[0].counts.soft, 32u);
+}
+
+// The others fail as it does: whatever they stand on does.
+TEST(JudgeTest, ARowOfInternalThatAllHaveEjectsNone) {
+  JudgedCluster cluster(3);
+  for (int i = 0; i < 20; ++i) {
+    GoodCalls(cluster, {0, 1, 2}, 20);
+    cluster.Pass();
+  }
+  for (int pass = 0; pass < 100; ++pass) {
+    for (size_t place : {0, 1, 2}) {
+      for (int i = 0; i < 4; ++i) {
+        cluster[place].Sent();
+        cluster[place].Soft();
+      }
+    }
+    cluster.PassAsAsked();
+  }
+  EXPECT_EQ(cluster.Ejections(), 0u);
+}
+
+// A look every 100 ms, and every 20 ms while an endpoint fails calls or owes answers.
+TEST(JudgeTest, ItLooksMoreCloselyWhereSomethingIsWrong) {
+  JudgedCluster cluster(3);
+  GoodCalls(cluster, {0, 1, 2}, 5);
+  cluster.Pass();
+  EXPECT_FALSE(cluster.judge.looks_closer());
+  cluster[0].Call(false);
+  cluster.Pass();
+  EXPECT_TRUE(cluster.judge.looks_closer());
+  GoodCalls(cluster, {0, 1, 2}, 5);
+  cluster.Pass();
+  EXPECT_FALSE(cluster.judge.looks_closer());
+  cluster[0].Sent(2);
+  GoodCalls(cluster, {1, 2}, 5);
+  cluster.Pass();
+  EXPECT_TRUE(cluster.judge.looks_closer());
+}
+
+// In quick succession the looks are still kConfirm apart.
+TEST(JudgeTest, AnEjectionTakesTimeAndNotTwoLooksAlone) {
+  JudgedCluster cluster(3);
+  for (int i = 0; i < 5; ++i) cluster[0].Call(false);
+  cluster.PassAfter(Judge::kCloser);
+  EXPECT_EQ(cluster.State(0), HealthState::kSuspect);
+  GoodCalls(cluster, {1, 2}, 5);
+  cluster.PassAfter(Judge::kCloser);
+  EXPECT_EQ(cluster.State(0), HealthState::kSuspect);
+  GoodCalls(cluster, {1, 2}, 5);
+  cluster.PassAfter(Judge::kCloser);
+  EXPECT_EQ(cluster.State(0), HealthState::kEjected);
+}
+
+// Two endpoints, twenty calls each, eight failed and never two in a row.
+TEST(JudgeTest, ErrorRateWorksWithTwoEndpointsAndTwentyCalls) {
+  JudgedCluster cluster(2);
+  for (int i = 0; i < 20; ++i) cluster[0].Call(i % 5 < 3);
+  GoodCalls(cluster, {1}, 20);
+  cluster[0].Call(true);
+  cluster.Pass(2);
+  EXPECT_EQ(cluster.State(0), HealthState::kUp) << "8 of 21 may be chance with 20 calls of the other";
+  GoodCalls(cluster, {1}, 80);
+  cluster.Pass(2);
+  EXPECT_EQ(cluster.State(0), HealthState::kEjected);
+  EXPECT_EQ(cluster.Why(0), "8 of 21 calls failed (UNAVAILABLE), the others 0.0%");
+}
+
+TEST(JudgeTest, StuckWhileTheOthersAnswer) {
+  JudgedCluster cluster(3);
+  for (int i = 0; i < 20; ++i) {
+    GoodCalls(cluster, {0, 1, 2}, 20);
+    cluster.Pass();
+  }
+  int passes = 0;
+  while (!cluster[0].record.out() && passes < 50) {
+    cluster[0].Sent(20);
+    GoodCalls(cluster, {1, 2}, 20);
+    cluster.Pass();
+    ++passes;
+  }
+  EXPECT_LE(passes, 3) << "within 300 ms";
+  EXPECT_EQ(cluster.judge.counts().ejections[static_cast<size_t>(Detector::kStuck)], 1u) << cluster.Why(0);
+}
+
+// A shared database hangs, or this process was stopped.
+TEST(JudgeTest, NotStuckWhereNoEndpointAnswers) {
+  for (int calls : {20, 1}) {
+    JudgedCluster cluster(3);
+    for (int i = 0; i < 100; ++i) {
+      GoodCalls(cluster, {0, 1, 2}, calls);
+      cluster.Pass();
+    }
+    for (int i = 0; i < 50; ++i) {
+      for (size_t place : {0, 1, 2}) cluster[place].Sent(static_cast<uint32_t>(calls));
+      cluster.Pass();
+    }
+    EXPECT_EQ(cluster.Ejections(), 0u);
+  }
+}
+
+// Half of the calls here are subscriptions that say nothing for hours; one endpoint gets some in a row.
+TEST(JudgeTest, CallsThatWaitEverywhereAreNotStuck) {
+  JudgedCluster cluster(3);
+  for (int i = 0; i < 50; ++i) {
+    for (size_t place : {0, 1, 2}) {
+      cluster[place].Sent(4);
+      for (int k = 0; k < 4; ++k) cluster[place].Call(true);
+    }
+    cluster.Pass();
+  }
+  for (int i = 0; i < 5; ++i) {
+    cluster[0].Sent(1);
+    GoodCalls(cluster, {1, 2}, 4);
+    cluster.Pass();
+  }
+  EXPECT_EQ(cluster.State(0), HealthState::kUp);
+}
+
+TEST(JudgeTest, SlowLosesWeightAndThenItsPlace) {
+  JudgedCluster cluster(3);
+  auto work = [&](int n) {
+    for (int i = 0; i < n; ++i) cluster[0].Call(true, milliseconds(60));
+    GoodCalls(cluster, {1, 2}, n, milliseconds(10));
+    cluster.Pass();
+  };
+  int passes = 0;
+  while (cluster.State(0) == HealthState::kUp && ++passes < 100) work(20);
+  EXPECT_EQ(cluster.State(0), HealthState::kSuspect);
+  EXPECT_EQ(cluster[0].record.share(), 0.25);
+  while (cluster.State(0) == HealthState::kSuspect && ++passes < 200) work(5);
+  EXPECT_EQ(cluster.State(0), HealthState::kEjected);
+  EXPECT_EQ(cluster.judge.counts().ejections[static_cast<size_t>(Detector::kSlow)], 1u);
+  EXPECT_EQ(cluster.Why(0).substr(0, 26), "median time to first byte ");
+}
+
+TEST(JudgeTest, ASlowSuspectThatIsFastAgainGoesFree) {
+  JudgedCluster cluster(2);
+  for (int i = 0; i < 20 && cluster.State(0) == HealthState::kUp; ++i) {
+    GoodCalls(cluster, {0}, 20, milliseconds(100));
+    GoodCalls(cluster, {1}, 20);
+    cluster.Pass();
+  }
+  ASSERT_EQ(cluster.State(0), HealthState::kSuspect);
+  for (int i = 0; i < 20; ++i) {
+    GoodCalls(cluster, {0, 1}, 20);
+    cluster.Pass();
+  }
+  EXPECT_EQ(cluster.State(0), HealthState::kUp);
+  EXPECT_EQ(cluster.Ejections(), 0u);
+}
+
+// Three times as slow, and only 4 ms more.
+TEST(JudgeTest, SlowByLessThanTheFloorIsFine) {
+  JudgedCluster cluster(2);
+  for (int i = 0; i < 100; ++i) {
+    GoodCalls(cluster, {0}, 20, milliseconds(6));
+    GoodCalls(cluster, {1}, 20, milliseconds(1));
+    cluster.Pass();
+  }
+  EXPECT_EQ(cluster.State(0), HealthState::kUp);
+}
+
+TEST(JudgeTest, HalfOfTheWeightStaysAndSuppressionsAreCounted) {
+  JudgedCluster cluster(5);
+  for (int pass = 0; pass < 20; ++pass) {
+    for (size_t i = 0; i < 3; ++i) {
+      if (!cluster[i].record.out())
+        for (int k = 0; k < 5; ++k) cluster[i].Call(false);
+    }
+    GoodCalls(cluster, {3, 4}, 20);
+    cluster.Pass();
+  }
+  EXPECT_EQ(cluster.InRotation(), 3u);
+  EXPECT_EQ(cluster.judge.counts().suppressed[static_cast<size_t>(Suppression::kMinAvailable)], 1u);
+}
+
+TEST(JudgeTest, TheLastOneStays) {
+  JudgedCluster cluster(2);
+  cluster.options.min_available = 0;
+  cluster.Configure();
+  for (int pass = 0; pass < 5; ++pass) {
+    if (!cluster[0].record.out())
+      for (int k = 0; k < 10; ++k) cluster[0].Call(false);
+    GoodCalls(cluster, {1}, 5);
+    cluster.Pass();
+  }
+  ASSERT_TRUE(cluster[0].record.out());
+  for (int pass = 0; pass < 200; ++pass) {
+    for (int k = 0; k < 10; ++k) cluster[1].Call(false);
+    cluster.Pass();
+    ASSERT_FALSE(cluster[1].record.out());
+  }
+}
+
+// Where all fail, a row says nothing of one endpoint.
+TEST(JudgeTest, AllFailingAtOnceEjectsNone) {
+  JudgedCluster cluster(4);
+  GoodCalls(cluster, {0, 1, 2, 3}, 20);
+  for (int pass = 0; pass < 100; ++pass) {
+    for (auto& e : cluster.all)
+      for (int k = 0; k < 5; ++k) e->Call(false);
+    cluster.Pass();
+  }
+  EXPECT_EQ(cluster.Ejections(), 0u);
+  EXPECT_GT(cluster.judge.counts().suppressed[static_cast<size_t>(Suppression::kAllFailing)], 0u);
+}
+
+// Of endpoints that are all bad, the one that is much worse goes.
+TEST(JudgeTest, WhereMostFailTheWorstGoes) {
+  JudgedCluster cluster(3);
+  for (int pass = 0; pass < 20; ++pass) {
+    if (!cluster[0].record.out())
+      for (int k = 0; k < 20; ++k) cluster[0].Call(false);
+    for (size_t i : {1, 2})
+      for (int k = 0; k < 20; ++k) cluster[i].Call(k % 2 == 0);
+    cluster.Pass();
+  }
+  EXPECT_TRUE(cluster[0].record.out());
+  EXPECT_EQ(cluster.InRotation(), 2u);
+}
+
+TEST(JudgeTest, TheLogOfChangesIsBounded) {
+  JudgedCluster cluster(2);
+  for (int i = 0; i < 200; ++i) {
+    cluster.judge.Eject(cluster[0].record, "e0", cluster.now);
+    cluster.judge.Restore(cluster[0].record, "e0", cluster.now);
+  }
+  EXPECT_EQ(cluster.judge.changes().changes().size(), ChangeLog::kChangesMax);
+  EXPECT_EQ(cluster.judge.changes().total(), 400u);
+}
+
+}  // namespace
+}  // namespace sluice::upstream
