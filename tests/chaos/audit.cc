@@ -1,11 +1,25 @@
 // What must hold after a run, whatever has happened in it.
 #include <algorithm>
 #include <array>
+#include <map>
+#include <string>
 
 #include "chaos/run.h"
 #include "proxy/grpc_status.h"
 
 namespace sluice::chaos {
+
+namespace {
+
+// The status that a gRPC client makes of a response without one: gRPC's http-grpc-status-mapping, not the proxy's own.
+int CodeOf(const std::string& http_status) {
+  static const std::map<std::string, int> kCodes = {{"200", 0},  {"400", 13}, {"401", 16}, {"403", 7}, {"404", 12},
+                                                    {"429", 14}, {"502", 14}, {"503", 14}, {"504", 14}};
+  const auto known = kCodes.find(http_status);
+  return known == kCodes.end() ? 2 : known->second;
+}
+
+}  // namespace
 
 bool Run::CallsEnded() const {
   for (const Call& call : calls_) {
@@ -57,7 +71,7 @@ void Run::CheckCounters() {
     sent += call.stream != 0;
     if (call.stream != 0 && !call.whole) exact = false;
     if (!call.whole || call.broken) continue;
-    const int code = call.status.value_or(call.http_status == "200" ? 0 : 2);
+    const int code = call.status ? *call.status : CodeOf(call.http_status);
     if (code >= 0 && code < static_cast<int>(proxy::kGrpcCodes)) ++seen[static_cast<size_t>(code)];
   }
   for (size_t code = 0; code < proxy::kGrpcCodes; ++code) {
