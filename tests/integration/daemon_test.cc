@@ -279,7 +279,7 @@ TEST_F(Daemon, CheckAcceptsTheFileForProduction) {
   const test::TlsCert ca = test::MakeCert({.common_name = "ca", .authority = true});
   const test::TlsCert own = test::MakeCert({.common_name = "sluice"}, &ca);
   const std::string yaml = ReadSource("config/production.yaml");
-  EXPECT_THAT(Check(yaml).output, HasSubstr("tls/ca.crt")) << "it reads the files";
+  EXPECT_THAT(Check(yaml).output, HasSubstr("tls/sluice.crt")) << "it reads the files";
   std::filesystem::create_directory(dir_.File("tls"));
   dir_.Write("tls/ca.crt", ca.certificate_pem);
   dir_.Write("tls/sluice.crt", own.certificate_pem);
