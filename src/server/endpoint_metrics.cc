@@ -30,7 +30,7 @@ void AddStatuses(const Labels& of, const EndpointSeries::Sums& sums, Samples* ou
     const auto code = static_cast<proxy::GrpcCode>(i);
     if (sums.statuses[i] == 0 && code != proxy::GrpcCode::kOk) continue;
     Labels labels = of;
-    labels.emplace_back("status", ToString(code));
+    labels.emplace_back("grpc_status", ToString(code));
     out->push_back({std::move(labels), static_cast<double>(sums.statuses[i])});
   }
 }
@@ -74,6 +74,21 @@ Samples Collect(Clusters& clusters, Add add) {
   return out;
 }
 
+// Of those in a list only: an endpoint that has left has no health. Those without series of their own have no sum that
+// would mean anything.
+Samples CollectStates(Clusters& clusters) {
+  Samples out;
+  for (const auto& state : clusters.States()) {
+    for (const upstream::ListedEndpoint& listed : state->endpoints) {
+      const upstream::Endpoint& endpoint = *listed.endpoint;
+      if (!endpoint.has_own_series()) continue;
+      out.push_back({Labels{{"cluster", state->name()}, {"endpoint", endpoint.name()}},
+                     static_cast<double>(endpoint.shown_state())});
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 void AddEndpointMetrics(metrics::Registry& registry, Clusters& clusters) {
@@ -82,6 +97,9 @@ void AddEndpointMetrics(metrics::Registry& registry, Clusters& clusters) {
   registry.AddCallback("sluice_endpoint_latency_seconds",
                        "From the request of an attempt to the headers of its response.", "histogram",
                        [&clusters] { return Collect(clusters, AddLatency); });
+  registry.AddCallback("sluice_endpoint_state",
+                       "0 up, 1 suspect, 2 ejected, 3 probing, 4 warming, 5 draining, 6 not_serving.", "gauge",
+                       [&clusters] { return CollectStates(clusters); });
 }
 
 }  // namespace sluice::server

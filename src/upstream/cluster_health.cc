@@ -174,9 +174,7 @@ void ClusterHealth::Publish(Endpoint& endpoint) {
   const EndpointRecord& record = endpoint.record();
   const bool drained = record.state() == HealthState::kDraining;
   endpoint.SetAdmission({record.out(), record.share(), record.wants_trial() || record.spared(), drained});
-  const auto state = static_cast<int64_t>(record.state());
-  metrics::Gauge& gauge = *endpoint.metrics().state;
-  if (const int64_t shown = gauge.Value(); shown != state) gauge.Add(registry_.shared_slot(), state - shown);
+  endpoint.set_shown_state(record.state());
 }
 
 // What is new: counted and logged.

@@ -33,8 +33,6 @@ Endpoint::Endpoint(std::string cluster, std::string name, net::Address address,
   metrics_.timeouts =
       registry.AddCounter("sluice_upstream_timeouts_total",
                           "Connections to the endpoint, or calls on them, that a bound in time ended.", labels);
-  metrics_.state = registry.AddGauge(
-      "sluice_endpoint_state", "0 up, 1 suspect, 2 ejected, 3 probing, 4 warming, 5 draining, 6 not_serving.", labels);
 }
 
 Endpoint::~Endpoint() {

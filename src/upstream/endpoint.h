@@ -35,7 +35,6 @@ struct EndpointMetrics {
   metrics::Counter* connects;
   metrics::Counter* connect_failures;
   metrics::Counter* timeouts;
-  metrics::Gauge* state;
 };
 
 class Endpoint {
@@ -113,6 +112,9 @@ class Endpoint {
   OutcomeCell* cell(uint32_t w) const { return cells_[w].load(std::memory_order_acquire); }
   // Its health, under its cluster's ClusterHealth.
   EndpointRecord& record() { return record_; }
+  // Its health's state as it was published last. Any thread may read.
+  HealthState shown_state() const { return shown_state_.load(std::memory_order_relaxed); }
+  void set_shown_state(HealthState state) { shown_state_.store(state, std::memory_order_relaxed); }
   // What it says of itself, and the Watch or Check that is out. Under its cluster's ClusterHealth.
   struct Asked {
     ActiveHealth health;
@@ -155,6 +157,7 @@ class Endpoint {
   std::atomic<uint32_t> health_{0};
   std::vector<std::atomic<OutcomeCell*>> cells_;  // owned; each made by its worker
   EndpointRecord record_;
+  std::atomic<HealthState> shown_state_{HealthState::kUp};
   Asked asked_;
 };
 

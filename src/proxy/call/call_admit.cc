@@ -212,9 +212,9 @@ bool Call::PickOne(int level, const upstream::Tier* tier) {
   return level >= kFull;  // WaitsForEndpoint; on a lower level another call was faster
 }
 
-// The call's own tier, as long as it has an endpoint that could take the call; where the call may have been processed
-// and failed, an untried one of another tier comes before a second try at the same. Then the tiers behind it, then
-// those before it, each from the nearest on.
+// The call's own tier, as long as it has an endpoint that could take the call without a wait for a connection that was
+// lost or takes long; where the call may have been processed and failed, an untried one of another tier comes before a
+// second try at the same. Then the tiers behind it, then those before it, each from the nearest on.
 bool Call::PickByTier() {
   const std::vector<upstream::Tier>& tiers = cluster_->tiers;
   const auto own = static_cast<size_t>(TierOfCall() - tiers.data());
@@ -233,8 +233,11 @@ bool Call::PickByTier() {
     }
     return false;
   };
-  if (pick(own, kIdeal, kTriedToo)) return true;
-  if (history_ != nullptr && history_->repeats > 0 && pick_elsewhere(kIdeal, kTriedToo)) return true;
+  if (pick(own, kIdeal, kAwaited)) return true;
+  const bool repeats = history_ != nullptr && history_->repeats > 0;
+  const bool awaits = PickAtLevel(kAwaited, &tiers[own]) != upstream::LoadBalancer::kNone;
+  if ((repeats || awaits) && pick_elsewhere(kIdeal, kAwaited)) return true;
+  if (pick(own, kAwaited, kTriedToo) || (repeats && pick_elsewhere(kAwaited, kTriedToo))) return true;
   return pick(own, kTriedToo, kSick) || pick_elsewhere(kIdeal, kSick) || PickOne(kSick, nullptr);
 }
 

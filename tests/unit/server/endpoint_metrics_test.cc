@@ -51,10 +51,11 @@ TEST_F(EndpointMetrics, AttemptsAreShownByEndpointAndStatus) {
   Cell(0).Ended(0);
   Cell(0).Ended(14);
   EXPECT_TRUE(Has("# TYPE sluice_endpoint_calls_total counter"));
-  EXPECT_TRUE(Has(R"(sluice_endpoint_calls_total{cluster="c",endpoint="e0",status="OK"} 2)"));
-  EXPECT_TRUE(Has(R"(sluice_endpoint_calls_total{cluster="c",endpoint="e0",status="UNAVAILABLE"} 1)"));
-  EXPECT_TRUE(Has(R"(sluice_endpoint_calls_total{cluster="c",endpoint="e1",status="OK"} 0)"));
-  EXPECT_FALSE(Mentions(R"(endpoint="e1",status="UNAVAILABLE")")) << "a status has a series from its first attempt on";
+  EXPECT_TRUE(Has(R"(sluice_endpoint_calls_total{cluster="c",endpoint="e0",grpc_status="OK"} 2)"));
+  EXPECT_TRUE(Has(R"(sluice_endpoint_calls_total{cluster="c",endpoint="e0",grpc_status="UNAVAILABLE"} 1)"));
+  EXPECT_TRUE(Has(R"(sluice_endpoint_calls_total{cluster="c",endpoint="e1",grpc_status="OK"} 0)"));
+  EXPECT_FALSE(Mentions(R"(endpoint="e1",grpc_status="UNAVAILABLE")"))
+      << "a status has a series from its first attempt on";
 }
 
 TEST_F(EndpointMetrics, TimesAreShownInAFewBuckets) {
@@ -82,9 +83,24 @@ TEST_F(EndpointMetrics, TheSeriesOfAnEndpointGoWithIt) {
   Change(Kind::kRemove, "e0");
   EXPECT_FALSE(Mentions(R"(calls_total{cluster="c",endpoint="e0")"));
   EXPECT_FALSE(Mentions(R"(latency_seconds_count{cluster="c",endpoint="e0")"));
-  EXPECT_TRUE(Has(R"(sluice_endpoint_calls_total{cluster="c",endpoint="e1",status="OK"} 1)"));
+  EXPECT_TRUE(Has(R"(sluice_endpoint_calls_total{cluster="c",endpoint="e1",grpc_status="OK"} 1)"));
   Change(Kind::kAdd, "e0");
-  EXPECT_TRUE(Has(R"(sluice_endpoint_calls_total{cluster="c",endpoint="e0",status="OK"} 0)"));
+  EXPECT_TRUE(Has(R"(sluice_endpoint_calls_total{cluster="c",endpoint="e0",grpc_status="OK"} 0)"));
+}
+
+TEST_F(EndpointMetrics, StatesAreThoseOfTheList) {
+  Start(2);
+  EXPECT_TRUE(Has("# TYPE sluice_endpoint_state gauge"));
+  EXPECT_TRUE(Has(R"(sluice_endpoint_state{cluster="c",endpoint="e0"} 0)"));
+  const auto state = clusters.States()[0];
+  ASSERT_TRUE(state->health
+                  ->Command(state->endpoints, *state->endpoints[0].endpoint, upstream::ClusterHealth::Order::kEject,
+                            base::TimePoint())
+                  .ok());
+  EXPECT_TRUE(Has(R"(sluice_endpoint_state{cluster="c",endpoint="e0"} 2)"));
+  EXPECT_TRUE(Has(R"(sluice_endpoint_state{cluster="c",endpoint="e1"} 0)"));
+  Change(Kind::kRemove, "e0");
+  EXPECT_FALSE(Mentions(R"(sluice_endpoint_state{cluster="c",endpoint="e0")"));
 }
 
 TEST_F(EndpointMetrics, EndpointsOfALongListAreCountedTogether) {
@@ -93,12 +109,12 @@ TEST_F(EndpointMetrics, EndpointsOfALongListAreCountedTogether) {
   Cell(EndpointSeries::kNamedMax).Ended(0);
   Cell(EndpointSeries::kNamedMax + 1).Ended(0);
   Cell(EndpointSeries::kNamedMax + 1).Answered(0, base::Nanos(1));
-  EXPECT_TRUE(Has(R"(sluice_endpoint_calls_total{cluster="c",endpoint="overflow",status="OK"} 2)"));
+  EXPECT_TRUE(Has(R"(sluice_endpoint_calls_total{cluster="c",endpoint="overflow",grpc_status="OK"} 2)"));
   EXPECT_TRUE(Has(R"(sluice_endpoint_latency_seconds_count{cluster="c",endpoint="overflow"} 1)"));
   EXPECT_FALSE(Mentions("calls_total{cluster=\"c\",endpoint=\"e" + std::to_string(EndpointSeries::kNamedMax)));
   // What was counted stays, so that a rate over the sum has no false reset.
   Change(Kind::kRemove, "e" + std::to_string(EndpointSeries::kNamedMax + 1));
-  EXPECT_TRUE(Has(R"(sluice_endpoint_calls_total{cluster="c",endpoint="overflow",status="OK"} 2)"));
+  EXPECT_TRUE(Has(R"(sluice_endpoint_calls_total{cluster="c",endpoint="overflow",grpc_status="OK"} 2)"));
 }
 
 }  // namespace

@@ -124,8 +124,42 @@ TEST_F(CallFailoverTest, CallsComeHomeWhenTheBackOffIsOver) {
   net.host(kOwn).mode = FakeHost::Mode::kAccept;
   EXPECT_EQ(Ask(client, 3), kOther) << "in back-off";
   Advance(milliseconds(200));
-  EXPECT_EQ(Ask(client, 5), kOwn);
-  EXPECT_EQ(Failovers(), 2u);
+  EXPECT_EQ(Ask(client, 5), kOther) << "has a connection begun, and does not wait for it";
+  EXPECT_EQ(Ask(client, 7), kOwn);
+  EXPECT_EQ(Failovers(), 3u);
+}
+
+TEST_F(CallFailoverTest, NoCallWaitsForAConnectionInPlaceOfALostOne) {
+  Start({kOwn});
+  FramePeer& client = Client();
+  ASSERT_EQ(Ask(client, 1), kOwn);
+  net.host(kOwn).mode = FakeHost::Mode::kHang;
+  Up(kOwn).wire().Close();
+  Run();
+  EXPECT_EQ(Ask(client, 3), kOther);
+  EXPECT_EQ(Ask(client, 5), kOther);
+  EXPECT_EQ(net.host(kOwn).dials, 2) << "one at a time";
+  net.host(kOwn).mode = FakeHost::Mode::kAccept;
+  net.Answer(kOwn);
+  Run();
+  EXPECT_EQ(Ask(client, 7), kOwn);
+}
+
+// Where neither has a connection, the call waits at home.
+TEST_F(CallFailoverTest, WhereTheOtherHasNoneEitherTheCallWaitsAtHome) {
+  Start({kOwn});
+  FramePeer& client = Client();
+  ASSERT_EQ(Ask(client, 1), kOwn);
+  Refuse(kOther);
+  net.host(kOwn).mode = FakeHost::Mode::kHang;
+  Up(kOwn).wire().Close();
+  Run();
+  EXPECT_EQ(Ask(client, 3), "");
+  EXPECT_EQ(Ask(client, 5), "");
+  net.host(kOwn).mode = FakeHost::Mode::kAccept;
+  net.Answer(kOwn);
+  Run();
+  EXPECT_EQ(Up(kOwn).streams.size(), 2u);
 }
 
 // The limits that hold are those of the cluster that takes the call.

@@ -117,6 +117,21 @@ TEST_F(CallTierTest, AFullEndpointIsNoReasonToGoElsewhere) {
   EXPECT_FALSE(Connected(kLower));
 }
 
+TEST_F(CallTierTest, NoCallWaitsForALostConnectionWhileTheLowerOneTakesIt) {
+  Start({kFirst, kLower});
+  FramePeer& client = Client();
+  ASSERT_EQ(Ask(client, 1), kFirst);
+  net.host(kFirst).mode = FakeHost::Mode::kHang;
+  Up(kFirst).wire().Close();
+  Run();
+  EXPECT_EQ(Ask(client, 3), kLower);
+  EXPECT_EQ(net.host(kFirst).dials, 2) << "it has been begun";
+  net.host(kFirst).mode = FakeHost::Mode::kAccept;
+  net.Answer(kFirst);
+  Run();
+  EXPECT_EQ(Ask(client, 5), kFirst);
+}
+
 TEST_F(CallTierTest, WhereAllAreEjectedTheCallGoesSomewhere) {
   Start({kFirst, kLower});
   for (const auto& entry : state().endpoints) entry.endpoint->SetAdmission({true, 0});
