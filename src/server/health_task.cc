@@ -5,35 +5,40 @@
 #include <utility>
 
 #include "runtime/sleep.h"
-#include "upstream/cluster_health.h"
 #include "upstream/endpoint_pool.h"
 
 namespace sluice::server {
 
+using base::TimePoint;
 using upstream::ClusterHealth;
+using upstream::Judge;
+
+base::Nanos HealthPace::Next(Pace wanted, TimePoint began, TimePoint ended) {
+  if (wanted != Pace::kIdle) idle_since_ = ended;
+  if (wanted == Pace::kCloser) return std::min(Judge::kPeriod, std::max(Judge::kCloser, (ended - began) * kSparing));
+  return ended - idle_since_ >= kIdleAfter ? kIdlePeriod : Judge::kPeriod;
+}
 
 runtime::Task<void> HealthTask::Run(HealthTask* self) {
-  // Of its time, what passes in quick succession may take at most is one part in this many.
-  constexpr int kSparing = 20;
   const base::Clock& clock = self->runtime_.clock();
-  base::Nanos wait = upstream::Judge::kPeriod;
+  HealthPace pace(clock.Now());
+  base::Nanos wait = Judge::kPeriod;
   for (;;) {
     // Of the worker that runs it now, which may be another one after each wait.
     co_await runtime::SleepUntil(runtime::Worker::Current()->now() + wait);
-    const base::TimePoint began = clock.Now();
-    const bool closer = self->Pass();
-    wait = upstream::Judge::kPeriod;
-    if (closer) wait = std::min(wait, std::max(upstream::Judge::kCloser, (clock.Now() - began) * kSparing));
+    const TimePoint began = clock.Now();
+    const Pace wanted = self->Pass();
+    wait = pace.Next(wanted, began, clock.Now());
   }
 }
 
-bool HealthTask::Pass() {
+HealthTask::Pace HealthTask::Pass() {
   const runtime::Worker& worker = *runtime::Worker::Current();
   proxy::CallContext& here = *contexts_[worker.index()];
   std::shared_ptr<const proxy::Snapshot> snapshot;
   snapshots_.Read(worker.index(), [&](const std::shared_ptr<const proxy::Snapshot>& now) { snapshot = now; });
-  if (snapshot == nullptr) return false;
-  bool closer = false;
+  if (snapshot == nullptr) return Pace::kUsual;
+  Pace pace = Pace::kIdle;
   for (const auto& cluster : snapshot->clusters) {
     ClusterHealth::Work work =
         cluster->health->Pass(*cluster->options, cluster->endpoints, *cluster->spill, worker.now());
@@ -55,9 +60,9 @@ bool HealthTask::Pass() {
         context->worker().Post([context, endpoint] { context->pools.EndBackoff(*endpoint); });
       }
     }
-    closer |= work.look_closer;
+    pace = std::max(pace, work.pace);
   }
-  return closer;
+  return pace;
 }
 
 }  // namespace sluice::server

@@ -1,5 +1,4 @@
-// HealthTask: the one task of the process that judges the endpoints of all clusters, every upstream::Judge::kPeriod;
-// every kCloser while a cluster asks for that, as long as passes then take no more than a twentieth of the time.
+// HealthTask: the one task of the process that judges the endpoints of all clusters, at the pace that they ask for.
 //
 // It is a free task (docs/scheduler.md): whichever worker has time runs its passes. A pass reads the counts of all
 // workers, and begins the probes that are due on the worker that it runs on; what all workers have to know of, and the
@@ -12,19 +11,39 @@
 #include "proxy/call/call_context.h"
 #include "runtime/runtime.h"
 #include "runtime/task.h"
+#include "upstream/cluster_health.h"
 
 namespace sluice::server {
 
+// How long the wait between two passes is: Judge::kPeriod; Judge::kCloser where a cluster asks for that, as long as
+// passes then take no more than a twentieth of the time; kIdlePeriod where all have been idle for kIdleAfter, because a
+// process that has nothing to do shall not wake ten times a second for it. A value.
+class HealthPace {
+ public:
+  using Pace = upstream::ClusterHealth::Pace;
+  static constexpr base::Nanos kIdleAfter = std::chrono::seconds(10);
+  static constexpr base::Nanos kIdlePeriod = std::chrono::seconds(1);
+  static constexpr int kSparing = 20;
+
+  explicit HealthPace(base::TimePoint now) : idle_since_(now) {}
+  // After a pass that wants `wanted`.
+  base::Nanos Next(Pace wanted, base::TimePoint began, base::TimePoint ended);
+
+ private:
+  base::TimePoint idle_since_;
+};
+
 class HealthTask {
  public:
+  using Pace = upstream::ClusterHealth::Pace;
   // `contexts`: of all workers, in their order; they and `snapshots` outlive the runtime's tasks.
   HealthTask(runtime::Runtime& runtime, const proxy::SnapshotData& snapshots, std::vector<proxy::CallContext*> contexts)
       : runtime_(runtime), snapshots_(snapshots), contexts_(std::move(contexts)) {}
 
   // Once, when the workers run or are about to. It ends with the runtime.
   void Start() { runtime_.Spawn(Run(this)); }
-  // One pass, on the worker that this thread is. Returns whether the next one is wanted after kCloser.
-  bool Pass();
+  // One pass, on the worker that this thread is.
+  Pace Pass();
 
  private:
   static runtime::Task<void> Run(HealthTask* self);

@@ -66,8 +66,19 @@ ClusterHealth::Work ClusterHealth::Pass(const ClusterOptions& options, ListedEnd
   for (const ListedEndpoint& listed : endpoints) Publish(*listed.endpoint);
   Spread(options.spill, endpoints, spill, now);
   Tell();
-  work.look_closer = judge_.looks_closer();
+  work.pace = PaceAfter(subjects);
   return work;
+}
+
+ClusterHealth::Pace ClusterHealth::PaceAfter(std::span<const Judge::Subject> subjects) const {
+  if (judge_.looks_closer()) return Pace::kCloser;
+  const auto rests = [](const Judge::Subject& subject) {
+    const EndpointRecord& record = *subject.record;
+    if (subject.in_flight > 0 || subject.active != nullptr || record.more.sent > 0) return false;
+    return record.state() == HealthState::kUp || record.state() == HealthState::kDraining;
+  };
+  const bool idle = pending_.empty() && reconnect_at_.empty() && std::all_of(subjects.begin(), subjects.end(), rests);
+  return idle ? Pace::kIdle : Pace::kUsual;
 }
 
 // One that is back counts when it is warm: then the keys that were spilled for it come home to where they belong, and

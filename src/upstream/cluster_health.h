@@ -67,20 +67,25 @@ class ClusterHealth {
   };
   // So many are begun by a pass: a thousand endpoints are not connected to at once.
   static constexpr uint32_t kAsksPerPass = 32;
+  // How soon the next pass is wanted: of several clusters the greatest counts.
+  enum class Pace : uint8_t {
+    kIdle,    // all endpoints are up, none has calls or is asked: later will do
+    kUsual,   // after Judge::kPeriod
+    kCloser,  // after Judge::kCloser
+  };
   struct Work {
     std::vector<Probe> probes;
     std::vector<Ask> asks;
     std::vector<Stop> stops;
     // Back in rotation: back-offs of workers are to end.
     std::vector<std::shared_ptr<Endpoint>> returned;
-    bool look_closer = false;  // the next pass after Judge::kCloser
+    Pace pace = Pace::kUsual;  // of the next pass
   };
 
   // `seed`: of the jitter.
   ClusterHealth(std::string cluster, uint64_t seed, metrics::Registry& registry);
 
-  // Judges the endpoints of this cluster's list, and says `spill` what follows of it. The next one after Judge::kPeriod
-  // or, where the result asks for it, Judge::kCloser.
+  // Judges the endpoints of this cluster's list, and says `spill` what follows of it.
   Work Pass(const ClusterOptions& options, ListedEndpoints endpoints, Spill& spill, base::TimePoint now);
 
   // `added` are new in the list, which is not in force yet: they begin with a small share where those that stay have
@@ -107,6 +112,7 @@ class ClusterHealth {
   void Spread(const SpillOptions& options, ListedEndpoints endpoints, Spill& spill, base::TimePoint now);
   void AskAll(const ClusterOptions& options, ListedEndpoints endpoints, base::TimePoint now, Work* work);
   void Publish(Endpoint& endpoint);
+  Pace PaceAfter(std::span<const Judge::Subject> subjects) const;
   void Tell();
 
   const std::string cluster_;
