@@ -41,6 +41,11 @@ ClusterHealth::ClusterHealth(std::string cluster, uint64_t seed, metrics::Regist
   }
 }
 
+void ClusterHealth::SetSeedForTest(uint64_t seed) {
+  judge_ = Judge(seed);
+  random_ = base::Random(~seed);
+}
+
 ClusterHealth::Work ClusterHealth::Pass(const ClusterOptions& options, ListedEndpoints endpoints, Spill& spill,
                                         TimePoint now) {
   Work work;

@@ -84,6 +84,8 @@ class ClusterHealth {
 
   // `seed`: of the jitter.
   ClusterHealth(std::string cluster, uint64_t seed, metrics::Registry& registry);
+  // Before the first pass.
+  void SetSeedForTest(uint64_t seed);
 
   // Judges the endpoints of this cluster's list, and says `spill` what follows of it.
   Work Pass(const ClusterOptions& options, ListedEndpoints endpoints, Spill& spill, base::TimePoint now);

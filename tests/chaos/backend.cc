@@ -22,6 +22,7 @@ enum Mood {
 };
 
 constexpr uint32_t kRefusedStream = 7;
+const std::string kWatchPath = "/grpc.health.v1.Health/Watch", kCheckPath = "/grpc.health.v1.Health/Check";
 const h2::Fields kHeaders = {{":status", "200"}, {"content-type", "application/grpc"}};
 
 }  // namespace
@@ -41,6 +42,8 @@ void BackendConnection::OnHeaders(uint32_t id, const h2::Fields& fields, bool en
     for (const auto& [name, value] : fields) {
       if (name == "x-call") request.call = static_cast<uint32_t>(std::atoi(value.c_str()));
       if (name != ":path") continue;
+      if (value == kWatchPath) request.asks = Asks::kWatch;
+      if (value == kCheckPath) request.asks = Asks::kCheck;
       for (size_t i = 0; i < std::size(kPaths); ++i) {
         if (value == kPaths[i]) request.method = static_cast<Method>(i);
       }
@@ -87,7 +90,7 @@ void BackendConnection::OnData(uint32_t id, std::string_view bytes, bool end) {
 
 // Once a request, when it is whole, or when it is answered or ended before.
 void BackendConnection::Execute(Request& request) {
-  if (!std::exchange(request.executed, true)) ++stage_.executions[request.call];
+  if (!std::exchange(request.executed, true) && request.asks == Asks::kCall) ++stage_.executions[request.call];
 }
 
 void BackendConnection::OnRequestEnd(uint32_t id, Request& request) {
@@ -98,7 +101,8 @@ void BackendConnection::OnRequestEnd(uint32_t id, Request& request) {
     request.held = true;
     return;
   }
-  const Micros delay = plan_.hasty || dice_.OneIn(2) ? Micros(0) : dice_.Time(Micros(300'000));
+  const bool asked_when_well = stage_.over && request.asks != Asks::kCall;
+  const Micros delay = asked_when_well || plan_.hasty || dice_.OneIn(2) ? Micros(0) : dice_.Time(Micros(300'000));
   if (delay.count() == 0) return Respond(id);
   stage_.timeline.After(delay, [this, id] { Respond(id); });
 }
@@ -123,6 +127,7 @@ void BackendConnection::Respond(uint32_t id) {
   Request& request = requests_.at(id);
   if (request.answered || gone()) return;
   if (request.mood >= kNoTrailers && request.mood != kInformational) return AnswerBadly(id, request);
+  if (request.asks != Asks::kCall) return SayHealth(id, stage_.over || !dice_.OneIn(4));
   BeginResponse(id, request);
   if (request.method == Method::kStream)
     Echo(id, request);
@@ -130,6 +135,23 @@ void BackendConnection::Respond(uint32_t id) {
     SendData(id, Answer(request.method, request.body, plan_.body_max), request.method == Method::kPlain);
   if (request.method != Method::kPlain) SendHeaders(id, {{"grpc-status", "0"}}, true);
   Done(request);
+}
+
+// A Watch stays open, and says something else now and then until the script is over.
+void BackendConnection::SayHealth(uint32_t id, bool serving) {
+  Request& request = requests_.at(id);
+  if (request.answered || gone() || spoiled()) return;
+  BeginResponse(id, request);
+  request.serving = serving;
+  SendData(id, h2::Message(serving ? std::string("\x08\x01") : std::string("\x08\x02")), false);
+  if (request.asks == Asks::kCheck) {
+    SendHeaders(id, {{"grpc-status", "0"}}, true);
+    return Done(request);
+  }
+  if (stage_.over || dice_.OneIn(3)) return;
+  stage_.timeline.After(dice_.Time(Micros(3'000'000)) + Micros(1), [this, id] {
+    if (!stage_.over) SayHealth(id, !requests_.at(id).serving);
+  });
 }
 
 // Never with status 0, and never a whole plain response: what is not the answer must not look like it.
@@ -219,7 +241,9 @@ void BackendConnection::Finish() {
   if (spoiled()) return Close();
   GoOn();
   for (auto& [id, request] : requests_) {
-    if (request.held && !request.answered) stage_.timeline.After(Micros(1), [this, id = id] { Respond(id); });
+    if (request.answered) continue;
+    if (request.held || (request.begun && !request.serving))
+      stage_.timeline.After(Micros(1), [this, id = id] { Respond(id); });
   }
 }
 
@@ -242,7 +266,7 @@ void BackendConnection::LeaveBadly() {
   for (auto& [id, request] : requests_) {
     if (id <= *last_) continue;
     // It says that it has not worked on these; it must not have answered them.
-    if (!request.answered && !request.begun && std::exchange(request.executed, false)) {
+    if (!request.answered && !request.begun && std::exchange(request.executed, false) && request.asks == Asks::kCall) {
       --stage_.executions[request.call];
     }
     request.answered = true;
@@ -254,8 +278,9 @@ void BackendConnection::LeaveBadly() {
 // Looks again until all has gone out.
 void BackendConnection::CloseWhenDone() {
   if (!last_ || gone() || close_planned_) return;
-  const bool all =
-      std::all_of(requests_.begin(), requests_.end(), [](const auto& entry) { return entry.second.answered; });
+  const bool all = std::all_of(requests_.begin(), requests_.end(), [](const auto& entry) {
+    return entry.second.answered || entry.second.asks == Asks::kWatch;
+  });
   if (!all) return;
   close_planned_ = true;
   stage_.timeline.After(Micros(20'000), [this] {

@@ -26,7 +26,10 @@ class BackendConnection final : public Peer {
   uint32_t begun() const { return begun_; }
 
  private:
+  enum class Asks : uint8_t { kCall, kWatch, kCheck };
   struct Request {
+    Asks asks = Asks::kCall;
+    bool serving = true;  // what its health service said last
     uint32_t call = 0;
     bool executed = false;
     Method method = Method::kUnary;
@@ -53,6 +56,7 @@ class BackendConnection final : public Peer {
   void Respond(uint32_t id);
   bool Misbehave(uint32_t id, Request& request);
   void AnswerBadly(uint32_t id, Request& request);
+  void SayHealth(uint32_t id, bool serving);
   void Done(Request& request);
   void CloseWhenDone();
 

@@ -63,16 +63,40 @@ http2::KeepaliveOptions DrawKeepalive(const Plan& plan, Dice& dice) {
   return {milliseconds(dice.In(5000, 20000)), milliseconds(plan.tight ? dice.In(10, 3000) : 20000)};
 }
 
+void DrawHealth(upstream::ClusterOptions& cluster, Dice& dice) {
+  upstream::EjectionOptions& ejection = cluster.ejection;
+  ejection.enabled = !dice.OneIn(4);
+  ejection.consecutive = static_cast<uint32_t>(dice.Of({5, 5, 1, 2, 0}));
+  ejection.error_rate = dice.Of({0.1, 0.1, 0.0});
+  ejection.stuck = milliseconds(dice.Of({50, 20, 0}));
+  ejection.min_available = dice.Of({0.5, 0.5, 0.0, 0.9});
+  ejection.base = milliseconds(dice.In(100, 2000));
+  ejection.max = milliseconds(dice.In(2000, 10000));
+  cluster.slow_start = {milliseconds(dice.Of({30000, 1000, 0})), dice.Of({0.05, 0.01, 0.5})};
+  cluster.spill.headroom = dice.Of({0.4, 0.0, 2.0});
+  if (!dice.OneIn(3)) return;
+  cluster.health.mode = dice.OneIn(2) ? upstream::HealthMode::kWatch : upstream::HealthMode::kCheck;
+  cluster.health.interval = milliseconds(dice.In(200, 5000));
+  cluster.health.timeout = milliseconds(dice.In(100, 2000));
+  cluster.health.fall = static_cast<uint32_t>(dice.In(1, 3));
+  cluster.health.rise = static_cast<uint32_t>(dice.In(1, 3));
+}
+
 upstream::ClusterOptions DrawCluster(const std::string& name, const Plan& plan, Dice& dice) {
   upstream::ClusterOptions cluster;
   cluster.name = name;
   cluster.policy =
       dice.Of({upstream::Policy::kRingHash, upstream::Policy::kRoundRobin, upstream::Policy::kLeastRequest});
   cluster.ring_points = dice.Of<uint32_t>({1, 20, 160});
+  const bool tiers = dice.OneIn(3);
+  if (tiers && dice.OneIn(2)) cluster.locality = "here";
   for (uint32_t i = 0; i < plan.backends; ++i) {
     if (i > 0 && dice.OneIn(4)) continue;
     const std::string address = BackendAddress(i);
     cluster.endpoints.push_back({address, *net::Address::Parse(address), dice.Of({1.0, 1.0, 0.3, 5.0})});
+    if (!tiers) continue;
+    cluster.endpoints.back().priority = static_cast<uint32_t>(dice.Of({0, 0, 1, 3}));
+    cluster.endpoints.back().locality = dice.Of({"here", "there", ""});
   }
   cluster.connect_timeout = milliseconds(plan.bad_backends ? dice.In(5, 2000) : 5000);
   cluster.backoff_base = milliseconds(dice.In(1, 200));
@@ -87,6 +111,7 @@ upstream::ClusterOptions DrawCluster(const std::string& name, const Plan& plan, 
   cluster.concurrency = DrawConcurrency(plan, dice);
   cluster.endpoint_concurrency = DrawConcurrency(plan, dice);
   cluster.bounded_load = dice.Of({0.0, 0.0, 1.25});
+  DrawHealth(cluster, dice);
   cluster.retry_budget = {dice.Of({0.2, 0.0, 2.0}), static_cast<uint32_t>(dice.Of({3, 3, 0, 100}))};
   return cluster;
 }
@@ -112,6 +137,7 @@ proxy::RouteOptions DrawRoute(const std::string& name, const Plan& plan, Dice& d
   proxy::RouteOptions route;
   route.name = name;
   route.cluster = dice.OneIn(4) ? "b" : "a";
+  if (dice.OneIn(3)) route.failover = route.cluster == "a" ? "b" : "a";
   route.hash_by.kind = dice.Of({Kind::kRandom, Kind::kMethod, Kind::kPeer, Kind::kMetadata, Kind::kField});
   if (route.hash_by.kind == Kind::kMetadata) route.hash_by.metadata = "x-key";
   if (route.hash_by.kind == Kind::kField) route.hash_by.fields = {{"", {1}}};

@@ -35,15 +35,39 @@ Proxy::Proxy(base::ManualClock& clock, const config::Config& config, uint64_t se
   cache_ = CacheFor(config_);
   const server::LimitTable limits = limits_.MakePlan(config_);
   SLUICE_CHECK(clusters_.Init(config_, {&limits, cache_}).ok());
+  for (const auto& state : clusters_.States()) state->health->SetSeedForTest(seed ^ base::Hash64(state->name()));
   front_ = std::make_unique<proxy::WorkerFront>(worker(), clusters_.snapshots(), metrics_);
   front_->context.connection.dial = std::move(dial);
   clusters_.SetWorkers({&front_->context});
+  health_ = std::make_unique<server::HealthTask>(runtime_, clusters_.snapshots(),
+                                                 std::vector<proxy::CallContext*>{&front_->context});
 }
 
 Proxy::~Proxy() {
   runtime_.Shutdown();
   clusters_.SetWorkers({});
   front_.reset();
+}
+
+server::HealthTask::Pace Proxy::Judge() {
+  auto pace = server::HealthTask::Pace::kUsual;
+  worker().Post([this, &pace] { pace = health_->Pass(); });
+  Turn();
+  return pace;
+}
+
+std::string Proxy::Out() {
+  std::string out;
+  for (const auto& state : clusters_.States()) {
+    for (const upstream::ListedEndpoint& listed : state->endpoints) {
+      const upstream::HealthView view = state->health->Describe(*listed.endpoint, clock_.Now());
+      using State = upstream::HealthState;
+      if (view.state != State::kEjected && view.state != State::kProbing && view.state != State::kNotServing) continue;
+      out += (out.empty() ? "" : ", ") + state->name() + " " + listed.endpoint->name() + " is " +
+             std::string(ToString(view.state)) + " (" + view.why + ")";
+    }
+  }
+  return out;
 }
 
 std::shared_ptr<proxy::ResponseCache> Proxy::CacheFor(const config::Config& config) {

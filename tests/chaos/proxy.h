@@ -13,6 +13,7 @@
 #include "proxy/response_cache/cache.h"
 #include "runtime/runtime.h"
 #include "server/clusters.h"
+#include "server/health_task.h"
 #include "server/limit_set.h"
 
 namespace sluice::chaos {
@@ -34,6 +35,8 @@ class Proxy {
 
   // Turns the worker until it has nothing to do.
   void Turn() { worker().RunUntilIdleForTest(); }
+  // A pass of the task that judges endpoints.
+  server::HealthTask::Pace Judge();
   // As Server::Reload.
   base::Status Reload(const config::Config& config);
   void Accept(std::unique_ptr<net::Stream> stream);
@@ -42,6 +45,8 @@ class Proxy {
 
   // Of all routes and clusters, and of none, by gRPC code.
   uint64_t CallsEnded(size_t code);
+  // Empty, or the endpoints of the lists that take no calls for what is found or said of their health.
+  std::string Out();
   // Empty, or what is not as it is in a proxy without calls.
   std::string Busy();
   int64_t open_connections() const { return *open_; }
@@ -59,6 +64,7 @@ class Proxy {
   server::Clusters clusters_;
   std::shared_ptr<proxy::ResponseCache> cache_;
   std::unique_ptr<proxy::WorkerFront> front_;
+  std::unique_ptr<server::HealthTask> health_;
   std::shared_ptr<std::atomic<int64_t>> open_ = std::make_shared<std::atomic<int64_t>>(0);
 };
 

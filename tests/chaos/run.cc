@@ -44,9 +44,15 @@ void Run::Step(base::TimePoint end) {
   if (timeline_.RunOne()) return proxy_->Turn();
   const base::TimePoint timer = proxy_->worker().timers().NextExpiry();
   base::TimePoint next =
-      std::min({timeline_.Next(), std::max(timer, clock_.Now() + std::chrono::microseconds(1)), end});
+      std::min({timeline_.Next(), std::max(timer, clock_.Now() + std::chrono::microseconds(1)), judge_at_, end});
   if (next > clock_.Now()) clock_.Advance(next - clock_.Now());
+  if (clock_.Now() >= judge_at_) Judge();
   if (timeline_.Next() > clock_.Now()) proxy_->Turn();
+}
+
+void Run::Judge() {
+  const base::TimePoint now = clock_.Now();
+  judge_at_ = stopped_ ? base::kNever : now + pace_.Next(proxy_->Judge(), now, now);
 }
 
 void Run::Advance(base::Nanos time) {
@@ -80,6 +86,7 @@ Outcome Run::Go() {
   CheckCalls();
   CheckIdle("when all calls have ended");
   if (!stopped_) {
+    CheckHealth();
     // Nothing keeps a connection: upstreams go with their endpoints, clients when they are told.
     config::Config empty = proxy_->config();
     for (upstream::ClusterOptions& cluster : empty.clusters) {

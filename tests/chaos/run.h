@@ -69,6 +69,7 @@ class Run {
 
   // run.cc
   void Advance(base::Nanos time);
+  void Judge();
   void Step(base::TimePoint end);
   bool Settle(base::Nanos most);
 
@@ -78,6 +79,7 @@ class Run {
   void CheckCall(const Call& call, const Client& client);
   void CheckCounters();
   void CheckIdle(const char* when);
+  void CheckHealth();
 
   base::ManualClock clock_;
   Timeline timeline_{clock_};
@@ -90,6 +92,8 @@ class Run {
   bool stopped_ = false;  // the proxy was, in the middle
   uint64_t connections_ = 0;
   std::unique_ptr<Proxy> proxy_;
+  server::HealthPace pace_{clock_.Now()};
+  base::TimePoint judge_at_ = clock_.Now();
   std::deque<Call> calls_;
   std::vector<Client*> client_of_;  // by call
   std::vector<std::unique_ptr<Client>> clients_;

@@ -268,6 +268,7 @@ void Run::ChangeEndpoints() {
       // A call must have somewhere to go, where calls must succeed.
       if (active.empty() || (plan_.CallsMustSucceed() && active.size() < 2)) return;
       change.endpoints.push_back({active[dice_.Below(active.size())], "", 2.0});
+      if (change.kind == Kind::kDrain && dice_.OneIn(2)) change.over = milliseconds(dice_.In(1, 5000));
       break;
   }
   auto changed = proxy_->clusters().Change(change);  // adding what is there is refused
