@@ -5,9 +5,9 @@
 #include <grpcpp/impl/codegen/rpc_method.h>
 #include <grpcpp/impl/codegen/sync_stream.h>
 
-#include "captured_log.h"
 #include "program.h"
 #include "sluice/admin/v1/admin.grpc.pb.h"
+#include "support/captured_log.h"
 #include "tls_fixture.h"
 
 namespace sluice::admin {
@@ -55,7 +55,7 @@ class AdminTls : public TlsFixture {
     return RunProgram(words, {"SLUICE_ADMIN=" + server_->address()});
   }
 
-  CapturedLog log_;  // outlives the server, which writes to it
+  test::CapturedLog log_;  // outlives the server, which writes to it
   FakeBackend backend_;
   std::unique_ptr<AdminServer> server_;
   std::string reason_;  // of the last status

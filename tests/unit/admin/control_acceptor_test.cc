@@ -15,11 +15,11 @@
 #include "admin/control_loop.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "captured_log.h"
 #include "fake_backend.h"
 #include "integration/support/wait_until.h"
 #include "net/descriptor_reserve.h"
 #include "net/socket_address.h"
+#include "support/captured_log.h"
 
 namespace sluice::admin {
 namespace {
@@ -87,7 +87,7 @@ TEST_F(ControlAcceptorTest, TheSocketsFileGoesWithIt) {
 }
 
 TEST_F(ControlAcceptorTest, OutOfDescriptorsItWaitsAndTriesAgain) {
-  CapturedLog log;
+  test::CapturedLog log;
   Start("unix:" + (dir_ / "s"));
   ASSERT_EQ(Connect(Socket(AF_UNIX)), 0);
   ASSERT_TRUE(WaitUntil([&] { return Accepted() == 1; }));

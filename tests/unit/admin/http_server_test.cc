@@ -8,10 +8,10 @@
 #include "admin/http_routes.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "captured_log.h"
 #include "fake_backend.h"
 #include "http_client.h"
 #include "integration/support/wait_until.h"
+#include "support/captured_log.h"
 
 namespace sluice::admin {
 namespace {
@@ -175,7 +175,7 @@ TEST_F(HttpServerTest, EndsWithOpenConnections) {
 
 TEST_F(HttpServerTest, OutOfDescriptorsItTriesAgainAndSaysSoOnce) {
   server_.reset();
-  CapturedLog log;
+  test::CapturedLog log;
   StartWith({});  // after the log is in place and, at the end, stopped before it goes: the server's thread writes to it
   const int client = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in where{};

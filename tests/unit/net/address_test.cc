@@ -135,9 +135,9 @@ TEST(Address, KnowsWhatOnlyThisHostReaches) {
   for (const char* text : {"127.0.0.1:1", "127.255.255.254:1", "[::1]:1", "[0:0::1]:1", "[::ffff:127.0.0.1]:1"}) {
     EXPECT_TRUE(Address::Parse(text)->is_loopback()) << text;
   }
-  for (const char* text :
-       {"0.0.0.0:1", "128.0.0.1:1", "12.7.0.1:1", "[::]:1", "[::2]:1", "[::12]:1", "[::1:0]:1", "[::ffff:10.0.0.1]:1",
-        "[::ffff:0:127.0.0.1]:1", "[127::1]:1", "localhost:1", "127.example.com:1", "unix:/127.0.0.1"}) {
+  for (const char* text : {"0.0.0.0:1", "128.0.0.1:1", "12.7.0.1:1", "[::]:1", "[::2]:1", "[::12]:1", "[::1:0]:1",
+                           "[::ffff:10.0.0.1]:1", "[::ffff:0.0.0.0]:1", "[::ffff:0:127.0.0.1]:1", "[127::1]:1",
+                           "localhost:1", "127.example.com:1", "unix:/127.0.0.1"}) {
     EXPECT_FALSE(Address::Parse(text)->is_loopback()) << text;
   }
 }

@@ -33,6 +33,7 @@ TEST(ListenSocket, AnAddressInUseIsAnErrorThatNamesIt) {
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().kind, ErrorKind::kConflict);
   EXPECT_NE(second.error().detail.find(first->address().ToString()), std::string::npos);
+  EXPECT_NE(second.error().detail.find("Address already in use"), std::string::npos) << second.error().detail;
 }
 
 TEST(ListenSocket, ANameIsNotAnAddressToListenOn) {

@@ -5,6 +5,7 @@
 
 #include "integration/support/temp_dir.h"
 #include "server/server.h"
+#include "support/captured_log.h"
 #include "support/tls_certificates.h"
 
 namespace sluice::server {
@@ -117,10 +118,13 @@ TEST_F(TlsReloaderTest, FilesThatAreWrittenOneAfterTheOtherAreNoError) {
 
 TEST_F(TlsReloaderTest, BadFilesKeepTheFormerContextAndAreLoggedOnce) {
   ASSERT_EQ(Apply(), "");
+  test::CapturedLog log;
   dir.Write("a.crt", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
   Poll(6);
   EXPECT_EQ(Subject(), "CN=first");
   EXPECT_EQ(Loads("failed"), 1);
+  EXPECT_EQ(log.Take(), "error listener in: new TLS files cannot be used, the former ones stay in force: " +
+                            reloader.List()[0].error + "\n");
   EXPECT_THAT(reloader.List()[0].error, HasSubstr("a.crt: has a certificate that cannot be read"));
   EXPECT_EQ(reloader.List()[0].subject, "CN=first");
   EXPECT_EQ(reloader.List()[1].error, "");  // the cluster's are well
@@ -128,8 +132,10 @@ TEST_F(TlsReloaderTest, BadFilesKeepTheFormerContextAndAreLoggedOnce) {
   Poll(6);
   EXPECT_EQ(Loads("failed"), 2);  // another change, another mistake
   EXPECT_THAT(reloader.List()[0].error, HasSubstr("a.crt: cannot be read: No such file"));
+  EXPECT_THAT(log.Take(), HasSubstr("a.crt: cannot be read: No such file"));
   Write(second);
   Poll();
+  EXPECT_EQ(log.Take(), "info listener in: new TLS files are in force\n");
   EXPECT_EQ(Subject(), "CN=second");
   EXPECT_EQ(reloader.List()[0].error, "");
 }
@@ -260,10 +266,14 @@ TEST_F(AdminTlsReloaderTest, BadFilesKeepTheFormerOnesAndFailNoReload) {
   ASSERT_EQ(Apply(), "");
   const auto expect_kept = [&](const std::string& because) {
     const double failed = Loads("failed");
+    test::CapturedLog log;
     Poll(4);
+    EXPECT_EQ(log.Take(), "error admin: new TLS files cannot be used, the former ones stay in force: " +
+                              reloader.List()[2].error + "\n");
     EXPECT_EQ(Loads("failed"), failed + 1) << because;
     EXPECT_THAT(Shown(2), HasSubstr("CN=daemon"));
     EXPECT_THAT(reloader.List()[2].error, HasSubstr(because));
+    EXPECT_EQ(reloader.List()[3].error, reloader.List()[2].error) << "they are read as one";
     EXPECT_EQ(reloader.List()[0].error, "");
     EXPECT_EQ(Apply(), "");
   };

@@ -126,7 +126,7 @@ TEST_F(HonestClient, MayCancelAllItsCallsAgainAndAgainAtTheirDeadline) {
 TEST_F(HonestClient, IsNoneIfItOpensThemJustBeforeItsAgeIsLookedAt) {
   bool ok = true;
   for (int round = 0; round < 20 && ok; ++round) {
-    server.now += milliseconds(49);
+    server.now += milliseconds(24);
     std::vector<uint32_t> ids;
     for (int i = 0; i < 1000; ++i) ids.push_back(Begin());
     server.now += milliseconds(1);

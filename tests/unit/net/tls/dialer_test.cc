@@ -11,9 +11,9 @@
 
 #include "net/acceptor.h"
 #include "net/socket_stream.h"
+#include "support/captured_log.h"
 #include "support/socket_worker.h"
 #include "support/tls_certificates.h"
-#include "unit/admin/captured_log.h"
 
 namespace sluice::net {
 namespace {
@@ -159,7 +159,7 @@ TEST_F(TlsDialerTest, ItMayBeCancelledAtAnyMoment) {
 }
 
 TEST(CurrentTlsContext, FailuresAreLoggedTenTimesASecondAndAllCounted) {
-  admin::CapturedLog log;
+  test::CapturedLog log;
   metrics::Registry registry(1);
   CurrentTlsContext slot(registry, "listener", "in");
   const base::TimePoint start{std::chrono::seconds(5)};

@@ -301,12 +301,14 @@ TEST_F(CacheFastPathTest, AConfigurationThatComesBetweenHeadersAndMessageCounts)
   EXPECT_EQ(stream.released, 1);
 }
 
-TEST_F(CacheFastPathTest, WithAnAccessLogEveryHitHasItsLine) {
+TEST_F(CacheFastPathTest, WithAnAccessLogHitsTakeTheFastPathToo) {
   access_log = {.format = AccessLogOptions::Format::kText, .path = "/dev/null"};
   FramePeer& client = StartWithEntry();
   const uint64_t tasks = TasksFor(client, Request(3, "q"));
   ExpectHit(client, 3);
-  EXPECT_EQ(tasks, moved() ? tasks : 0u);
+  if (!moved()) {
+    EXPECT_EQ(tasks, 0u);
+  }
 }
 
 TEST_F(CacheFastPathTest, ADrainingConnectionsRequestsAreAnswered) {

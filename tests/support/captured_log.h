@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-namespace sluice::admin {
+namespace sluice::test {
 
 class CapturedLog {
  public:
@@ -46,4 +46,4 @@ class CapturedLog {
   std::shared_ptr<spdlog::logger> former_;
 };
 
-}  // namespace sluice::admin
+}  // namespace sluice::test
