@@ -64,10 +64,12 @@ class Row:
 
 
 class Bed:
-    def __init__(self, peer, fault, options):
-        self.peer, self.fault, self.options = peer, fault, options
+    # `layers`: of proxies, one before the other.
+    def __init__(self, peer, fault, options, layers=1):
+        self.peer, self.fault, self.options, self.layers = peer, fault, options, layers
         self.folder = options.scratch
-        self.namespace = self.proxy = self.client = None
+        self.namespace = self.client = None
+        self.proxies = []  # the one that the client calls is the last
         self.backends = []
 
     # An address of 127/8 for one process of this run.
@@ -109,30 +111,41 @@ class Bed:
             backend.start()
         self.bad = self.backends[0]
         addresses = [backend.address for backend in self.backends]
-        config = peers.configure(self.peer, self.folder, self.host(1), addresses, ca, fault.health)
-        command = self.peer.command(peers.program_of(self.peer, options.build), str(config))
         self.client_flags = []
-        if command:
-            self.proxy = Process(command, f"{self.folder}/{self.peer.name}.out")
-            self.proxy.start()
-            self.target = f"{self.host(1)}:{peers.PORT}"
-            self._wait_for_proxy()
+        if self.peer.program:
+            self.target = self._start_proxy(self.host(1), addresses, ca)
+            for layer in range(1, self.layers):
+                self.target = self._start_proxy(self.host(255 - layer), [self.target], None)
         else:
             self.target = "ipv4:" + ",".join(addresses)
+            config = peers.configure(self.peer, self.folder, self.folder, self.host(1), addresses, ca, fault.health)
             self.client_flags = ["--service-config", str(config), "--connections", "1"]
             if ca:
                 self.client_flags += ["--ca", ca, "--server-name", SERVER_NAME]
 
-    def _wait_for_proxy(self):
+    # Its address.
+    def _start_proxy(self, host, addresses, ca):
+        own = f"{self.folder}/{host}"
+        os.makedirs(own)
+        config = peers.configure(self.peer, self.folder, own, host, addresses, ca, self.fault.health)
+        proxy = Process(self.peer.command(peers.program_of(self.peer, self.options.build), str(config)), f"{own}/{self.peer.name}.out")
+        self.proxies.append(proxy)
+        proxy.start()
+
         def connects():
-            if not self.proxy.running():
-                raise RuntimeError(f"{self.peer.name} ended: {self.proxy.text()[-1000:]}")
+            self._look_after_proxies()
             with contextlib.suppress(OSError):
-                socket.create_connection((self.host(1), peers.PORT), 0.2).close()
+                socket.create_connection((host, peers.PORT), 0.2).close()
                 return True
             time.sleep(0.02)
             return False
         eventually(connects, f"{self.peer.name} listens")
+        return f"{host}:{peers.PORT}"
+
+    def _look_after_proxies(self):
+        for proxy in self.proxies:
+            if not proxy.running():
+                raise RuntimeError(f"{self.peer.name} ended: {proxy.text()[-1000:]}")
 
     # Makes the calls, with the fault in their midst. Returns when it was made to begin and when its end was done, in seconds from
     # second 0.
@@ -154,8 +167,7 @@ class Bed:
         if self.client.wait(options.seconds + LONG_WAIT) != 0:
             with open(f"{self.folder}/client.out", encoding="utf-8") as log:
                 raise RuntimeError(f"the client ended with {self.client.returncode}: {log.read()[-500:]}")
-        if self.proxy and not self.proxy.running():
-            raise RuntimeError(f"{self.peer.name} ended: {self.proxy.text()[-1000:]}")
+        self._look_after_proxies()
         return begun, ended
 
     @staticmethod
@@ -181,8 +193,8 @@ class Bed:
                 self.client.kill()
                 self.client.wait()
             self.client.stdout.close()
-        for process in [self.proxy, *self.backends]:
-            if process is not None and process.running():
+        for process in [*self.proxies, *self.backends]:
+            if process.running():
                 process.kill()
         if self.namespace:
             self.namespace.close()

@@ -72,14 +72,14 @@ def version_of(peer, build):
     return found.group(0) if found else "?"
 
 
-# Writes the configuration for these backends' addresses into `folder`: its path. `host`: where it listens, at PORT. `ca`: the
-# authority of the backends' certificates, or None. `health`: the mode of Sluice's active health.
-def configure(peer, folder, host, addresses, ca, health):
+# Writes the configuration for these backends' addresses into `own`: its path. `folder`: of the run. `host`: where it listens, at PORT.
+# `ca`: the authority of the backends' certificates, or None. `health`: the mode of Sluice's active health.
+def configure(peer, folder, own, host, addresses, ca, health):
     kind = peer.schemes[1 if ca else 0]
     names = {
-        "LISTEN": f"{host}:{PORT}", "LISTEN_COMMA": f"{host},{PORT}", "RUN": folder,
+        "LISTEN": f"{host}:{PORT}", "LISTEN_COMMA": f"{host},{PORT}", "RUN": own,
         "DESCRIPTORS": f"{folder}/matrix.descriptors", "TLS": peer.tls(ca) if ca else peer.plain, "SCHEME": kind, "HEALTH": health,
         "ENDPOINTS": peer.joint.join(peer.endpoint(i, a) for i, a in enumerate(addresses, 1)).replace("@KIND@", kind)}
-    path = Path(folder) / peer.conf
+    path = Path(own) / peer.conf
     path.write_text(re.sub(r"@([A-Z_]+)@", lambda m: str(names[m[1]]), (CONF / peer.conf).read_text(encoding="utf-8")), encoding="utf-8")
     return path

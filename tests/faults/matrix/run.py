@@ -36,6 +36,7 @@ def options():
     ap.add_argument("--markdown", help="write the table here")
     ap.add_argument("--json", help="append each row here")
     ap.add_argument("--keep", action="store_true", help="keep the last row's files")
+    ap.add_argument("--total", action="store_true", help="instead: the load where all backends fail all calls")
     ap.add_argument("--list", action="store_true", help="names of peers and faults")
     opts = ap.parse_args()
     opts.seconds = opts.seconds or (8 if opts.quick else 16)
@@ -87,6 +88,9 @@ def main():
         return 0
     own_namespaces()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
+    if opts.total:
+        import total
+        return 0 if total.main(opts) else 1
     peers, faults = chosen(ap, "--peers", opts.peers, PEERS), chosen(ap, "--faults", opts.faults, FAULTS)
     import report
     from measure import Row, measure
