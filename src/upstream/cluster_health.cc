@@ -68,7 +68,11 @@ ClusterHealth::Work ClusterHealth::Pass(const ClusterOptions& options, ListedEnd
   TakeResults(now, &work);
   for (const uint32_t place : judge_.Pass(subjects, now)) BeginProbe(endpoints[place].endpoint, options, now, &work);
   if (options.ejection.enabled) Reconnect(options, endpoints, now, &work);
-  for (const ListedEndpoint& listed : endpoints) Publish(*listed.endpoint);
+  for (const ListedEndpoint& listed : endpoints) {
+    const EndpointRecord& record = listed.endpoint->record();
+    if (record.state() == HealthState::kSuspect && record.since() == now) listed.endpoint->asked().health.Suspect(now);
+    Publish(*listed.endpoint);
+  }
   Spread(options.spill, endpoints, spill, now);
   Tell();
   work.pace = PaceAfter(subjects);

@@ -174,4 +174,6 @@ void ActiveHealth::Hurry(TimePoint now) {
   next_at_ = std::min(next_at_, now);
 }
 
+void ActiveHealth::Suspect(TimePoint now) { next_at_ = std::min(next_at_, std::max(now, opened_at_ + kDoubtWait)); }
+
 }  // namespace sluice::upstream

@@ -67,6 +67,8 @@ class ActiveHealth {
   std::string Describe() const;
   // The next one begins now, whatever the back-off.
   void Hurry(base::TimePoint now);
+  // Its calls make it suspect: the next one begins now, but not within kDoubtWait of the one before.
+  void Suspect(base::TimePoint now);
 
  private:
   void Begin(Act act, base::TimePoint now);
