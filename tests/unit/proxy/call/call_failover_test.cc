@@ -124,9 +124,8 @@ TEST_F(CallFailoverTest, CallsComeHomeWhenTheBackOffIsOver) {
   net.host(kOwn).mode = FakeHost::Mode::kAccept;
   EXPECT_EQ(Ask(client, 3), kOther) << "in back-off";
   Advance(milliseconds(200));
-  EXPECT_EQ(Ask(client, 5), kOther) << "has a connection begun, and does not wait for it";
-  EXPECT_EQ(Ask(client, 7), kOwn);
-  EXPECT_EQ(Failovers(), 3u);
+  EXPECT_EQ(Ask(client, 5), kOwn) << "it is connected in the same turn";
+  EXPECT_EQ(Failovers(), 2u);
 }
 
 TEST_F(CallFailoverTest, NoCallWaitsForAConnectionInPlaceOfALostOne) {
@@ -159,7 +158,8 @@ TEST_F(CallFailoverTest, WhereTheOtherHasNoneEitherTheCallWaitsAtHome) {
   net.host(kOwn).mode = FakeHost::Mode::kAccept;
   net.Answer(kOwn);
   Run();
-  EXPECT_EQ(Up(kOwn).streams.size(), 2u);
+  EXPECT_TRUE(Up(kOwn).streams.contains(1));
+  EXPECT_TRUE(Up(kOwn).streams.contains(3));
 }
 
 // The limits that hold are those of the cluster that takes the call.
