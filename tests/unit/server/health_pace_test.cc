@@ -1,3 +1,4 @@
+// How long the health task waits between two passes.
 #include <gtest/gtest.h>
 
 #include "server/health_task.h"
