@@ -98,7 +98,8 @@ void EndpointRecord::ForgetCalls(base::TimePoint now) {
   sent_quiet = 0;
   quiet_since = now;
   window.Forget();
-  sums = lately = {};
+  newest_window.Forget();
+  sums = lately = newest = {};
   ForgetLatency();
   pending = Detector::kNone;
   suppressed = false;

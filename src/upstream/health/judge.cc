@@ -12,6 +12,7 @@ using base::Nanos;
 using base::TimePoint;
 
 constexpr size_t kLately = 2;        // seconds, of which one is not over yet
+constexpr size_t kNewest = 4;        // eighths of a second, the same
 constexpr uint32_t kQuietCalls = 2;  // sent since the last answer: an endpoint that may be held up
 // A slow suspect that gets too few calls to be judged goes free after this.
 constexpr Nanos kSuspectMax = std::chrono::seconds(30);
@@ -30,6 +31,8 @@ void Judge::Count(const Subject& subject, TimePoint now) {
   record.window.Add(more, now);
   record.sums = record.window.sum();
   record.lately = record.window.sum(kLately);
+  record.newest_window.Add(more, now);
+  record.newest = record.newest_window.sum(kNewest);
   // Over all workers: where none has seen a good answer the rows add up, else the longest row of one worker is sure.
   record.streak = more.good == 0 ? record.streak + more.bad : subject.row;
   if (more.failed() > 0) record.cause = subject.cause;
@@ -97,6 +100,7 @@ Judge::Whole Judge::Sum(std::span<const Subject> subjects, TimePoint now) const 
         subject.weight * (record.state() == HealthState::kSuspect ? record.share() : 1);  // one that warms is well
     whole.sums += record.sums;
     whole.lately += record.lately;
+    whole.newest += record.newest;
     record.latency.AddTo(whole.latency);
     record.latency_lately.AddTo(whole.latency_lately);
   }

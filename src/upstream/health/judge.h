@@ -103,8 +103,8 @@ class Judge {
   };
   // What a pass knows of all endpoints together.
   struct Whole {
-    CallCounts sums, lately;  // of those in rotation
-    CallCounts more;          // of all, since the last pass
+    CallCounts sums, lately, newest;  // of those in rotation
+    CallCounts more;                  // of all, since the last pass
     LatencyWindow::Counts latency{}, latency_lately{};
     uint32_t active = 0, failing = 0;  // with calls lately; of those, whose last outcome is a failure
     uint32_t asked = 0, quiet = 0;     // in rotation with calls lately; of those, that owe answers since a pass

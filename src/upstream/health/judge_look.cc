@@ -95,6 +95,7 @@ std::optional<Judge::Evidence> Judge::LookErrorRate(const EndpointRecord& record
   CallCounts row;
   row.soft = record.failed_row;
   if (auto evidence = CompareRates(record, row, record.meanwhile)) return evidence;
+  if (auto evidence = CompareRates(record, record.newest, whole.newest - record.newest)) return evidence;
   if (auto evidence = CompareRates(record, record.lately, whole.lately - record.lately)) return evidence;
   return CompareRates(record, record.sums, whole.sums - record.sums);
 }

@@ -13,9 +13,9 @@ namespace sluice::upstream {
 // Time to first byte far above that of the other endpoints.
 struct SlowOptions {
   // Above this multiple of the others' median; 0: this detector is off.
-  double factor = 3;
+  double factor = 2.5;
   // And at least this much above it.
-  std::chrono::milliseconds floor{20};
+  std::chrono::milliseconds floor{10};
   bool operator==(const SlowOptions&) const = default;
 };
 

@@ -1,6 +1,5 @@
-// RateWindow: what became of the calls of the last ten seconds; and Wilson's bounds of a rate.
-//
-// A ring of buckets of a second each. One thread at a time.
+// RateWindow: what became of the calls of the last ten buckets of time; and Wilson's bounds of a rate. One thread at a
+// time.
 #pragma once
 
 #include <algorithm>
@@ -34,8 +33,8 @@ struct CallCounts {
 class RateWindow {
  public:
   static constexpr size_t kBuckets = 10;
-  static constexpr base::Nanos kBucket = std::chrono::seconds(1);
 
+  explicit RateWindow(base::Nanos bucket) : bucket_(bucket) {}
   void Add(const CallCounts& more, base::TimePoint now) {
     Turn(now);
     buckets_[at_] += more;
@@ -51,14 +50,15 @@ class RateWindow {
  private:
   // Buckets whose time has passed are emptied.
   void Turn(base::TimePoint now) {
-    for (size_t i = 0; i < kBuckets && now - began_ >= kBucket; ++i) {
+    for (size_t i = 0; i < kBuckets && now - began_ >= bucket_; ++i) {
       at_ = (at_ + 1) % kBuckets;
       buckets_[at_] = {};
-      began_ += kBucket;
+      began_ += bucket_;
     }
-    if (now - began_ >= kBucket) began_ = now;  // a long pause: all are empty now
+    if (now - began_ >= bucket_) began_ = now;  // a long pause: all are empty now
   }
 
+  base::Nanos bucket_;
   std::array<CallCounts, kBuckets> buckets_{};
   size_t at_ = 0;
   base::TimePoint began_{};
