@@ -87,7 +87,7 @@ size_t EndpointPool::UsableConnections() const {
                                            [this](const auto& c) { return c.get() != greeting_ && c->usable(); }));
 }
 
-// One attempt at a time: enough, as a connection carries many calls and the next attempt follows while calls wait.
+// One connect at a time: enough, as a connection carries many calls and the next connect follows while calls wait.
 void EndpointPool::DialIfNeeded() {
   if (closing_ || draining_ || attempting() || waiters_.empty()) return;
   const size_t usable = UsableConnections();

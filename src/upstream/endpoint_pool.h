@@ -2,7 +2,7 @@
 // another one when the peer's MAX_CONCURRENT_STREAMS is reached; calls that find no room wait, FIFO and bounded.
 //
 // A connection: dialed (dialer_) -> there, its server's SETTINGS awaited (greeting_) -> with room for calls. The first
-// two are one attempt, within connect_timeout; it fails as a whole, into back-off, and the calls that waited go to
+// two are one connect, within connect_timeout; it fails as a whole, into back-off, and the calls that waited go to
 // other endpoints.
 //
 // Life: kActive -> kDraining (removed from the list: no new calls, those in flight go on until drain_timeout) -> gone:

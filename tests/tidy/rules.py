@@ -32,7 +32,7 @@ LAYER_REASONS = {
     "sync": "a waiter needs someone to wake it, the wheel of its worker for a bound in time and a token for a wish to stop, no more",
     "net": "net moves bytes and does not know which protocol they are",
     "http2": "a session is bytes in, events and bytes out: no I/O, so that it is tested and timed without a runtime; only "
-             "connection.* adds I/O",
+             "connection/ adds I/O",
     "limits": "limits are policy over the primitives and do not know whose calls they admit",
     "upstream": "the way to the backends does not know what a downstream call is",
     "proxy": "the request path takes its options as values: it does not know files (config) or the control plane (admin)",
@@ -157,7 +157,7 @@ DIALECT_NAMES = r"(Who|Whom|Whoever|Nobody|Somebody|Anybody|Everybody)(?=[A-Z])|
 
 # The widest a line of a page may be, outside tables and code.
 PAGE_WIDTH = 120
-# What each row of its tables names must be found: `proxy/call/call.cc:Call::Run`.
+# What it names must be found, and each row of its tables names something: `proxy/call/call.cc:Call::Run`.
 LIFE_OF_A_CALL = "docs/life-of-a-call.md"
 # Pages that tell what was: the names of then are right there.
 PAGES_OF_THE_PAST = r"^CHANGELOG\.md$"

@@ -1,5 +1,5 @@
-// Call: one RPC through the proxy: its client's side, and the policy. Run() is the policy, top to bottom: route, cache,
-// admit, pick, open upstream, decide on a retry, answer, finish. What one try at an endpoint does is an Attempt
+// Call: one RPC through the proxy: its client's side, and the policy. Run() is the policy, top to bottom: route, gates,
+// cache, admit, pick, open upstream, decide on a retry, answer, finish. What one try at an endpoint does is an Attempt
 // (attempt.h). Once both streams are open, DATA goes from stream to stream inside the events, without waking the
 // coroutine. In the order of a call's life: call.cc (arrival, and the client's stream), call_admit.cc (gates, limits,
 // the choice of an endpoint), call_failover.cc (the choice of a cluster), call_cache.cc (answers without an attempt of

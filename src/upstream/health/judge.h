@@ -6,9 +6,8 @@
 // weight stays. The detectors, in the order in which they are asked:
 //   consecutive  so many failures in a row, while most of the others that have calls do not fail
 //   stuck        calls are out and none is answered, while the others answer theirs
-//   error_rate   its error rate is above the others', and not by chance: of the last calls if all of them failed, of
-//   the
-//                last seconds
+//   error_rate   its error rate is above the others', and not by chance: of the last calls if all of them failed, or
+//                of the last seconds
 //   slow         its median time to first byte is above the others', and not by chance
 // The first two act on what is now, slow on the last seconds.
 //
