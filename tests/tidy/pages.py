@@ -25,6 +25,7 @@ class Pages:
         self.tails = set()   # every way to end a path: "call.h", "call/call.h", ...
         self.folders = set()
         self.words = {}      # path of a file of code -> the words in it, without comments
+        self.code = {}       # the same -> its text without comments
         self.everywhere = set()
         self.texts = {}      # path -> text, of what is checked at the end
 
@@ -39,6 +40,7 @@ class Pages:
         if CODE.search(path):
             words = set(WORD.findall(code))
             self.words[path] = words
+            self.code[path] = code
             self.everywhere |= words
         self.texts[path] = text
 
@@ -120,24 +122,31 @@ class Pages:
         path = rules.LIFE_OF_A_CALL
         lines = self.texts.get(path, "").split("\n")
         for number, line in enumerate(lines, 1):
-            if not line.startswith("|") or re.fullmatch(r"[|: -]+", line):
-                continue
-            if number < len(lines) and re.fullmatch(r"[|: -]+", lines[number]):
-                continue  # a table's header
             steps = STEP.findall(line)
-            if not steps:
-                self.report(path, number, "step", f"names no `file.cc:Function`: {line[:60]}", "the reader opens what it names")
             for file, function in steps:
                 self.check_step(path, number, file, function)
+            header = number < len(lines) and re.fullmatch(r"[|: -]+", lines[number])
+            if line.startswith("|") and not steps and not header and not re.fullmatch(r"[|: -]+", line):
+                self.report(path, number, "step", f"names no `file.cc:Function`: {line[:60]}", "the reader opens what it names")
 
     def check_step(self, path, number, file, function):
         full = next((p for p in (file, "src/" + file) if p in self.words), None)
         if full is None:
             self.report(path, number, "step", f"there is no {file}", "the reader opens what it names")
             return
-        missing = [word for word in re.findall(r"\w+", function) if word not in self.words[full]]
-        if missing:
+        scope, _, name = function.rpartition("::")
+        found = defines(self.code[full], scope.split("::"), name) if scope else name in self.words[full]
+        if not found:
             self.report(path, number, "step", f"{file} has no {function}", "the reader looks for it there")
+
+
+def defines(code, scopes, name):
+    """Whether `code` defines scopes::name: outside of the class, or as a word inside of its body. Inner classes may stand in outer ones."""
+    scope = "".join(rf"(?:{outer}::)?" for outer in scopes[:-1]) + scopes[-1]
+    if re.search(rf"^(?:\S.*[ *&])?{'::'.join(scopes)}::{name}\b", code, re.M):
+        return True
+    bodies = re.finditer(rf"^( *)(?:class|struct) (?:\w+\([^)]*\) )?{scope}\b(?!::)[^;{{]*\{{(?:[^\n]*\}};$|.*?^\1\}})", code, re.S | re.M)
+    return any(re.search(rf"(?<!\w){name}\b", body.group(0)) for body in bodies)
 
 
 def comment_start(line):

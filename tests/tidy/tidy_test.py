@@ -274,6 +274,16 @@ class TidyTest(unittest.TestCase):
             found = findings(there | {rules.LIFE_OF_A_CALL: head + f"| runs | {cell} |\n"})
             self.assertTrue(any(": step: " in line for line in found), cell)
 
+    def test_a_step_names_the_class_that_has_the_function(self):
+        there = {"src/net/listener.cc": CODE + "struct Listener::State {\n  void OnAccept() {\n  }\n};\nclass Other {\n  void Run();\n};\n"
+                 "void Listener::Stop() {\n  Other::Walk();\n}\n"}
+        for name in ["Listener::State::OnAccept", "Other::Run", "Listener::Stop", "Other", "Walk"]:
+            self.assertEqual(findings(there | {rules.LIFE_OF_A_CALL: f"It does (`net/listener.cc:{name}`).\n"}), [], name)
+        for name in ["Listener::OnAccept", "Other::OnAccept", "Listener::State::Run", "Listener::Run", "Other::Walk", "Other::Stop"]:
+            found = findings(there | {rules.LIFE_OF_A_CALL: f"It does (`net/listener.cc:{name}`).\n"})
+            self.assertEqual(len(found), 1, name)
+            self.assertIn(f"net/listener.cc has no {name} ", found[0])
+
     def test_the_words_of_the_dialect_fail_in_comments_texts_and_names(self):
         for line in ["// who waits is told", "// Nobody sees it", 'log("the list of then");', "TEST(Thing, WhoWaitsIsTold) {}",
                      "TEST(Thing, TellsNobodyElse) {}", "// as everybody does", "// whom it serves", 'log("who = ");']:
