@@ -140,15 +140,17 @@ void Judge::JudgeTrial(const Subject& subject, const Whole& whole, TimePoint now
   const Nanos spent = now - record.since();
   const CallCounts& sums = record.sums;
   if (sums.failed() > 0) return failed("a call failed: " + std::string(ToString(record.cause)));
+  const bool slow = options_.slow.factor > 0 && SumOf(record.latency.counts()) > 0 && SumOf(whole.latency) > 0 &&
+                    IsSlow(record.latency.counts(), whole.latency, 0);
+  // Half of them show it: each is a client's call.
+  if (slow && sums.good >= EndpointRecord::kTrials / 2) return failed("it is slow");
   if (sums.good < EndpointRecord::kTrials && spent < EndpointRecord::kTrialTime) return;
   if (sums.sent == 0) return record.Return(context, "a new connection to it works", slow_start_);
   if (sums.good == 0) {
-    const double p99 = static_cast<double>(UpperQuantile(whole.latency, 0.99, 0));
+    const double p99 = Quantile(whole.latency, 0.99, 0);
     if (static_cast<double>(spent.count()) >= kStuckTimes * p99) failed("no call was answered");
     return;
   }
-  const bool slow = options_.slow.factor > 0 && SumOf(record.latency.counts()) > 0 && SumOf(whole.latency) > 0 &&
-                    IsSlow(record.latency.counts(), whole.latency, 1);
   if (slow) return failed("it is slow");
   record.Return(context, std::to_string(sums.good) + " calls were answered well", slow_start_, /*shown=*/true);
 }
@@ -158,8 +160,7 @@ bool Judge::Held(const EndpointRecord& record, const Whole& whole) const {
   const LatencyWindow::Counts own = record.latency.counts();
   const LatencyWindow::Counts others = Without(whole.latency, own);
   if (SumOf(own) == 0 || SumOf(others) == 0) return false;
-  return static_cast<double>(LowerQuantile(own, 0.5, 1)) >
-         kHeldFactor * static_cast<double>(UpperQuantile(others, 0.5, 1));
+  return Quantile(own, 0.5, -1) > kHeldFactor * Quantile(others, 0.5, 1);
 }
 
 Suppression Judge::MayEject(const Subject& subject, Detector detector, const Whole& whole) const {

@@ -71,7 +71,7 @@ std::optional<Judge::Evidence> Judge::LookStuck(const Subject& subject, std::spa
   const auto needed = static_cast<uint32_t>(std::ceil(std::log(kStuckOdds) / std::log(unanswered)));
   if (record.sent_quiet < needed) return std::nullopt;
   const LatencyWindow::Counts others_latency = Without(whole.latency, record.latency.counts());
-  const double p99 = static_cast<double>(UpperQuantile(others_latency, 0.99, 0));
+  const double p99 = Quantile(others_latency, 0.99, 0);
   const double bound = std::max(static_cast<double>(Nanos(options_.stuck).count()), kStuckTimes * p99);
   const Nanos quiet = now - record.quiet_since;
   if (static_cast<double>(quiet.count()) < bound) return std::nullopt;
@@ -125,15 +125,14 @@ std::optional<Judge::Evidence> Judge::CompareLatency(const LatencyWindow& window
   const LatencyWindow::Counts others = Without(all, own);
   if (SumOf(others) < kSamplesMin) return std::nullopt;
   if (!IsSlow(own, others, kDeviations)) return std::nullopt;
-  return Evidence{Detector::kSlow, "median time to first byte " +
-                                       Milliseconds(static_cast<double>(UpperQuantile(own, 0.5, 0))) + " in " +
+  return Evidence{Detector::kSlow, "median time to first byte " + Milliseconds(Quantile(own, 0.5, 0)) + " in " +
                                        std::to_string(window.samples()) + " calls, the others " +
-                                       Milliseconds(static_cast<double>(UpperQuantile(others, 0.5, 0)))};
+                                       Milliseconds(Quantile(others, 0.5, 0))};
 }
 
 bool Judge::IsSlow(const LatencyWindow::Counts& own, const LatencyWindow::Counts& others, double deviations) const {
-  const auto lower = static_cast<double>(LowerQuantile(own, 0.5, deviations));
-  const auto upper = static_cast<double>(UpperQuantile(others, 0.5, deviations));
+  const double lower = Quantile(own, 0.5, -deviations);
+  const double upper = Quantile(others, 0.5, deviations);
   return lower > options_.slow.factor * upper &&
          lower >= upper + static_cast<double>(Nanos(options_.slow.floor).count());
 }

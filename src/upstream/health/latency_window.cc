@@ -45,19 +45,6 @@ LatencyWindow::Counts LatencyWindow::counts() const {
 
 namespace {
 
-// The bucket in which the sample of that rank is; ranks begin at 0.
-size_t BucketAt(const LatencyWindow::Counts& counts, double rank) {
-  double below = 0;
-  size_t last = 0;
-  for (size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] == 0) continue;
-    below += counts[i];
-    last = i;
-    if (below > rank) break;
-  }
-  return last;
-}
-
 // The rank of the quantile, moved by so many standard deviations of a binomial count.
 double Rank(uint64_t n, double q, double deviations) {
   const double size = static_cast<double>(n);
@@ -70,16 +57,15 @@ uint64_t SumOf(const LatencyWindow::Counts& counts) {
   return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
 }
 
-uint64_t LowerQuantile(const LatencyWindow::Counts& counts, double q, double deviations) {
+double Quantile(const LatencyWindow::Counts& counts, double q, double deviations) {
   const uint64_t n = SumOf(counts);
   if (n == 0) return 0;
-  const size_t bucket = BucketAt(counts, Rank(n, q, -deviations));
-  return bucket == 0 ? 0 : metrics::Histogram::UpperBound(bucket - 1);
-}
-
-uint64_t UpperQuantile(const LatencyWindow::Counts& counts, double q, double deviations) {
-  const uint64_t n = SumOf(counts);
-  return n == 0 ? 0 : metrics::Histogram::UpperBound(BucketAt(counts, Rank(n, q, deviations)));
+  double left = Rank(n, q, deviations) + 0.5;
+  size_t bucket = 0;
+  while (left > counts[bucket]) left -= static_cast<double>(counts[bucket++]);
+  const double from = bucket == 0 ? 0 : static_cast<double>(metrics::Histogram::UpperBound(bucket - 1));
+  const auto to = static_cast<double>(metrics::Histogram::UpperBound(bucket));
+  return from + (to - from) * left / static_cast<double>(counts[bucket]);
 }
 
 LatencyWindow::Counts Without(const LatencyWindow::Counts& all, const LatencyWindow::Counts& part) {
