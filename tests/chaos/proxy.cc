@@ -62,7 +62,9 @@ std::string Proxy::Out() {
     for (const upstream::ListedEndpoint& listed : state->endpoints) {
       const upstream::HealthView view = state->health->Describe(*listed.endpoint, clock_.Now());
       using State = upstream::HealthState;
-      if (view.state != State::kEjected && view.state != State::kProbing && view.state != State::kNotServing) continue;
+      // One that does not serve by its own word may stay so here: connections of few milliseconds (age_max) end before
+      // it has said otherwise.
+      if (view.state != State::kEjected && view.state != State::kProbing) continue;
       out += (out.empty() ? "" : ", ") + state->name() + " " + listed.endpoint->name() + " is " +
              std::string(ToString(view.state)) + " (" + view.why + ")";
     }

@@ -131,6 +131,8 @@ void Call::MatchRoute() {
   cluster_ = snapshot_->clusters[route_->cluster].get();
   if (route_->failover != Route::kNoFailover) [[unlikely]]
     ChooseCluster();
+  else
+    failed_over_ = false;  // a reload may have taken the failover away
   if (sink.fetch() != nullptr && sink.fetch()->cluster() != route_->options.cluster) {
     // Its response would be found by the key of a cluster that it is not from: the calls go by themselves.
     sink.Release();
