@@ -178,6 +178,25 @@ TEST_F(CallFailoverTest, TheOthersOwnLimitsHoldForItsCalls) {
   EXPECT_EQ(state().limits->concurrency->in_use(), 0u);
 }
 
+// It was to go to the other one when it came; a reload takes the failover away while it waits for its message.
+TEST_F(CallFailoverTest, ACallWhoseRouteLosesItsFailoverGoesByItsOwnClustersLimits) {
+  cluster.concurrency.max = 1;
+  routes[0].hash_by.kind = HashBy::Kind::kField;
+  routes[0].hash_by.fields = {{"", {1}}};
+  Start({});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(h2::GrpcRequest())));
+  Run();
+  EXPECT_EQ(Failovers(), 1u);
+  routes[0].failover.clear();
+  SetEndpoints({kOwn});
+  client.Send(h2::Data(1, h2::Message("\x0a\x01k"), kLast));
+  Run();
+  ASSERT_TRUE(Connected(kOwn));
+  EXPECT_TRUE(Up(kOwn).streams.contains(1));
+  EXPECT_EQ(state().limits->concurrency->in_use(), 1u);
+}
+
 // A call that goes there after an attempt has passed the limits of its own cluster; the endpoint's hold all the same.
 TEST_F(CallFailoverTest, TheLimitOfTheOthersEndpointsHoldsForCallsThatComeLate) {
   other->endpoint_concurrency.max = 1;
