@@ -77,8 +77,11 @@ Judge::Subject Endpoint::Look(bool with_latency, base::TimePoint now) {
     if (cell == nullptr) continue;
     const uint32_t bad = cell->bad.load(std::memory_order_relaxed);
     subject.counts += {static_cast<uint32_t>(cell->sent.load(std::memory_order_relaxed)),
-                       cell->answered.load(std::memory_order_relaxed), cell->good.load(std::memory_order_relaxed), bad,
-                       cell->soft.load(std::memory_order_relaxed)};
+                       cell->answered.load(std::memory_order_relaxed),
+                       cell->good.load(std::memory_order_relaxed),
+                       bad,
+                       cell->soft.load(std::memory_order_relaxed),
+                       cell->late.load(std::memory_order_relaxed)};
     // A row of a worker without calls is old, and another worker may have seen good answers since.
     if (std::exchange(cell->judged_bad, bad) != bad) {
       subject.row = std::max(subject.row, cell->row.load(std::memory_order_relaxed));

@@ -43,8 +43,9 @@ void EndpointRecord::ArmProbe(base::TimePoint now, double wait, base::Random& ra
 }
 
 void EndpointRecord::Eject(const Context& context, Detector detector, std::string why, const EjectionOptions& options,
-                           base::Random& random) {
+                           base::Random& random, double failing) {
   detector_ = detector;
+  trials_ = static_cast<uint32_t>(std::clamp<double>(std::ceil(kTrialFailures / failing), kTrials, kTrialsMax));
   refused_ = cause == Cause::kConnect;
   trial_needed_ = detector != Detector::kConsecutive || !refused_;
   spared_ = false;

@@ -37,8 +37,10 @@ class EndpointRecord {
   // A refused port is tried this often at least, whatever the back-off: a process that is back takes calls within a
   // second, with the judge's two periods on top.
   static constexpr base::Nanos kRefusedProbe = std::chrono::milliseconds(400);
-  // A trial is passed with so many good answers and no failure, or with one in kTrialTime where there are few calls.
-  static constexpr uint32_t kTrials = 10;
+  // A trial is passed with so many good answers and no failure, or with one in kTrialTime where there are few calls:
+  // more where the endpoint failed a small part of its calls, so that it would fail kTrialFailures of them on average.
+  static constexpr uint32_t kTrials = 10, kTrialsMax = 60;
+  static constexpr double kTrialFailures = 3;
   static constexpr base::Nanos kTrialTime = std::chrono::seconds(1);
   // Calls of a trial that may be without an answer at a time.
   static constexpr uint32_t kTrialsOut = 2;
@@ -52,6 +54,8 @@ class EndpointRecord {
   base::TimePoint since() const { return since_; }
   const std::string& why() const { return why_; }  // of the last change; empty before
   Detector detector() const { return detector_; }  // what it is suspected of or ejected for
+  // What it is ejected for, or what its last trial met, is the want of answers: its connections may be dead.
+  bool silent() const { return detector_ == Detector::kStuck || cause == Cause::kDeadline; }
   // What a probe or a call met last; empty: nothing.
   const std::string& last_error() const { return last_error_; }
   void set_last_error(std::string text) { last_error_ = std::move(text); }
@@ -76,6 +80,9 @@ class EndpointRecord {
   // It takes only calls that may be repeated.
   bool spared() const { return spared_; }
 
+  // Good answers that pass the trial.
+  uint32_t trials() const { return trials_; }
+
   // The changes; each is written into `log` under `name`.
   struct Context {
     std::string_view name;
@@ -84,8 +91,9 @@ class EndpointRecord {
   };
   void Suspect(const Context& context, Detector detector, std::string why);
   void Clear(const Context& context, std::string why);
+  // `failing`: the share of its calls that failed.
   void Eject(const Context& context, Detector detector, std::string why, const EjectionOptions& options,
-             base::Random& random);
+             base::Random& random, double failing = 1);
   void BeginProbe(const Context& context);
   // A connection works: to a trial by calls, where it was ejected for what became of calls.
   bool NeedsTrial() const { return trial_needed_; }
@@ -158,6 +166,7 @@ class EndpointRecord {
   bool refused_ = false;  // by the last probe or failure
   bool joining_ = false;
   bool trial_needed_ = false, on_trial_ = false, spared_ = false;
+  uint32_t trials_ = kTrials;
   bool returned_ = false;       // without a trial
   uint32_t tries_ = 0;          // ejections after such returns: the back-off's exponent
   uint32_t failed_probes_ = 0;  // since the ejection

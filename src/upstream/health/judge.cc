@@ -144,7 +144,7 @@ void Judge::JudgeTrial(const Subject& subject, const Whole& whole, TimePoint now
                     IsSlow(record.latency.counts(), whole.latency, 0);
   // Half of them show it: each is a client's call.
   if (slow && sums.good >= EndpointRecord::kTrials / 2) return failed("it is slow");
-  if (sums.good < EndpointRecord::kTrials && spent < EndpointRecord::kTrialTime) return;
+  if (sums.good < record.trials() && spent < EndpointRecord::kTrialTime) return;
   if (sums.sent == 0) return record.Return(context, "a new connection to it works", slow_start_);
   if (sums.good == 0) {
     const double p99 = Quantile(whole.latency, 0.99, 0);
@@ -211,7 +211,7 @@ void Judge::Weigh(const Subject& subject, Evidence evidence, Whole& whole, TimeP
   whole.available -= subject.weight * (state == HealthState::kSuspect ? record.share() : 1);
   --whole.in_rotation;
   ++counts_.ejections[static_cast<size_t>(evidence.detector)];
-  record.Eject(context, evidence.detector, std::move(evidence.text), options_, random_);
+  record.Eject(context, evidence.detector, std::move(evidence.text), options_, random_, evidence.failing);
 }
 
 // The list or the options have changed, and more is out than may be: the least bad come back.

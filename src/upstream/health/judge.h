@@ -49,6 +49,11 @@ class Judge {
   // where it is this many times as long.
   static constexpr uint32_t kWitnesses = 3, kSureTimes = 5;
 
+  // Failures that are neither soft ones nor deadlines (CallCounts::plain) count where they are this many and above the
+  // others' rate by this part of the margin: one call in twenty is what clients see, and so many are no chance.
+  static constexpr uint32_t kPlainFailures = 10;
+  static constexpr double kPlainMargin = 0.2;
+
   // An endpoint is stuck after this many times the others' 99th percentile, and a trial has failed.
   static constexpr double kStuckTimes = 10;
 
@@ -99,6 +104,7 @@ class Judge {
   struct Evidence {
     Detector detector = Detector::kNone;
     std::string text;
+    double failing = 1;  // share of its calls, as far as it is known
   };
   // What a pass knows of all endpoints together.
   struct Whole {

@@ -103,12 +103,17 @@ std::optional<Judge::Evidence> Judge::LookErrorRate(const EndpointRecord& record
 std::optional<Judge::Evidence> Judge::CompareRates(const EndpointRecord& record, const CallCounts& own,
                                                    const CallCounts& others) const {
   if (own.ended() < kCallsMin || others.ended() < kCallsMin) return std::nullopt;
-  const double lower = WilsonBounds(own.failed(), own.ended()).lower;
-  if (lower <= WilsonBounds(others.failed(), others.ended()).upper + options_.error_rate) return std::nullopt;
-  const double rate = static_cast<double>(others.failed()) / others.ended();
-  return Evidence{Detector::kErrorRate, std::to_string(own.failed()) + " of " + std::to_string(own.ended()) +
-                                            " calls failed (" + std::string(ToString(record.cause)) + "), the others " +
-                                            Percent(rate)};
+  const auto above = [&](uint32_t failed, uint32_t of_others, double margin) {
+    return WilsonBounds(failed, own.ended()).lower > WilsonBounds(of_others, others.ended()).upper + margin;
+  };
+  if (!above(own.failed(), others.failed(), options_.error_rate) &&
+      (own.plain() < kPlainFailures || !above(own.plain(), others.plain(), options_.error_rate * kPlainMargin)))
+    return std::nullopt;
+  return Evidence{Detector::kErrorRate,
+                  std::to_string(own.failed()) + " of " + std::to_string(own.ended()) + " calls failed (" +
+                      std::string(ToString(record.cause)) + "), the others " +
+                      Percent(static_cast<double>(others.failed()) / others.ended()),
+                  static_cast<double>(own.failed()) / own.ended()};
 }
 
 std::optional<Judge::Evidence> Judge::LookSlow(const EndpointRecord& record, const Whole& whole) const {

@@ -168,6 +168,58 @@ TEST(JudgeTest, ErrorRateWorksWithTwoEndpointsAndTwentyCalls) {
   EXPECT_EQ(cluster.Why(0), "8 of 21 calls failed (UNAVAILABLE), the others 0.0%");
 }
 
+// One call in twenty: evidence where it is UNAVAILABLE and the like. A status of the application's may be one client's
+// doing, a deadline too, and would be so at the next endpoint.
+TEST(JudgeTest, OneFailureInTwentyIsEvidenceWhereItIsTheEndpointsOwn) {
+  for (const Cause cause : {Cause::kUnavailable, Cause::kDeadline, Cause::kInternal}) {
+    SCOPED_TRACE(ToString(cause));
+    JudgedCluster cluster(3);
+    for (int i = 0; i < 100; ++i) {
+      GoodCalls(cluster, {0}, 19);
+      cluster[0].Sent();
+      if (cause == Cause::kInternal)
+        cluster[0].Soft();
+      else
+        cluster[0].Bad(cause);
+      GoodCalls(cluster, {1, 2}, 20);
+      cluster.PassAsAsked();
+      if (cluster[0].record.out()) break;
+    }
+    EXPECT_EQ(cluster[0].record.out(), cause == Cause::kUnavailable) << cluster.Why(0);
+    EXPECT_LE(cause == Cause::kUnavailable ? cluster[0].counts.bad : 0, 25u);
+  }
+}
+
+// Where few of its calls failed a trial of ten would pass it: it is as long as it takes to meet three failures.
+TEST(JudgeTest, TheTrialIsLongerWhereFewCallsFailed) {
+  struct Case {
+    uint32_t good;  // to each failure
+    uint32_t trials;
+  };
+  for (const Case& each : {Case{0, 10}, Case{3, 12}, Case{9, 30}, Case{19, 60}}) {
+    SCOPED_TRACE(each.good);
+    JudgedCluster cluster(3);
+    while (!cluster[0].record.out()) {
+      if (each.good > 0) GoodCalls(cluster, {0}, each.good);
+      cluster[0].Call(false);
+      GoodCalls(cluster, {1, 2}, 20);
+      cluster.PassAsAsked();
+    }
+    EXPECT_EQ(cluster[0].record.trials(), each.trials) << cluster.Why(0);
+    while (cluster.probing.empty()) {
+      GoodCalls(cluster, {1, 2}, 1);
+      cluster.Pass();
+    }
+    cluster.judge.Probed(cluster[0].record, "e0", "", false, cluster.now);
+    GoodCalls(cluster, {0, 1, 2}, each.trials - 1);
+    cluster.Pass();
+    EXPECT_EQ(cluster.State(0), HealthState::kProbing);
+    GoodCalls(cluster, {0, 1, 2}, 1);
+    cluster.Pass();
+    EXPECT_EQ(cluster.State(0), HealthState::kWarming);
+  }
+}
+
 TEST(JudgeTest, StuckWhileTheOthersAnswer) {
   JudgedCluster cluster(3);
   for (int i = 0; i < 20; ++i) {

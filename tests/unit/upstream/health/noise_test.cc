@@ -205,6 +205,7 @@ TEST(HealthNoiseTest, EachSicknessIsFoundInTime) {
   };
   const Case cases[] = {{"fails", {200, 5, 1, 1.0, false}, milliseconds(400)},
                         {"fails 30%", {200, 5, 1, 0.3, false}, seconds(3)},
+                        {"fails 5%", {200, 5, 1, 0.05, false}, seconds(10)},
                         // ten times the others' 99th percentile is 570 ms
                         {"hangs", {200, 5, 1, 0, true}, milliseconds(900)},
                         {"hangs, and they answer fast", {200, 1, 0.3, 0, true}, milliseconds(300)},
