@@ -60,6 +60,11 @@ HealthTask::Pace HealthTask::Pass() {
         context->worker().Post([context, endpoint] { context->pools.EndBackoff(*endpoint); });
       }
     }
+    for (const std::shared_ptr<upstream::Endpoint>& endpoint : work.silent) {
+      for (proxy::CallContext* context : contexts_) {
+        context->worker().Post([context, endpoint] { context->pools.Renew(*endpoint); });
+      }
+    }
     pace = std::max(pace, work.pace);
   }
   return pace;

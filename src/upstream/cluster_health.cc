@@ -70,7 +70,10 @@ ClusterHealth::Work ClusterHealth::Pass(const ClusterOptions& options, ListedEnd
   if (options.ejection.enabled) Reconnect(options, endpoints, now, &work);
   for (const ListedEndpoint& listed : endpoints) {
     const EndpointRecord& record = listed.endpoint->record();
-    if (record.state() == HealthState::kSuspect && record.since() == now) listed.endpoint->asked().health.Suspect(now);
+    if (record.since() == now) {
+      if (record.state() == HealthState::kSuspect) listed.endpoint->asked().health.Suspect(now);
+      if (record.state() == HealthState::kEjected && record.silent()) work.silent.push_back(listed.endpoint);
+    }
     Publish(*listed.endpoint);
   }
   Spread(options.spill, endpoints, spill, now);

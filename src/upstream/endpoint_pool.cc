@@ -261,8 +261,7 @@ void EndpointPool::OnGoaway(http2::Connection& connection) {
   MoveHealth(connection);
   if (&connection != greeting_) {
     if (connection.session().failed()) NoteBroken(connection.session());
-    NoteLoss();
-    return DialIfNeeded();
+    return ReplaceLost();
   }
   // A server that drains says so right behind its SETTINGS. Its successor at the address is tried at once, but only
   // kGoneAwayMax times in a row.
@@ -307,10 +306,7 @@ void EndpointPool::OnClosed(http2::Connection& connection, std::string_view why)
         MakeError(ErrorKind::kConnectFailed,
                   "endpoint " + endpoint_->name() + " ended the connection before its SETTINGS: " + std::string(why)));
   }
-  NoteLoss();
-  UpdateLink();
-  if (closing_) return;
-  DialIfNeeded();
+  ReplaceLost();
   FinishDrainIfIdle();
 }
 

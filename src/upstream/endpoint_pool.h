@@ -92,6 +92,10 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   void Probe(std::shared_ptr<ProbeResult> result);
   // The endpoint is known to work: connections may be tried at once.
   void EndBackoff();
+  // The connections there are take no new calls; those in flight on them go on. For an endpoint that does not answer: a
+  // connection from before a fault of the network may stay dead for many seconds after it, because TCP's back-off has
+  // grown (RFC 6298 5.5), where a new one works at once.
+  void Renew();
   // Begins a Watch, or a Check, on a connection that has room; where there is none at all, on a new one, whatever the
   // back-off. Takes the place of the one before. `report` is ended in any case.
   void AskHealth(std::shared_ptr<HealthReport> report, bool watch);
@@ -143,6 +147,7 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   size_t UsableConnections() const;  // those that may take streams, now or later
   void UpdateLink();
   void NoteLoss();
+  void ReplaceLost();
   void FinishDrainIfIdle();
 
   PoolSet& owner_;
@@ -198,6 +203,8 @@ class PoolSet {
   void StopHealth(Endpoint& endpoint, const HealthReport* report);
   // The endpoint is known to work: this worker's back-off ends.
   void EndBackoff(Endpoint& endpoint);
+  // The endpoint does not answer: this worker leaves its connections to it.
+  void Renew(Endpoint& endpoint);
   // This worker's part of removing the endpoint.
   void Drain(Endpoint& endpoint);
   // Closes all connections and destroys all pools with no calls in flight. Calls get kConnectionLost.

@@ -14,8 +14,6 @@ void EndpointPool::AskHealth(std::shared_ptr<HealthReport> report, bool watch) {
   if (closing_ || draining_)
     return health_->Stop({Kind::kMoved, 0, "the endpoint has left the list, or the proxy stops"});
   TendHealth();
-  // Whatever the back-off: what asks has one of its own.
-  if (health_->waiting() && UsableConnections() == 0 && !attempting()) Dial();
 }
 
 void EndpointPool::StopHealth(const HealthReport* report) {
@@ -26,7 +24,9 @@ void EndpointPool::StopHealth(const HealthReport* report) {
 void EndpointPool::TendHealth() {
   if (health_->waiting()) {
     if (!waiters_.empty()) return;
-    if (http2::Connection* connection = FindRoom()) health_->Open(*connection, *options_, endpoint_->address());
+    if (http2::Connection* connection = FindRoom()) return health_->Open(*connection, *options_, endpoint_->address());
+    // Whatever the back-off: what asks has one of its own, and an attempt that fails ends this.
+    if (UsableConnections() == 0 && !attempting()) Dial();
   } else if (health_->connection() != nullptr && !waiters_.empty() && !attempting()) {
     health_->Stop({Kind::kGaveWay, 0, "a call waited for its place"});
   }
@@ -38,10 +38,11 @@ void EndpointPool::FailHealth(const std::string& error, bool refused) {
     health_->Stop({refused ? Kind::kRefused : Kind::kNoConnection, 0, error});
 }
 
-// It goes on elsewhere: `connection` takes no new streams and ends when its calls have.
+// It goes on elsewhere: `connection` takes no new streams and ends when its streams have.
 void EndpointPool::MoveHealth(const http2::Connection& connection) {
-  if (health_ != nullptr && health_->connection() == &connection)
-    health_->Stop({Kind::kMoved, 0, "its connection takes no new streams"});
+  if (health_ == nullptr || health_->connection() != &connection) return;
+  if (connection.why().empty()) return health_->Leave();
+  health_->Stop({Kind::kMoved, 0, "its connection takes no new streams"});  // it has failed: no answer comes
 }
 
 // A connection with nothing but the Watch is closed as any other that is idle, if the endpoint has another one that the
@@ -49,6 +50,7 @@ void EndpointPool::MoveHealth(const http2::Connection& connection) {
 bool EndpointPool::OnIdle(http2::Connection& connection) {
   const uint32_t w = context_.worker.index();
   if (UsableConnections() < 2 && endpoint_->ConnectedWorker(w + 1) == w) return false;
+  if (health_ != nullptr && health_->connection() == &connection && health_->AwaitsAnswer()) return false;
   MoveHealth(connection);
   return true;
 }

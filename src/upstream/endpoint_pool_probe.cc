@@ -30,6 +30,21 @@ void EndpointPool::EndBackoff() {
   DialIfNeeded();
 }
 
+void EndpointPool::Renew() {
+  if (closing_ || draining_) return;
+  retires_ = false;
+  std::vector<http2::Connection*> old;
+  for (const auto& connection : connections_) {
+    if (connection.get() != greeting_ && connection->usable()) old.push_back(connection.get());
+  }
+  for (http2::Connection* connection : old) {
+    if (health_ != nullptr && health_->connection() == connection)
+      health_->Stop({HealthEnd::Kind::kMoved, 0, "the endpoint does not answer"});
+    connection->Drain();
+  }
+  ReplaceLost();
+}
+
 // For calls that went elsewhere because there is no connection.
 void EndpointPool::Reconnect() {
   if (closing_ || draining_ || attempting() || context_.worker.now() < retry_at_) return;
@@ -41,11 +56,24 @@ void EndpointPool::NoteLoss() {
   if (!retires_ && UsableConnections() == 0) able_until_ = {};
 }
 
+// One of its connections takes no more streams: what waits needs another one.
+void EndpointPool::ReplaceLost() {
+  NoteLoss();
+  UpdateLink();
+  if (closing_ || draining_) return;
+  DialIfNeeded();
+  if (health_ != nullptr) TendHealth();
+}
+
 void PoolSet::Probe(const std::shared_ptr<Endpoint>& endpoint, const std::shared_ptr<const ClusterOptions>& options,
                     const std::shared_ptr<Feedback>& feedback, std::shared_ptr<ProbeResult> result) {
   // A pool that is made for a removed endpoint would never be drained.
   if (closed_ || endpoint->removed()) return result->Set("the endpoint has left the list, or the proxy stops", false);
   Get(endpoint, options, feedback)->Probe(std::move(result));
+}
+
+void PoolSet::Renew(Endpoint& endpoint) {
+  if (EndpointPool* pool = endpoint.pool(context_.worker.index())) pool->Renew();
 }
 
 void PoolSet::EndBackoff(Endpoint& endpoint) {

@@ -15,6 +15,7 @@ using Kind = HealthEnd::Kind;
 namespace {
 
 constexpr uint32_t kUnknownStatus = 2;
+constexpr std::string_view kLeft = "its connection takes no new streams";
 constexpr std::array<std::string_view, 17> kStatusNames = {
     "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
     "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
@@ -71,6 +72,11 @@ void HealthStream::Stop(HealthEnd end) {
   if (auto* stream = std::exchange(stream_, nullptr)) stream->Release();
 }
 
+void HealthStream::Leave() {
+  if (!AwaitsAnswer()) return Stop({Kind::kMoved, 0, std::string(kLeft)});
+  leaving_ = true;
+}
+
 void HealthStream::OnHeaders(http2::HeaderList fields, bool end_stream) {
   if (!headers_seen_) {
     const http2::Field* status = fields.Find(Token::kStatus);
@@ -106,6 +112,7 @@ void HealthStream::OnData(const base::Slice& bytes, bool end_stream) {
   if (reader_.messages() != before) report_->Answered(reader_.status());
   if (!good) return Stop({Kind::kBroken, 0, std::string(reader_.problem())});
   if (end_stream) return Stop({Kind::kBroken, 0, "it ended without a gRPC status"});
+  if (leaving_ && !AwaitsAnswer()) return Stop({Kind::kMoved, 0, std::string(kLeft)});
   stream_->Consume(bytes.size());
 }
 
@@ -115,6 +122,7 @@ void HealthStream::OnReset(http2::ErrorCode code, http2::ResetCause cause) {
     case Cause::kRefused:
       return Stop({Kind::kMoved, 0, "the stream was refused"});
     case Cause::kConnectionLost:
+      if (leaving_) return Stop({Kind::kMoved, 0, std::string(kLeft)});
       return Stop({Kind::kLost, 0, "the connection was lost"});
     case Cause::kPeerReset:
       return Stop({Kind::kBroken, 0, "reset: " + std::string(http2::ToString(code))});

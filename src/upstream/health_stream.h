@@ -34,6 +34,12 @@ class HealthStream final : private http2::StreamEvents {
 
   // waiting -> open. `connection` has room for a stream, and is to `address`.
   void Open(http2::Connection& connection, const ClusterOptions& options, const net::Address& address);
+  // Open, and not answered as far as it is to be: a Watch once, a Check with its end. Bounded by what began it
+  // (ActiveHealth: `timeout`).
+  bool AwaitsAnswer() const { return connection_ != nullptr && (!watch_ || reader_.messages() == 0); }
+  // Its connection takes no new streams, and ends when those on it have: it ends at once, but for one that awaits its
+  // answer, which ends with it. Else an endpoint whose connections are short would never be heard.
+  void Leave();
   // -> ended, with RST_STREAM (CANCEL) if it is open. Without effect if it has ended.
   void Stop(HealthEnd end);
 
@@ -47,6 +53,7 @@ class HealthStream final : private http2::StreamEvents {
   const std::shared_ptr<HealthReport> report_;
   const bool watch_;
   bool ended_ = false;
+  bool leaving_ = false;  // Leave was called
   bool http_ok_ = false, headers_seen_ = false;
   http2::Connection* connection_ = nullptr;
   http2::Stream* stream_ = nullptr;

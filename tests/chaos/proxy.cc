@@ -20,6 +20,18 @@ runtime::RuntimeOptions OneWorker() {
 // The cache's own hash has a secret of the process's.
 cache::Key128 CacheHash(std::string_view key) { return {base::Hash64(key, 1), base::Hash64(key, 2)}; }
 
+// Whether the cluster's connections live long enough for an answer of the health service, which a wire of chance brings
+// late.
+bool CanBeHeard(const upstream::ClusterOptions& options) {
+  constexpr std::chrono::milliseconds kLong(500);
+  const http2::LifeOptions& life = options.life;
+  for (const auto bound : {life.idle_timeout, life.age_max, life.headers_timeout, life.send_timeout, life.stall_timeout,
+                           life.body_timeout, options.connect_timeout, options.health.timeout}) {
+    if (bound.count() > 0 && bound < kLong) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Proxy::Proxy(base::ManualClock& clock, const config::Config& config, uint64_t seed, net::DialFunction dial)
@@ -62,9 +74,8 @@ std::string Proxy::Out() {
     for (const upstream::ListedEndpoint& listed : state->endpoints) {
       const upstream::HealthView view = state->health->Describe(*listed.endpoint, clock_.Now());
       using State = upstream::HealthState;
-      // One that does not serve by its own word may stay so here: connections of few milliseconds (age_max) end before
-      // it has said otherwise.
-      if (view.state != State::kEjected && view.state != State::kProbing) continue;
+      const bool silent = view.state == State::kNotServing && CanBeHeard(*state->options);
+      if (view.state != State::kEjected && view.state != State::kProbing && !silent) continue;
       out += (out.empty() ? "" : ", ") + state->name() + " " + listed.endpoint->name() + " is " +
              std::string(ToString(view.state)) + " (" + view.why + ")";
     }

@@ -1,4 +1,4 @@
-// How soon ClusterHealth wants its next pass.
+// What a pass of ClusterHealth wants done: how soon the next one comes, and which endpoints get new connections.
 #include "keyed_cluster.h"
 
 namespace sluice::upstream {
@@ -52,6 +52,35 @@ TEST_F(ClusterPaceTest, AnEndpointThatIsDrainedChangesNothing) {
   cluster.Change(EndpointChange::Kind::kDrain, "a");
   Pass();
   EXPECT_EQ(Pass(), Pace::kIdle);
+}
+
+// The connections of an endpoint that gives no answers may be dead: all workers leave them. One that answers with
+// failures has connections that work.
+TEST_F(ClusterPaceTest, AnEndpointThatIsEjectedForItsSilenceIsNamedOnce) {
+  for (const Cause cause : {Cause::kDeadline, Cause::kUnavailable}) {
+    SCOPED_TRACE(ToString(cause));
+    KeyedCluster calls{{"a", "b", "c"}};
+    Endpoint& sick = calls.Get("a");
+    size_t named = 0;
+    for (int i = 0; i < 20; ++i) {
+      calls.now += Judge::kPeriod;
+      for (const char* name : {"b", "c"}) calls.Count(calls.Get(name), 10, 0);
+      if (!sick.record().ejected()) {
+        for (int failure = 0; failure < 5; ++failure) {
+          sick.MakeCell(0).Sent();
+          sick.MakeCell(0).Bad(cause);
+        }
+      }
+      const auto work =
+          calls.state->health->Pass(*calls.options, calls.state->endpoints, *calls.state->spill, calls.now);
+      for (const auto& endpoint : work.silent) {
+        EXPECT_EQ(endpoint->name(), "a");
+        ++named;
+      }
+    }
+    EXPECT_TRUE(sick.record().ejected());
+    EXPECT_EQ(named, cause == Cause::kDeadline ? 1u : 0u);
+  }
 }
 
 }  // namespace

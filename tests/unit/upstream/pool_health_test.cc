@@ -212,6 +212,50 @@ TEST_F(PoolHealthTest, AConnectionThatTakesNoNewStreamsIsLeftAndCloses) {
   EXPECT_EQ(host.connections.size(), 2u);
 }
 
+// An endpoint with connections of few milliseconds would else never be heard.
+TEST_F(PoolHealthTest, AWatchThatAwaitsItsFirstAnswerLeavesItsConnectionWithIt) {
+  const auto report = Ask();
+  Send(h2::Goaway(1, 0));
+  EXPECT_FALSE(report->Read().ended);
+  EXPECT_FALSE(host.last().end);
+  Answer(1, kServing);
+  EXPECT_EQ(report->Read().status, ServingStatus::kServing);
+  ExpectEnd(*report, Kind::kMoved, "its connection takes no new streams");
+  EXPECT_TRUE(host.last().end);
+}
+
+TEST_F(PoolHealthTest, ACheckEndsOnItsConnectionThatTakesNoNewStreams) {
+  const auto report = Ask(false);
+  Send(h2::Goaway(1, 0));
+  Answer(1, kServing);
+  EXPECT_FALSE(report->Read().ended);
+  Send(Trailers(1, {{"grpc-status", "0"}}));
+  EXPECT_EQ(report->Read().status, ServingStatus::kServing);
+  ExpectEnd(*report, Kind::kStatus, "OK", 0);
+}
+
+TEST_F(PoolHealthTest, AnAgedConnectionThatEndsBeforeTheAnswerSaysNothingOfTheEndpoint) {
+  options.life.age_max = seconds(60);
+  options.life.age_grace = seconds(1);
+  const auto report = Ask();
+  Advance(seconds(67));
+  EXPECT_FALSE(report->Read().ended);
+  Advance(seconds(2));
+  ExpectEnd(*report, Kind::kMoved, "its connection takes no new streams");
+}
+
+TEST_F(PoolHealthTest, OneThatWaitsForRoomGetsAConnectionWhenTheLastOneTakesNoMoreStreams) {
+  host.settings = {{3, 1}};
+  options.connections_max = 1;
+  NewCall("a");
+  Run();
+  const auto report = Ask();
+  EXPECT_FALSE(report->Read().opened);
+  Send(h2::Goaway(1, 0));
+  EXPECT_EQ(host.connections.size(), 2u);
+  EXPECT_TRUE(report->Read().opened);
+}
+
 TEST_F(PoolHealthTest, AgeEndsAConnectionThatHasAWatchWithoutAgeGrace) {
   options.life.age_max = seconds(60);
   options.life.age_grace = seconds(3600);

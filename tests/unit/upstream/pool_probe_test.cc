@@ -85,6 +85,45 @@ TEST_F(PoolProbeTest, EachProbeHasAResult) {
   EXPECT_NE(Probe()->error(), "");
 }
 
+// A connection from before a fault of the network may be dead for longer than the fault.
+TEST_F(PoolProbeTest, RenewedItLeavesItsConnectionsAndTheirCallsGoOn) {
+  Caller& first = NewCall("a");
+  Run();
+  EXPECT_EQ(Log(), (Strings{"a connection"}));
+  test::FramePeer& old = host.last();
+  set->Renew(*endpoint);
+  Run();
+  EXPECT_FALSE(Pool().TakesCalls()) << "until there is a new connection, which this begins";
+  Run();
+  ASSERT_EQ(host.connections.size(), 2u);
+  EXPECT_TRUE(Pool().TakesCalls());
+  NewCall("b");
+  Run();
+  EXPECT_EQ(host.last().streams.count(1), 1u);
+  EXPECT_FALSE(old.end);
+  old.Send(h2::Headers(1, h2::Block(h2::GrpcResponse())) + h2::Data(1, h2::Message("late")) +
+           h2::Headers(1, h2::Block({{"grpc-status", "0"}}), h2::kEndHeaders | h2::kEndStream));
+  Run();
+  EXPECT_TRUE(first.recorder.end);
+  EXPECT_EQ(first.recorder.data, h2::Message("late"));
+  first.stream->Release();
+  first.stream = nullptr;
+  Run();
+  EXPECT_TRUE(old.end);
+}
+
+TEST_F(PoolProbeTest, RenewedItBeginsAConnectionForTheCallsThatWait) {
+  host.settings = {{3, 1}};
+  options.connections_max = 1;
+  NewCall("a");
+  Run();
+  NewCall("b");
+  EXPECT_EQ(Log(), (Strings{"a connection"}));
+  set->Renew(*endpoint);
+  Run();
+  EXPECT_EQ(Log(), (Strings{"b connection"}));
+}
+
 TEST_F(PoolProbeTest, OutcomesAreCountedByTheirCause) {
   NewCall("a");
   Run();
