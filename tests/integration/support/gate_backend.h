@@ -57,6 +57,8 @@ class GateBackend {
   void Open();
   // Releases the first `count` calls that wait; the gate stays as it is.
   void Release(size_t count);
+  // gRPC's own health service of this server; null where it was not enabled before (EnableDefaultHealthCheckService).
+  grpc::HealthCheckServiceInterface* health() { return server_->GetHealthCheckService(); }
   // Like a process that is killed: connections end, calls are reset, the port is closed.
   void Kill();
 
