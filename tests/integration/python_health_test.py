@@ -75,7 +75,7 @@ class Echo(grpc.GenericRpcHandler):
         self.name = name
 
     def service(self, details):
-        if details.method != "/test.Echo/Who":
+        if details.method != "/test.Echo/Name":
             return None
         return grpc.unary_unary_rpc_method_handler(lambda request, context: self.name.encode())
 
@@ -137,8 +137,8 @@ class PythonHealthTest(unittest.TestCase):
             and "no answer" not in health["health_service"] for name, health in self.shown().items()))
 
     def answering(self):
-        who = self.channel.unary_unary("/test.Echo/Who")
-        return {who(b"", metadata=[("x-key", f"key-{i}")], timeout=LONG_WAIT).decode() for i in range(40)}
+        name = self.channel.unary_unary("/test.Echo/Name")
+        return {name(b"", metadata=[("x-key", f"key-{i}")], timeout=LONG_WAIT).decode() for i in range(40)}
 
     def test_calls_follow_what_it_says(self):
         self.assertEqual(self.answering(), {"e0", "e1"})
