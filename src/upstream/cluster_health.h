@@ -79,7 +79,8 @@ class ClusterHealth {
     std::vector<Stop> stops;
     // Back in rotation: back-offs of workers are to end.
     std::vector<std::shared_ptr<Endpoint>> returned;
-    // Ejected because calls stay without an answer: all workers are to leave their connections to it.
+    // Ejected, or their trial has failed, because calls stay without an answer: all workers are to leave their
+    // connections to it.
     std::vector<std::shared_ptr<Endpoint>> silent;
     Pace pace = Pace::kUsual;  // of the next pass
   };

@@ -277,11 +277,14 @@ void EndpointPool::OnGoaway(http2::Connection& connection) {
   GreetingFailed(MakeError(ErrorKind::kConnectFailed, std::move(text)));
 }
 
-void EndpointPool::OnTimeout(http2::Connection&, http2::Timeout which, size_t streams) {
+void EndpointPool::OnTimeout(http2::Connection& connection, http2::Timeout which, size_t streams) {
   if (which == http2::Timeout::kIdle || which == http2::Timeout::kAge) {  // in good order
-    retires_ = true;
+    retires_ |= connection.usable();                                      // else it was left before
     return;
   }
+  // No call has lost anything by it.
+  const bool asks = health_ != nullptr && health_->connection() == &connection;
+  if (which == http2::Timeout::kAgeGrace && asks && connection.session().open_streams() == 1) return;
   Report(Outcome::kTimedOut, std::max<size_t>(streams, 1));
   if (auto note = context_.peer_log.Allow(context_.worker.now())) {
     SLUICE_LOG_WARN("cluster {} endpoint {}: {}_timeout: {}{}", endpoint_->cluster(), endpoint_->name(),

@@ -159,6 +159,7 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   EndpointSeries::Cell& series_;          // the same
   std::shared_ptr<ProbeResult> probe_;    // waits for the attempt under way
   std::unique_ptr<HealthStream> health_;  // the last one asked for, which may have ended; null: none
+  bool health_dialed_ = false;            // a connection was begun for it
   http2::ConnectionContext& context_;
   std::vector<std::unique_ptr<http2::Connection>> connections_;
   std::unique_ptr<net::Attempt> dialer_;

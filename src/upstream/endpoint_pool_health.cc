@@ -11,6 +11,7 @@ using Kind = HealthEnd::Kind;
 void EndpointPool::AskHealth(std::shared_ptr<HealthReport> report, bool watch) {
   if (health_ != nullptr) health_->Stop({Kind::kMoved, 0, "another took its place"});
   health_ = std::make_unique<HealthStream>(std::move(report), watch);
+  health_dialed_ = false;
   if (closing_ || draining_)
     return health_->Stop({Kind::kMoved, 0, "the endpoint has left the list, or the proxy stops"});
   TendHealth();
@@ -25,9 +26,15 @@ void EndpointPool::TendHealth() {
   if (health_->waiting()) {
     if (!waiters_.empty()) return;
     if (http2::Connection* connection = FindRoom()) return health_->Open(*connection, *options_, endpoint_->address());
-    // Whatever the back-off: what asks has one of its own, and an attempt that fails ends this.
-    if (UsableConnections() == 0 && !attempting()) Dial();
-  } else if (health_->connection() != nullptr && !waiters_.empty() && !attempting()) {
+    if (UsableConnections() > 0 || attempting()) return;
+    // Whatever the back-off: what asks has one of its own, and an attempt that fails ends this. Once: a server may
+    // greet each connection, allow no stream on it, and end it.
+    if (std::exchange(health_dialed_, true))
+      health_->Stop({Kind::kNoConnection, 0, "its connections end before they take a stream"});
+    else
+      Dial();
+  } else if (health_->connection() != nullptr && health_->connection()->usable() && !waiters_.empty() &&
+             !attempting()) {
     health_->Stop({Kind::kGaveWay, 0, "a call waited for its place"});
   }
 }

@@ -1,4 +1,5 @@
 // Connections that no call waits for: those that the judge of health asks for, and those in place of a lost one.
+#include <algorithm>
 #include <utility>
 
 #include "upstream/endpoint_pool.h"
@@ -32,16 +33,16 @@ void EndpointPool::EndBackoff() {
 
 void EndpointPool::Renew() {
   if (closing_ || draining_) return;
-  retires_ = false;
   std::vector<http2::Connection*> old;
   for (const auto& connection : connections_) {
     if (connection.get() != greeting_ && connection->usable()) old.push_back(connection.get());
   }
-  for (http2::Connection* connection : old) {
-    if (health_ != nullptr && health_->connection() == connection)
-      health_->Stop({HealthEnd::Kind::kMoved, 0, "the endpoint does not answer"});
-    connection->Drain();
-  }
+  if (old.empty()) return;
+  retires_ = false;
+  for (http2::Connection* connection : old) connection->Drain();
+  // Behind that, because the place of the Watch would go to a call that waits.
+  if (health_ != nullptr && std::find(old.begin(), old.end(), health_->connection()) != old.end())
+    health_->Stop({HealthEnd::Kind::kMoved, 0, "the endpoint does not answer"});
   ReplaceLost();
 }
 

@@ -47,6 +47,8 @@ void EndpointRecord::Eject(const Context& context, Detector detector, std::strin
   detector_ = detector;
   trials_ = static_cast<uint32_t>(std::clamp<double>(std::ceil(kTrialFailures / failing), kTrials, kTrialsMax));
   refused_ = cause == Cause::kConnect;
+  const bool of_calls = detector == Detector::kConsecutive || detector == Detector::kErrorRate;
+  silent_ = detector == Detector::kStuck || (of_calls && cause == Cause::kDeadline);
   trial_needed_ = detector != Detector::kConsecutive || !refused_;
   spared_ = false;
   failed_probes_ = 0;
@@ -79,8 +81,9 @@ void EndpointRecord::BeginTrial(const Context& context) {
 }
 
 void EndpointRecord::ProbeFailed(const Context& context, const std::string& error, bool refused,
-                                 const EjectionOptions& options, base::Random& random) {
+                                 const EjectionOptions& options, base::Random& random, bool silent) {
   refused_ = refused;
+  silent_ = silent;
   if (refused) trial_needed_ = false;  // what will listen there is another process
   ++failed_probes_;
   ArmProbe(context.now, static_cast<double>(base::Nanos(options.base).count()), random);
@@ -96,6 +99,8 @@ void EndpointRecord::ProbeFailed(const Context& context, const std::string& erro
 void EndpointRecord::ForgetCalls(base::TimePoint now) {
   streak = alone = alone_before = failed_row = 0;
   meanwhile = {};
+  plain_at = {};
+  plain_later = 0;
   sent_quiet = 0;
   quiet_since = now;
   window.Forget();

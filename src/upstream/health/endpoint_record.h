@@ -54,8 +54,8 @@ class EndpointRecord {
   base::TimePoint since() const { return since_; }
   const std::string& why() const { return why_; }  // of the last change; empty before
   Detector detector() const { return detector_; }  // what it is suspected of or ejected for
-  // What it is ejected for, or what its last trial met, is the want of answers: its connections may be dead.
-  bool silent() const { return detector_ == Detector::kStuck || cause == Cause::kDeadline; }
+  // It was ejected, or its last trial failed, for want of answers: its connections may be dead.
+  bool silent() const { return silent_; }
   // What a probe or a call met last; empty: nothing.
   const std::string& last_error() const { return last_error_; }
   void set_last_error(std::string text) { last_error_ = std::move(text); }
@@ -98,8 +98,9 @@ class EndpointRecord {
   // A connection works: to a trial by calls, where it was ejected for what became of calls.
   bool NeedsTrial() const { return trial_needed_; }
   void BeginTrial(const Context& context);
+  // The probe, or the trial that followed it; `silent`: of that, a call was not answered.
   void ProbeFailed(const Context& context, const std::string& error, bool refused, const EjectionOptions& options,
-                   base::Random& random);
+                   base::Random& random, bool silent = false);
   // To warming, or to up where the window is 0. `shown`: calls have shown that it works, so that an ejection that
   // follows costs no client anything; else the back-off doubles.
   void Return(const Context& context, std::string why, const SlowStartOptions& options, bool shown = false);
@@ -132,16 +133,18 @@ class EndpointRecord {
   }
 
   // --- What the judge remembers; it alone looks ---
-  CallCounts last;            // as counted at the last pass
-  bool seen = false;          // `last` is set
-  uint32_t streak = 0;        // failures in a row, over all workers
-  uint32_t alone = 0;         // of them, those since most others do not fail
-  uint32_t alone_before = 0;  // at the last pass
-  uint32_t witnesses = 0;     // good answers of others in the passes since `alone` was 0
-  uint32_t sent_alone = 0;    // calls sent in them
-  uint32_t failed_row = 0;    // failures of any kind since the pass that saw the last good answer
-  CallCounts meanwhile;       // of the others, since the pass that began it
-  CallCounts more;            // counted since the last pass
+  CallCounts last;                            // as counted at the last pass
+  bool seen = false;                          // `last` is set
+  uint32_t streak = 0;                        // failures in a row, over all workers
+  uint32_t alone = 0;                         // of them, those since most others do not fail
+  uint32_t alone_before = 0;                  // at the last pass
+  uint32_t witnesses = 0;                     // good answers of others in the passes since `alone` was 0
+  uint32_t sent_alone = 0;                    // calls sent in them
+  uint32_t failed_row = 0;                    // failures of any kind since the pass that saw the last good answer
+  CallCounts meanwhile;                       // of the others, since the pass that began it
+  base::TimePoint plain_since{}, plain_at{};  // the first plain failure behind a pause, and the last one
+  uint32_t plain_later = 0;                   // of those since plain_since, the ones that are no burst
+  CallCounts more;                            // counted since the last pass
   Cause cause = Cause::kNone;
   base::TimePoint quiet_since{};  // no answer since
   base::TimePoint last_answer{};
@@ -163,6 +166,7 @@ class EndpointRecord {
 
   HealthState state_ = HealthState::kUp;
   Detector detector_ = Detector::kNone;
+  bool silent_ = false;
   bool refused_ = false;  // by the last probe or failure
   bool joining_ = false;
   bool trial_needed_ = false, on_trial_ = false, spared_ = false;

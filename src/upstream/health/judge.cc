@@ -40,6 +40,13 @@ void Judge::Count(const Subject& subject, TimePoint now) {
   record.alone = more.good == 0 ? record.alone + more.bad : subject.row;
   // A deadline that passes tells of when the call was sent: an answer that came since tells more.
   if (record.cause == Cause::kDeadline && more.answered > 0) record.alone = 0;
+  if (const uint32_t plain = more.plain(); plain > 0) {
+    if (now - std::exchange(record.plain_at, now) > kPlainPause) {
+      record.plain_since = now;
+      record.plain_later = 0;
+    }
+    if (now - record.plain_since >= kPlainBurst) record.plain_later += plain;
+  }
   record.failed_row = more.good == 0 ? record.failed_row + more.failed() : 0;
   record.more = more;
   record.good_since_return_ += more.good;
@@ -136,10 +143,13 @@ void Judge::Compare(EndpointRecord& record, const Whole& whole, TimePoint now) {
 void Judge::JudgeTrial(const Subject& subject, const Whole& whole, TimePoint now) {
   EndpointRecord& record = *subject.record;
   const EndpointRecord::Context context{subject.name, now, changes_};
-  auto failed = [&](const std::string& error) { record.ProbeFailed(context, error, false, options_, random_); };
+  auto failed = [&](const std::string& error, bool silent = false) {
+    record.ProbeFailed(context, error, false, options_, random_, silent);
+  };
   const Nanos spent = now - record.since();
   const CallCounts& sums = record.sums;
-  if (sums.failed() > 0) return failed("a call failed: " + std::string(ToString(record.cause)));
+  if (sums.failed() > 0)
+    return failed("a call failed: " + std::string(ToString(record.cause)), record.cause == Cause::kDeadline);
   const bool slow = options_.slow.factor > 0 && SumOf(record.latency.counts()) > 0 && SumOf(whole.latency) > 0 &&
                     IsSlow(record.latency.counts(), whole.latency, 0);
   // Half of them show it: each is a client's call.
@@ -148,7 +158,7 @@ void Judge::JudgeTrial(const Subject& subject, const Whole& whole, TimePoint now
   if (sums.sent == 0) return record.Return(context, "a new connection to it works", slow_start_);
   if (sums.good == 0) {
     const double p99 = Quantile(whole.latency, 0.99, 0);
-    if (static_cast<double>(spent.count()) >= kStuckTimes * p99) failed("no call was answered");
+    if (static_cast<double>(spent.count()) >= kStuckTimes * p99) failed("no call was answered", true);
     return;
   }
   if (slow) return failed("it is slow");

@@ -49,10 +49,14 @@ class Judge {
   // where it is this many times as long.
   static constexpr uint32_t kWitnesses = 3, kSureTimes = 5;
 
-  // Failures that are neither soft ones nor deadlines (CallCounts::plain) count where they are this many and above the
-  // others' rate by this part of the margin: one call in twenty is what clients see, and so many are no chance.
+  // In the last 2 s and 10 s plain failures (CallCounts) count where they are this many and above the others' rate by
+  // this part of the margin: one call in twenty is what clients see.
   static constexpr uint32_t kPlainFailures = 10;
   static constexpr double kPlainMargin = 0.2;
+  // And where so many of them have come later than kPlainBurst after the first one, with no pause above kPlainPause: a
+  // burst is one event, and no rate.
+  static constexpr uint32_t kPlainLater = 5;
+  static constexpr base::Nanos kPlainBurst = std::chrono::milliseconds(500), kPlainPause = std::chrono::seconds(2);
 
   // An endpoint is stuck after this many times the others' 99th percentile, and a trial has failed.
   static constexpr double kStuckTimes = 10;
@@ -130,8 +134,8 @@ class Judge {
   std::optional<Evidence> LookStuck(const Subject& subject, std::span<const Subject> all, const Whole& whole,
                                     base::TimePoint now) const;
   std::optional<Evidence> LookErrorRate(const EndpointRecord& record, const Whole& whole) const;
-  std::optional<Evidence> CompareRates(const EndpointRecord& record, const CallCounts& own,
-                                       const CallCounts& others) const;
+  std::optional<Evidence> CompareRates(const EndpointRecord& record, const CallCounts& own, const CallCounts& others,
+                                       bool plain) const;
   std::optional<Evidence> LookSlow(const EndpointRecord& record, const Whole& whole) const;
   std::optional<Evidence> CompareLatency(const LatencyWindow& window, const LatencyWindow::Counts& all) const;
   void Weigh(const Subject& subject, Evidence evidence, Whole& whole, base::TimePoint now);

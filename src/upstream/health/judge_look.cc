@@ -94,20 +94,21 @@ std::optional<Judge::Evidence> Judge::LookErrorRate(const EndpointRecord& record
   // The newest calls first: what is wrong since then shows there.
   CallCounts row;
   row.soft = record.failed_row;
-  if (auto evidence = CompareRates(record, row, record.meanwhile)) return evidence;
-  if (auto evidence = CompareRates(record, record.newest, whole.newest - record.newest)) return evidence;
-  if (auto evidence = CompareRates(record, record.lately, whole.lately - record.lately)) return evidence;
-  return CompareRates(record, record.sums, whole.sums - record.sums);
+  if (auto evidence = CompareRates(record, row, record.meanwhile, false)) return evidence;
+  if (auto evidence = CompareRates(record, record.newest, whole.newest - record.newest, false)) return evidence;
+  if (auto evidence = CompareRates(record, record.lately, whole.lately - record.lately, true)) return evidence;
+  return CompareRates(record, record.sums, whole.sums - record.sums, true);
 }
 
 std::optional<Judge::Evidence> Judge::CompareRates(const EndpointRecord& record, const CallCounts& own,
-                                                   const CallCounts& others) const {
+                                                   const CallCounts& others, bool plain) const {
   if (own.ended() < kCallsMin || others.ended() < kCallsMin) return std::nullopt;
   const auto above = [&](uint32_t failed, uint32_t of_others, double margin) {
     return WilsonBounds(failed, own.ended()).lower > WilsonBounds(of_others, others.ended()).upper + margin;
   };
   if (!above(own.failed(), others.failed(), options_.error_rate) &&
-      (own.plain() < kPlainFailures || !above(own.plain(), others.plain(), options_.error_rate * kPlainMargin)))
+      (!plain || record.plain_later < kPlainLater || own.plain() < kPlainFailures ||
+       !above(own.plain(), others.plain(), options_.error_rate * kPlainMargin)))
     return std::nullopt;
   return Evidence{Detector::kErrorRate,
                   std::to_string(own.failed()) + " of " + std::to_string(own.ended()) + " calls failed (" +

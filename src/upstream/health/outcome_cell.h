@@ -36,7 +36,7 @@ struct alignas(64) OutcomeCell {
   std::atomic<uint64_t> sent{0};  // attempts begun; counted also where the health is not judged
   std::atomic<uint32_t> good{0};
   std::atomic<uint32_t> bad{0};       // failures of the endpoint's own making
-  std::atomic<uint32_t> late{0};      // of `bad`, those whose deadline passed
+  std::atomic<uint32_t> apart{0};     // of `bad`, passed deadlines and lost connections
   std::atomic<uint32_t> soft{0};      // those of a soft cause
   std::atomic<uint32_t> row{0};       // of `bad`, since the last good one
   std::atomic<uint32_t> answered{0};  // responses that have begun
@@ -56,7 +56,7 @@ struct alignas(64) OutcomeCell {
   void Bad(Cause why) {
     Add(bad);
     Add(row);
-    if (why == Cause::kDeadline) Add(late);
+    if (why == Cause::kDeadline || why == Cause::kLost) Add(apart);
     cause.store(why, std::memory_order_relaxed);
   }
   void Soft(Cause why) {

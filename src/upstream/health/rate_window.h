@@ -14,25 +14,25 @@ namespace sluice::upstream {
 // Counts of calls. Sums of several endpoints' are sums of their fields.
 struct CallCounts {
   uint32_t sent = 0, answered = 0, good = 0, bad = 0, soft = 0;
-  uint32_t late = 0;  // of `bad`, those whose deadline passed
+  uint32_t apart = 0;  // of `bad`, passed deadlines and lost connections: one event may bring many of them
 
   uint32_t ended() const { return good + bad + soft; }
   uint32_t failed() const { return bad + soft; }
-  // Failures that neither the application nor the deadlines that clients set account for. A pass may read a failure's
-  // `late` and not its `bad` yet.
-  uint32_t plain() const { return bad > late ? bad - late : 0; }
+  // Failures that neither the application, nor the deadlines that clients set, nor one lost connection account for. A
+  // pass may read a failure's `apart` and not its `bad` yet.
+  uint32_t plain() const { return bad > apart ? bad - apart : 0; }
   CallCounts& operator+=(const CallCounts& more) {
     sent += more.sent;
     answered += more.answered;
     good += more.good;
     bad += more.bad;
     soft += more.soft;
-    late += more.late;
+    apart += more.apart;
     return *this;
   }
   CallCounts operator-(const CallCounts& less) const {
     return {sent - less.sent, answered - less.answered, good - less.good,
-            bad - less.bad,   soft - less.soft,         late - less.late};
+            bad - less.bad,   soft - less.soft,         apart - less.apart};
   }
 };
 

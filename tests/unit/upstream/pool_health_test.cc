@@ -242,6 +242,7 @@ TEST_F(PoolHealthTest, AnAgedConnectionThatEndsBeforeTheAnswerSaysNothingOfTheEn
   EXPECT_FALSE(report->Read().ended);
   Advance(seconds(2));
   ExpectEnd(*report, Kind::kMoved, "its connection takes no new streams");
+  EXPECT_EQ(endpoint->metrics().timeouts->Value(), 0u) << "it is no call";
 }
 
 TEST_F(PoolHealthTest, OneThatWaitsForRoomGetsAConnectionWhenTheLastOneTakesNoMoreStreams) {
@@ -254,6 +255,18 @@ TEST_F(PoolHealthTest, OneThatWaitsForRoomGetsAConnectionWhenTheLastOneTakesNoMo
   Send(h2::Goaway(1, 0));
   EXPECT_EQ(host.connections.size(), 2u);
   EXPECT_TRUE(report->Read().opened);
+}
+
+// Its server greets each connection, allows no stream on it, and ends it: that is no loop of connects.
+TEST_F(PoolHealthTest, OneThatNoConnectionTakesEnds) {
+  host.settings = {{3, 0}};
+  const auto report = Ask();
+  ASSERT_EQ(host.connections.size(), 1u);
+  EXPECT_FALSE(report->Read().ended);
+  host.last().wire().Close();
+  Run();
+  ExpectEnd(*report, Kind::kNoConnection, "its connections end before they take a stream");
+  EXPECT_EQ(host.dials, 1);
 }
 
 TEST_F(PoolHealthTest, AgeEndsAConnectionThatHasAWatchWithoutAgeGrace) {

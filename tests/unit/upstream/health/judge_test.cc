@@ -171,7 +171,7 @@ TEST(JudgeTest, ErrorRateWorksWithTwoEndpointsAndTwentyCalls) {
 // One call in twenty: evidence where it is UNAVAILABLE and the like. A status of the application's may be one client's
 // doing, a deadline too, and would be so at the next endpoint.
 TEST(JudgeTest, OneFailureInTwentyIsEvidenceWhereItIsTheEndpointsOwn) {
-  for (const Cause cause : {Cause::kUnavailable, Cause::kDeadline, Cause::kInternal}) {
+  for (const Cause cause : {Cause::kUnavailable, Cause::kDeadline, Cause::kLost, Cause::kInternal}) {
     SCOPED_TRACE(ToString(cause));
     JudgedCluster cluster(3);
     for (int i = 0; i < 100; ++i) {
@@ -186,7 +186,25 @@ TEST(JudgeTest, OneFailureInTwentyIsEvidenceWhereItIsTheEndpointsOwn) {
       if (cluster[0].record.out()) break;
     }
     EXPECT_EQ(cluster[0].record.out(), cause == Cause::kUnavailable) << cluster.Why(0);
-    EXPECT_LE(cause == Cause::kUnavailable ? cluster[0].counts.bad : 0, 25u);
+    EXPECT_LE(cause == Cause::kUnavailable ? cluster[0].counts.bad : 0, 40u);
+  }
+}
+
+// One connection with twelve calls is lost, once: the calls of half a second are no rate.
+TEST(JudgeTest, ABurstOfFailuresIsNoRate) {
+  for (const Cause cause : {Cause::kLost, Cause::kReset}) {
+    SCOPED_TRACE(ToString(cause));
+    JudgedCluster cluster(5);
+    for (int pass = 0; pass < 100; ++pass) {
+      GoodCalls(cluster, {0, 1, 2, 3, 4}, 10);
+      for (int i = 0; i < (pass == 50 ? 12 : 0); ++i) {
+        cluster[0].Sent();
+        cluster[0].Bad(cause);
+        if (i % 4 == 3) cluster[0].Call(true);
+      }
+      cluster.PassAsAsked();
+    }
+    EXPECT_EQ(cluster.Ejections(), 0u) << cluster.Why(0);
   }
 }
 

@@ -41,7 +41,7 @@ struct JudgedEndpoint {
   }
   void Bad(Cause why) {
     ++counts.bad;
-    counts.late += why == Cause::kDeadline ? 1 : 0;
+    counts.apart += why == Cause::kDeadline || why == Cause::kLost ? 1 : 0;
     ++row;
     --in_flight;
     cause = why;
