@@ -30,24 +30,6 @@ void BufferChain::Push(Slice slice) {
   slices_.push_back(std::move(slice));
 }
 
-void BufferChain::Commit(size_t bytes) {
-  if (bytes == 0) return;
-  SLUICE_DCHECK(bytes <= TailRoom());
-  const uint8_t* start = tail_->data() + tail_used_;
-  tail_used_ += bytes;
-  size_ += bytes;
-  if (head_ < slices_.size()) {
-    Slice& last = slices_.back();
-    // Bytes that follow the last slice in the same block make it longer. The address alone decides: blocks do
-    // not touch, because each starts with its header.
-    if (last.data() + last.size() == start) {
-      last.Extend(bytes);
-      return;
-    }
-  }
-  Push(Slice(tail_, start, bytes));
-}
-
 void BufferChain::Append(const void* data, size_t bytes) {
   const uint8_t* from = static_cast<const uint8_t*>(data);
   while (bytes > 0) {

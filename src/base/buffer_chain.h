@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/check.h"
 #include "base/slice.h"
 
 namespace sluice::base {
@@ -37,7 +38,21 @@ class BufferChain {
     if (tail_ == nullptr || TailRoom() < bytes) NewTail(bytes);
     return tail_->data() + tail_used_;
   }
-  void Commit(size_t bytes);
+  void Commit(size_t bytes) {
+    if (bytes == 0) return;
+    SLUICE_DCHECK(bytes <= TailRoom());
+    const uint8_t* start = tail_->data() + tail_used_;
+    tail_used_ += bytes;
+    size_ += bytes;
+    // Bytes that follow the last slice in the same block make it longer. The address alone decides: blocks do not
+    // touch, because each starts with its header; and a slice that was consumed is null.
+    if (!slices_.empty()) [[likely]] {
+      Slice& last = slices_.back();
+      if (last.data() + last.size() == start) [[likely]]
+        return last.Extend(bytes);
+    }
+    Push(Slice(tail_, start, bytes));
+  }
 
   void Append(const void* data, size_t bytes);
   // Copies below kCopyBelow, else links.

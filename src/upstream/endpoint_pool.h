@@ -113,7 +113,7 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
  private:
   friend class PoolSet;
 
-  http2::StreamEvents* OnRequest(http2::Connection&, http2::Stream&, http2::HeaderList, bool) override {
+  http2::StreamEvents* OnRequest(http2::Connection&, http2::Stream&, http2::HeaderList&&, bool) override {
     return nullptr;
   }
   void OnCapacity(http2::Connection& connection) override;

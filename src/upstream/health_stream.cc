@@ -77,7 +77,7 @@ void HealthStream::Leave() {
   leaving_ = true;
 }
 
-void HealthStream::OnHeaders(http2::HeaderList fields, bool end_stream) {
+void HealthStream::OnHeaders(http2::HeaderList&& fields, bool end_stream) {
   if (!headers_seen_) {
     const http2::Field* status = fields.Find(Token::kStatus);
     if (status != nullptr && status->value().starts_with('1')) return;  // the final response follows

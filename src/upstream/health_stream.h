@@ -44,7 +44,7 @@ class HealthStream final : private http2::StreamEvents {
   void Stop(HealthEnd end);
 
  private:
-  void OnHeaders(http2::HeaderList fields, bool end_stream) override;
+  void OnHeaders(http2::HeaderList&& fields, bool end_stream) override;
   void OnData(const base::Slice& bytes, bool end_stream) override;
   void OnReset(http2::ErrorCode code, http2::ResetCause cause) override;
   void OnSent(size_t) override {}

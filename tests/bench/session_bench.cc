@@ -17,12 +17,12 @@ namespace {
 
 // Ignores all events.
 struct Quiet : SessionEvents, StreamEvents {
-  StreamEvents* OnRequest(Stream&, HeaderList, bool) override { return this; }
+  StreamEvents* OnRequest(Stream&, HeaderList&&, bool) override { return this; }
   void OnCapacity() override {}
   void OnGoaway(ErrorCode, uint32_t, std::string_view) override {}
   void OnPingAck(uint64_t) override {}
   void OnOutput() override {}
-  void OnHeaders(HeaderList, bool) override {}
+  void OnHeaders(HeaderList&&, bool) override {}
   void OnData(const base::Slice& bytes, bool) override {}
   void OnReset(ErrorCode, ResetCause) override {}
   void OnSent(size_t) override {}
@@ -107,7 +107,7 @@ struct EchoServer : Quiet {
     options.output_bytes_max = 64 << 20;
     return options;
   }
-  StreamEvents* OnRequest(Stream& opened, HeaderList, bool) override {
+  StreamEvents* OnRequest(Stream& opened, HeaderList&&, bool) override {
     stream = &opened;
     return this;
   }

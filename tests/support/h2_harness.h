@@ -33,7 +33,7 @@ class Recorder final : public http2::StreamEvents {
  public:
   Recorder(uint32_t id, std::vector<std::string>& log) : id_(id), log_(log) {}
 
-  void OnHeaders(http2::HeaderList fields, bool end_stream) override {
+  void OnHeaders(http2::HeaderList&& fields, bool end_stream) override {
     Log("headers " + Text(fields) + (end_stream ? " END" : ""));
     headers.push_back(Text(fields));
     end |= end_stream;
@@ -133,7 +133,7 @@ class SessionHarness final : public http2::SessionEvents {
   }
   Recorder& Heard(uint32_t id) { return *recorders.at(id); }
 
-  http2::StreamEvents* OnRequest(http2::Stream& stream, http2::HeaderList fields, bool end_stream) override {
+  http2::StreamEvents* OnRequest(http2::Stream& stream, http2::HeaderList&& fields, bool end_stream) override {
     uint32_t id = stream.id();
     log.push_back(std::to_string(id) + ": request " + Text(fields) + (end_stream ? " END" : ""));
     recorders[id] = std::make_unique<Recorder>(id, log);

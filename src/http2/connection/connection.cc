@@ -109,7 +109,7 @@ void Connection::LastWord(std::string_view why) {
   OnOutput();
 }
 
-StreamEvents* Connection::OnRequest(Stream& stream, HeaderList fields, bool end_stream) {
+StreamEvents* Connection::OnRequest(Stream& stream, HeaderList&& fields, bool end_stream) {
   NoteStreams();
   return events_.OnRequest(*this, stream, std::move(fields), end_stream);
 }

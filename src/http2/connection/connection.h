@@ -103,7 +103,7 @@ struct ConnectionOptions {
 class ConnectionEvents {
  public:
   // Server only; see SessionEvents::OnRequest.
-  virtual StreamEvents* OnRequest(Connection& connection, Stream& stream, HeaderList fields, bool end_stream) = 0;
+  virtual StreamEvents* OnRequest(Connection& connection, Stream& stream, HeaderList&& fields, bool end_stream) = 0;
   // Room for streams may have appeared (client), or a stream has ended.
   virtual void OnCapacity(Connection& connection) = 0;
   // The peer or we said GOAWAY: no new streams, those open go on.
@@ -176,7 +176,7 @@ class Connection final : public PausedNode,
   static constexpr int kLastReads = 4;    // of CloseNow
   static constexpr size_t kIovecs = 256;  // 4 KiB of stack; messages of some KiB are two parts a call
 
-  StreamEvents* OnRequest(Stream& stream, HeaderList fields, bool end_stream) override;
+  StreamEvents* OnRequest(Stream& stream, HeaderList&& fields, bool end_stream) override;
   void OnCapacity() override;
   void OnGoaway(ErrorCode code, uint32_t last_stream_id, std::string_view debug) override;
   void OnPingAck(uint64_t payload) override;

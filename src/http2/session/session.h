@@ -57,8 +57,9 @@ enum class Role : uint8_t { kServer, kClient };
 class SessionEvents {
  public:
   // Server: a request's headers are complete and well-formed (RFC 9113 8.3). Return the consumer of the rest of
-  // the stream; null: the handler has called stream.Release() or will not listen (the session then resets it).
-  virtual StreamEvents* OnRequest(Stream& stream, HeaderList fields, bool end_stream) = 0;
+  // the stream; null: the handler has called stream.Release() or will not listen (the session then resets it). It may
+  // move `fields` away.
+  virtual StreamEvents* OnRequest(Stream& stream, HeaderList&& fields, bool end_stream) = 0;
   // The peer's SETTINGS arrived (peer_concurrent_streams_max() may have changed), or a stream ended: room may
   // be there.
   virtual void OnCapacity() = 0;
@@ -232,13 +233,13 @@ class Session {
   void HandleHeaders(const FrameHeader& frame, const uint8_t* payload);
   void HandleContinuation(const FrameHeader& frame, const uint8_t* payload);
   void HandleHeaderBlock(uint32_t id, bool end_stream, bool on_itself, std::string_view block);
-  void HandleRequest(uint32_t id, bool end_stream, HeaderList fields);
-  void HandleResponse(Stream& stream, bool end_stream, HeaderList fields);
-  void HandleTrailers(Stream& stream, bool end_stream, HeaderList fields);
+  void HandleRequest(uint32_t id, bool end_stream, HeaderList&& fields);
+  void HandleResponse(Stream& stream, bool end_stream, HeaderList&& fields);
+  void HandleTrailers(Stream& stream, bool end_stream, HeaderList&& fields);
   void RejectTooLarge(uint32_t id, bool end_stream);
   void RejectConnect(uint32_t id, bool end_stream);
   void Reject(uint32_t id, bool end_stream, const HeaderList& reply);
-  void DeliverHeaders(Stream& stream, bool end_stream, HeaderList fields);
+  void DeliverHeaders(Stream& stream, bool end_stream, HeaderList&& fields);
 
   // session_control.cc
   void HandleSettings(const FrameHeader& frame, const uint8_t* payload);

@@ -108,7 +108,7 @@ void Session::HandleHeaderBlock(uint32_t id, bool end_stream, bool on_itself, st
   HandleRequest(id, end_stream, std::move(fields));
 }
 
-void Session::HandleRequest(uint32_t id, bool end_stream, HeaderList fields) {
+void Session::HandleRequest(uint32_t id, bool end_stream, HeaderList&& fields) {
   MessageHead head = ValidateRequest(fields);
   // RFC 9113 8.1.1: malformed, also when it ends at once and a content-length promised more.
   if (head.malformed != nullptr || (end_stream && head.content_length > 0)) {
@@ -127,7 +127,7 @@ void Session::HandleRequest(uint32_t id, bool end_stream, HeaderList fields) {
   if (!stream.closed_) stream.events_ = events;
 }
 
-void Session::HandleResponse(Stream& stream, bool end_stream, HeaderList fields) {
+void Session::HandleResponse(Stream& stream, bool end_stream, HeaderList&& fields) {
   MessageHead head = ValidateResponse(fields);
   bool interim = head.status < 200;
   // RFC 9113 8.1: an interim response cannot end the stream.
@@ -144,7 +144,7 @@ void Session::HandleResponse(Stream& stream, bool end_stream, HeaderList fields)
   DeliverHeaders(stream, end_stream, std::move(fields));
 }
 
-void Session::HandleTrailers(Stream& stream, bool end_stream, HeaderList fields) {
+void Session::HandleTrailers(Stream& stream, bool end_stream, HeaderList&& fields) {
   // RFC 9113 8.1: the second field section ends the message.
   if (!end_stream || ValidateTrailers(fields) != nullptr) {
     return StreamError(stream, ErrorCode::kProtocolError);
@@ -152,7 +152,7 @@ void Session::HandleTrailers(Stream& stream, bool end_stream, HeaderList fields)
   DeliverHeaders(stream, end_stream, std::move(fields));
 }
 
-void Session::DeliverHeaders(Stream& stream, bool end_stream, HeaderList fields) {
+void Session::DeliverHeaders(Stream& stream, bool end_stream, HeaderList&& fields) {
   stream.silent_rounds_ = 0;
   if (end_stream) {
     if (stream.content_left_ > 0) return StreamError(stream, ErrorCode::kProtocolError);  // RFC 9113 8.1.1

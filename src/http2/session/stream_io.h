@@ -54,8 +54,9 @@ class StreamIo {
 class StreamEvents {
  public:
   // Client side: 1xx, response headers, trailers, in this order; which it is follows from :status and what
-  // came before. Server side: trailers only (the request headers came with SessionEvents::OnRequest).
-  virtual void OnHeaders(HeaderList fields, bool end_stream) = 0;
+  // came before. Server side: trailers only (the request headers came with SessionEvents::OnRequest). The consumer may
+  // move `fields` away.
+  virtual void OnHeaders(HeaderList&& fields, bool end_stream) = 0;
   // `bytes` is the session's, for the time of the call: a consumer that keeps it copies the Slice.
   virtual void OnData(const base::Slice& bytes, bool end_stream) = 0;
   // The stream is dead in both directions. Called at most once, never after END_STREAM was seen in both

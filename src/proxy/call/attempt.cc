@@ -93,7 +93,7 @@ void Attempt::SendBody() {
   }
 }
 
-void Attempt::OnHeaders(http2::HeaderList fields, bool end_stream) {
+void Attempt::OnHeaders(http2::HeaderList&& fields, bool end_stream) {
   if (state_ == State::kSent) {
     // 1xx says nothing to a gRPC client (RFC 9113 8.1): the final response follows.
     const http2::Field* status = fields.Find(Token::kStatus);

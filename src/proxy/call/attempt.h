@@ -105,7 +105,7 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
 
   void OnConnection(http2::Connection& connection) override { OpenOn(connection); }
   void OnNoConnection(const base::Error& error) override { Fail(error); }
-  void OnHeaders(http2::HeaderList fields, bool end_stream) override;
+  void OnHeaders(http2::HeaderList&& fields, bool end_stream) override;
   void OnData(const base::Slice& bytes, bool end_stream) override;
   void OnReset(http2::ErrorCode code, http2::ResetCause cause) override;
   void OnSent(size_t bytes) override;

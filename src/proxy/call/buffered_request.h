@@ -30,7 +30,7 @@ struct BufferedRequest : http2::StreamEvents {
   BufferedRequest(http2::Stream& on, http2::HeaderList request, base::TimePoint now)
       : stream(&on), fields(std::move(request)), started(now) {}
 
-  void OnHeaders(http2::HeaderList fields_now, bool) override { trailers = std::move(fields_now); }
+  void OnHeaders(http2::HeaderList&& fields_now, bool) override { trailers = std::move(fields_now); }
   void OnData(const base::Slice& bytes, bool end) override {
     parts.push_back(bytes);
     ended = end;

@@ -16,7 +16,7 @@ using http2::Token;
 constexpr std::chrono::milliseconds kMemoryPushback{1000};
 
 http2::StreamEvents* Call::Start(CallContext& context, http2::StreamIo& downstream, ClientPtr client,
-                                 http2::HeaderList request, bool end_stream, base::TimePoint started) {
+                                 http2::HeaderList&& request, bool end_stream, base::TimePoint started) {
   std::unique_ptr<Call> call(
       new Call(context, &downstream, std::move(client), std::move(request), end_stream, started));
   http2::StreamEvents* events = call.get();
@@ -29,7 +29,7 @@ http2::StreamEvents* Call::Start(CallContext& context, http2::StreamIo& downstre
   return context.worker().runtime().SpawnOn(context.worker(), Run(std::move(call))) ? events : nullptr;
 }
 
-Call::Call(CallContext& context, http2::StreamIo* client_stream, ClientPtr client, http2::HeaderList request,
+Call::Call(CallContext& context, http2::StreamIo* client_stream, ClientPtr client, http2::HeaderList&& request,
            bool end_stream, base::TimePoint started)
     : Exchange(context, client_stream, std::move(request), end_stream), client_(std::move(client)), started_(started) {
   context.calls.PushBack(*this);
@@ -169,7 +169,7 @@ void Call::OnTimer(base::TimePoint now) {
 
 // --- The client's stream ---
 
-void Call::OnHeaders(http2::HeaderList fields, bool) {
+void Call::OnHeaders(http2::HeaderList&& fields, bool) {
   request_trailers = std::make_unique<http2::HeaderList>(std::move(fields));
   request_ended = true;
   SendOn();

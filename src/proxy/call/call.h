@@ -54,7 +54,7 @@ class Call final : public base::ListNode<Call>,
   // handed over. `started`: when its headers were read; not later than now. Null, with the stream released, if the
   // process is stopping.
   static http2::StreamEvents* Start(CallContext& context, http2::StreamIo& downstream, ClientPtr client,
-                                    http2::HeaderList request, bool end_stream, base::TimePoint started);
+                                    http2::HeaderList&& request, bool end_stream, base::TimePoint started);
 
   static void* operator new(size_t bytes) { return runtime::AllocateFrame(bytes); }
   static void operator delete(void* memory, size_t bytes) { runtime::FreeFrame(memory, bytes); }
@@ -93,7 +93,7 @@ class Call final : public base::ListNode<Call>,
   static constexpr uint32_t kAttemptsEver = 32;
 
   // `client_stream` null: a fetching call, whose sink is still to be set.
-  Call(CallContext& context, http2::StreamIo* client_stream, ClientPtr client, http2::HeaderList request,
+  Call(CallContext& context, http2::StreamIo* client_stream, ClientPtr client, http2::HeaderList&& request,
        bool end_stream, base::TimePoint started);
   static runtime::Task<void> Run(std::unique_ptr<Call> self);
   http2::StreamEvents& client_events() { return *this; }
@@ -202,7 +202,7 @@ class Call final : public base::ListNode<Call>,
   void TellObservers(base::Nanos total);
 
   // Of the client's stream.
-  void OnHeaders(http2::HeaderList fields, bool end_stream) override;
+  void OnHeaders(http2::HeaderList&& fields, bool end_stream) override;
   void OnData(const base::Slice& bytes, bool end_stream) override;
   void OnReset(http2::ErrorCode code, http2::ResetCause cause) override;
   void OnSent(size_t bytes) override;

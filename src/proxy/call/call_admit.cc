@@ -125,12 +125,12 @@ enum Level : int {
 uint32_t Call::PickAtLevel(int level, const upstream::Tier* tier) {
   using Choosiness = upstream::Endpoint::Choosiness;
   const uint32_t w = context.index();
-  const uint64_t random = context.worker().random().Next();
   const Choosiness choosiness = level < kFull   ? Choosiness::kShare
                                 : level < kSick ? Choosiness::kOut
                                                 : Choosiness::kNone;
-  // Only the ring keeps a key where it is.
-  const uint64_t key = cluster_->options->policy == upstream::Policy::kRingHash ? key_ : random;
+  // Only the ring keeps a key where it is, and it draws nothing.
+  const uint64_t key =
+      cluster_->options->policy == upstream::Policy::kRingHash ? key_ : context.worker().random().Next();
   auto ok = [&](uint32_t index) {
     const upstream::ListedEndpoint& entry = cluster_->endpoints[index];
     if (!entry.TakesCalls() || !MayTake(*entry.endpoint, choosiness, key)) return false;
@@ -145,10 +145,10 @@ uint32_t Call::PickAtLevel(int level, const upstream::Tier* tier) {
     return pool == nullptr ? 0u : pool->in_flight();
   };
   if (tier == nullptr) [[likely]]
-    return cluster_->balancer->Pick({key_, random, w, ok, load});
+    return cluster_->balancer->Pick({key_, key, w, ok, load});
   auto ok_in_tier = [&](uint32_t i) { return ok(tier->places[i]); };
   auto load_in_tier = [&](uint32_t i) { return load(tier->places[i]); };
-  const uint32_t i = tier->balancer->Pick({key_, random, w, ok_in_tier, load_in_tier});
+  const uint32_t i = tier->balancer->Pick({key_, key, w, ok_in_tier, load_in_tier});
   return i == upstream::LoadBalancer::kNone ? i : tier->places[i];
 }
 

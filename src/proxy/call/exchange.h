@@ -19,7 +19,7 @@ class Attempt;
 
 struct Exchange {
   // `ended`: END_STREAM came with the headers.
-  Exchange(CallContext& context, http2::StreamIo* client, http2::HeaderList request, bool ended)
+  Exchange(CallContext& context, http2::StreamIo* client, http2::HeaderList&& request, bool ended)
       : context(context), request(std::move(request)), sink(client), request_ended(ended), ends_in_headers(ended) {}
 
   // The response has begun, and DATA or trailers follow: from here on `attempt` sends them to `sink` itself, so its

@@ -80,7 +80,7 @@ void DownstreamConnection::CloseForMemory(std::chrono::milliseconds watched) {
 }
 
 http2::StreamEvents* DownstreamConnection::OnRequest(http2::Connection& connection, http2::Stream& stream,
-                                                     http2::HeaderList fields, bool end_stream) {
+                                                     http2::HeaderList&& fields, bool end_stream) {
   if (client_.use_count() + static_cast<long>(away_.open()) > calls_max_) {
     stream.Reset(http2::ErrorCode::kRefusedStream);
     stream.Release();

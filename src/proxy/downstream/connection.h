@@ -54,7 +54,7 @@ class DownstreamConnection final : public base::ListNode<DownstreamConnection>, 
   void CloseForMemory(std::chrono::milliseconds watched);
 
  private:
-  http2::StreamEvents* OnRequest(http2::Connection& connection, http2::Stream& stream, http2::HeaderList fields,
+  http2::StreamEvents* OnRequest(http2::Connection& connection, http2::Stream& stream, http2::HeaderList&& fields,
                                  bool end_stream) override;
   void OnCapacity(http2::Connection&) override {}
   void OnGoaway(http2::Connection&) override {}

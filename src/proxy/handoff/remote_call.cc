@@ -36,7 +36,7 @@ void HomeSide::Begin(RemoteCalls& calls, http2::Stream& stream, AwayClient& clie
   ++client.home->open_;
 }
 
-void HomeSide::OnHeaders(http2::HeaderList fields, bool end_stream) {
+void HomeSide::OnHeaders(http2::HeaderList&& fields, bool end_stream) {
   channel().Headers(Half::kAway, call(), fields, end_stream);
 }
 
@@ -125,7 +125,7 @@ void AwaySide::Release() {
   FreeClientIfUnused(client, back);
 }
 
-void AwaySide::OnHeaders(http2::HeaderList fields) {
+void AwaySide::OnHeaders(http2::HeaderList&& fields) {
   input_ended_ = true;
   if (events_ != nullptr) events_->OnHeaders(std::move(fields), true);
 }

@@ -76,7 +76,7 @@ class HomeSide : public http2::StreamEvents {
  public:
   void Begin(RemoteCalls& calls, http2::Stream& stream, AwayClient& client);
 
-  void OnHeaders(http2::HeaderList fields, bool end_stream) override;
+  void OnHeaders(http2::HeaderList&& fields, bool end_stream) override;
   void OnData(const base::Slice& bytes, bool end_stream) override;
   void OnReset(http2::ErrorCode code, http2::ResetCause cause) override;
   void OnSent(size_t bytes) override;
@@ -116,7 +116,7 @@ class alignas(64) AwaySide : public http2::StreamIo {
   void Release() override;
 
   // What the stream at home has heard.
-  void OnHeaders(http2::HeaderList fields);
+  void OnHeaders(http2::HeaderList&& fields);
   void OnData(const base::Slice& bytes, bool end_stream);
   void OnReset(http2::ErrorCode code, http2::ResetCause cause);
   void OnSent(size_t bytes);

@@ -60,7 +60,7 @@ class SessionDriver final : public http2::SessionEvents {
   struct Consumer final : http2::StreamEvents {
     Consumer(SessionDriver& d, http2::Stream* s) : driver(d), stream(s), id(s != nullptr ? s->id() : 0) {}
 
-    void OnHeaders(http2::HeaderList fields, bool end_stream) override {
+    void OnHeaders(http2::HeaderList&& fields, bool end_stream) override {
       Heard();
       if (driver.server()) {
         SLUICE_CHECK(end_stream);  // trailers
@@ -361,7 +361,7 @@ class SessionDriver final : public http2::SessionEvents {
     consumers_.push_back(std::move(consumer));
   }
 
-  http2::StreamEvents* OnRequest(http2::Stream& stream, http2::HeaderList fields, bool end_stream) override {
+  http2::StreamEvents* OnRequest(http2::Stream& stream, http2::HeaderList&& fields, bool end_stream) override {
     SLUICE_CHECK(server() && stream.id() % 2 == 1 && stream.id() > last_request_);  // RFC 9113 5.1.1
     last_request_ = stream.id();
     // RFC 9113 8.3.1: what every request has, once each.

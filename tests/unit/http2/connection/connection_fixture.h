@@ -38,7 +38,7 @@ class ConnectionTest : public ::testing::Test, public ConnectionEvents {
     Run();
     ASSERT_EQ(peer->Count(h2::kGoaway), 1u);
   }
-  StreamEvents* OnRequest(Connection&, Stream& stream, HeaderList fields, bool end_stream) override {
+  StreamEvents* OnRequest(Connection&, Stream& stream, HeaderList&& fields, bool end_stream) override {
     log.push_back("request " + std::to_string(stream.id()));
     streams[stream.id()] = &stream;
     recorders.push_back(std::make_unique<h2::Recorder>(stream.id(), log));

@@ -244,11 +244,11 @@ class UnaryServer final : public SessionEvents, public StreamEvents {
     session_.output().Consume(session_.output().size());
     return ok;
   }
-  StreamEvents* OnRequest(Stream& stream, HeaderList, bool) override {
+  StreamEvents* OnRequest(Stream& stream, HeaderList&&, bool) override {
     stream_ = &stream;
     return this;
   }
-  void OnHeaders(HeaderList, bool) override {}
+  void OnHeaders(HeaderList&&, bool) override {}
   void OnData(const base::Slice& bytes, bool end_stream) override {
     stream_->Consume(bytes.size());
     if (!end_stream) return;

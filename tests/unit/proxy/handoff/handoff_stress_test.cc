@@ -54,7 +54,7 @@ class Backend final : private http2::ConnectionEvents {
 
  private:
   struct Echo final : http2::StreamEvents {
-    void OnHeaders(HeaderList, bool) override { End(); }
+    void OnHeaders(HeaderList&&, bool) override { End(); }
     void OnData(const base::Slice& bytes, bool end) override {
       io->SendData(bytes, false);
       if (end) End();
@@ -76,7 +76,7 @@ class Backend final : private http2::ConnectionEvents {
     http2::StreamIo* io;
   };
 
-  http2::StreamEvents* OnRequest(Connection&, http2::Stream& stream, HeaderList, bool end) override {
+  http2::StreamEvents* OnRequest(Connection&, http2::Stream& stream, HeaderList&&, bool end) override {
     const uint64_t dice = context_.worker.random().Below(200);
     if (dice == 0) {  // the whole connection, from outside of its callback
       context_.worker.Post([this] { connection_.Close(http2::ErrorCode::kNoError, "enough"); });
@@ -126,7 +126,7 @@ class LoadClient final : private http2::ConnectionEvents {
 
  private:
   struct OneCall final : http2::StreamEvents {
-    void OnHeaders(HeaderList fields, bool end) override {
+    void OnHeaders(HeaderList&& fields, bool end) override {
       if (const http2::Field* status = fields.Find(http2::Token::kGrpcStatus)) ok = status->value() == "0";
       if (end) Finish();
     }
@@ -256,7 +256,7 @@ class LoadClient final : private http2::ConnectionEvents {
     totals_.done.count_down();
   }
   void OnCapacity(Connection&) override {}
-  http2::StreamEvents* OnRequest(Connection&, http2::Stream&, HeaderList, bool) override { return nullptr; }
+  http2::StreamEvents* OnRequest(Connection&, http2::Stream&, HeaderList&&, bool) override { return nullptr; }
   void OnGoaway(Connection&) override {}
   void OnClosed(Connection&, std::string_view) override {
     context_.worker.Post([this] { HangUp(); });
