@@ -15,7 +15,10 @@ using upstream::Judge;
 
 base::Nanos HealthPace::Next(Pace wanted, TimePoint began, TimePoint ended) {
   if (wanted != Pace::kIdle) idle_since_ = ended;
-  if (wanted == Pace::kCloser) return std::min(Judge::kPeriod, std::max(Judge::kCloser, (ended - began) * kSparing));
+  if (wanted == Pace::kCloser)
+    return std::clamp<base::Nanos>((ended - began) * kSparing, Judge::kCloser, Judge::kPeriod);
+  if (wanted == Pace::kBusy)
+    return std::clamp<base::Nanos>((ended - began) * kSparingBusy, Judge::kPeriod / 2, Judge::kPeriod);
   return ended - idle_since_ >= kIdleAfter ? kIdlePeriod : Judge::kPeriod;
 }
 

@@ -15,15 +15,16 @@
 
 namespace sluice::server {
 
-// How long the wait between two passes is: Judge::kPeriod; Judge::kCloser where a cluster asks for that, as long as
-// passes then take no more than a twentieth of the time; kIdlePeriod where all have been idle for kIdleAfter, because a
-// process that has nothing to do shall not wake ten times a second for it. A value.
+// How long the wait between two passes is: Judge::kPeriod; half of it where calls come one after the other, as long as
+// passes then take no more than half a percent of the time; Judge::kCloser where a cluster asks for that, as long as
+// they take no more than a twentieth; kIdlePeriod where all have been idle for kIdleAfter, because a process that has
+// nothing to do shall not wake ten times a second for it. A value.
 class HealthPace {
  public:
   using Pace = upstream::ClusterHealth::Pace;
   static constexpr base::Nanos kIdleAfter = std::chrono::seconds(10);
   static constexpr base::Nanos kIdlePeriod = std::chrono::seconds(1);
-  static constexpr int kSparing = 20;
+  static constexpr int kSparing = 20, kSparingBusy = 200;
 
   explicit HealthPace(base::TimePoint now) : idle_since_(now) {}
   // After a pass that wants `wanted`.

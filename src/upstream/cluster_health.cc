@@ -21,6 +21,8 @@ namespace {
 constexpr base::Nanos kLatencyPeriod = std::chrono::milliseconds(500);
 // A prober that is still at work so long after connect_timeout has been dropped.
 constexpr base::Nanos kProbeGrace = std::chrono::seconds(5);
+// An endpoint that has been sent so many since the last pass gets calls one after the other.
+constexpr uint32_t kBusyCalls = 2;
 
 }  // namespace
 
@@ -89,6 +91,8 @@ ClusterHealth::Pace ClusterHealth::PaceAfter(std::span<const Judge::Subject> sub
     if (subject.in_flight > 0 || subject.active != nullptr || record.more.sent > 0) return false;
     return record.state() == HealthState::kUp || record.state() == HealthState::kDraining;
   };
+  const auto busy = [](const Judge::Subject& subject) { return subject.record->more.sent >= kBusyCalls; };
+  if (std::any_of(subjects.begin(), subjects.end(), busy)) return Pace::kBusy;
   const bool idle = pending_.empty() && reconnect_at_.empty() && std::all_of(subjects.begin(), subjects.end(), rests);
   return idle ? Pace::kIdle : Pace::kUsual;
 }
@@ -196,7 +200,8 @@ void ClusterHealth::TakeResults(TimePoint now, Work* work) {
 void ClusterHealth::Publish(Endpoint& endpoint) {
   const EndpointRecord& record = endpoint.record();
   const bool drained = record.state() == HealthState::kDraining;
-  endpoint.SetAdmission({record.out(), record.share(), record.wants_trial() || record.spared(), drained});
+  endpoint.SetAdmission(
+      {record.out(), record.share(), record.wants_trial() || record.spared() || record.doubted(), drained});
   endpoint.set_shown_state(record.state());
 }
 

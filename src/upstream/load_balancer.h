@@ -43,6 +43,8 @@ struct PickContext {
   absl::FunctionRef<bool(uint32_t index)> ok;
   // Calls in flight to it, as far as this worker knows (least_request).
   absl::FunctionRef<uint32_t(uint32_t index)> load;
+  // Another attempt of a call that was picked for before: takes no turn of another call's (round robin).
+  bool again = false;
 };
 
 class LoadBalancer {

@@ -98,35 +98,31 @@ uint32_t RoundRobin::Pick(const PickContext& context) const {
   SLUICE_DCHECK(context.worker < workers_);
   Cursor& cursor = cursors_[context.worker % workers_];
   uint32_t at = cursor.next.load(std::memory_order_relaxed);
-  if (at == kUnset) [[unlikely]]
+  if (at == kUnset || context.again) [[unlikely]]
     at = static_cast<uint32_t>(context.random % schedule_.size());
-  uint32_t index = schedule_[at];
-  if (!context.ok(index)) [[unlikely]]
-    return PickNext(at, context, cursor);
-  cursor.next.store(After(at), std::memory_order_relaxed);
-  return index;
+  const uint32_t index = schedule_[at];
+  const Place place = context.ok(index) ? Place{index, After(at)} : FindBehind(at, context);
+  if (!context.again) cursor.next.store(place.next, std::memory_order_relaxed);
+  return place.index;
 }
 
 // The endpoint of slot `at` refused. The cursor moves past the slot that is taken in its place, so that the
 // refused one's calls go round all others and not to its neighbour alone.
-uint32_t RoundRobin::PickNext(uint32_t at, const PickContext& context, Cursor& cursor) const {
+RoundRobin::Place RoundRobin::FindBehind(uint32_t at, const PickContext& context) const {
   absl::InlinedVector<bool, 64> asked(endpoints_, false);
   asked[schedule_[at]] = true;
   // Heavy endpoints fill the schedule, so the walk is bounded; those it did not come to are asked in the list's order.
   size_t steps = std::min(schedule_.size() - 1, 4 * endpoints_);
   for (uint32_t i = After(at); steps > 0; --steps, i = After(i)) {
-    uint32_t index = schedule_[i];
+    const uint32_t index = schedule_[i];
     if (asked[index]) continue;
     asked[index] = true;
-    if (!context.ok(index)) continue;
-    cursor.next.store(After(i), std::memory_order_relaxed);
-    return index;
+    if (context.ok(index)) return {index, After(i)};
   }
-  cursor.next.store(After(at), std::memory_order_relaxed);
   for (uint32_t index = 0; index < endpoints_; ++index) {
-    if (!asked[index] && context.ok(index)) return index;
+    if (!asked[index] && context.ok(index)) return {index, After(at)};
   }
-  return kNone;
+  return {kNone, After(at)};
 }
 
 std::vector<double> RoundRobin::Shares() const {

@@ -3,7 +3,9 @@
 // The schedule is a circle in which an endpoint has slots in proportion to its weight, spread evenly (a b a c
 // a for weights 3, 1, 1), so a pick is a step of the worker's own cursor: no heap, no write that another
 // worker sees. A cursor starts at a random slot, so that proxies started together do not all begin with the
-// first endpoint.
+// first endpoint. An attempt that follows another one of its call begins at a random slot and leaves the cursor where
+// it is: with two endpoints, of which one fails all its calls, the repeats would else take the turns of the other one,
+// and all new calls would begin with the one that fails.
 #pragma once
 
 #include <atomic>
@@ -35,7 +37,10 @@ class RoundRobin final : public LoadBalancer {
   };
   static constexpr uint32_t kUnset = UINT32_MAX;
 
-  uint32_t PickNext(uint32_t at, const PickContext& context, Cursor& cursor) const;
+  struct Place {
+    uint32_t index, next;  // the endpoint, kNone; the slot behind the one that was taken
+  };
+  Place FindBehind(uint32_t at, const PickContext& context) const;
   uint32_t After(size_t slot) const { return slot + 1 == schedule_.size() ? 0 : static_cast<uint32_t>(slot + 1); }
 
   size_t endpoints_;

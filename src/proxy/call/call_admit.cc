@@ -144,11 +144,12 @@ uint32_t Call::PickAtLevel(int level, const upstream::Tier* tier) {
     const upstream::EndpointPool* pool = cluster_->endpoints[index].endpoint->pool(w);
     return pool == nullptr ? 0u : pool->in_flight();
   };
+  const bool again = history_ != nullptr && !history_->tried.empty();
   if (tier == nullptr) [[likely]]
-    return cluster_->balancer->Pick({key_, key, w, ok, load});
+    return cluster_->balancer->Pick({key_, key, w, ok, load, again});
   auto ok_in_tier = [&](uint32_t i) { return ok(tier->places[i]); };
   auto load_in_tier = [&](uint32_t i) { return load(tier->places[i]); };
-  const uint32_t i = tier->balancer->Pick({key_, key, w, ok_in_tier, load_in_tier});
+  const uint32_t i = tier->balancer->Pick({key_, key, w, ok_in_tier, load_in_tier, again});
   return i == upstream::LoadBalancer::kNone ? i : tier->places[i];
 }
 

@@ -19,6 +19,7 @@ double EndpointRecord::share() const {
 void EndpointRecord::Change(const Context& context, HealthState to, std::string why) {
   context.log.Add({context.now, std::string(context.name), state_, to, why});
   state_ = to;
+  doubted_ = doubted_ && to == HealthState::kSuspect;
   since_ = context.now;
   why_ = std::move(why);
 }
@@ -31,7 +32,7 @@ void EndpointRecord::Suspect(const Context& context, Detector detector, std::str
 void EndpointRecord::Clear(const Context& context, std::string why) {
   detector_ = Detector::kNone;
   pending = Detector::kNone;
-  suppressed = false;
+  suppressed = doubt_in_vain = false;
   Change(context, HealthState::kUp, std::move(why));
 }
 
@@ -108,7 +109,7 @@ void EndpointRecord::ForgetCalls(base::TimePoint now) {
   sums = lately = newest = {};
   ForgetLatency();
   pending = Detector::kNone;
-  suppressed = false;
+  suppressed = doubt_in_vain = false;
   good_since_return_ = 0;
 }
 

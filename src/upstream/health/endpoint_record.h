@@ -77,8 +77,11 @@ class EndpointRecord {
   bool on_trial() const { return state_ == HealthState::kProbing && on_trial_; }
   // One such call is to be sent now.
   bool wants_trial() const { return on_trial() && sums.sent < sums.ended() + kTrialsOut; }
-  // It takes only calls that may be repeated.
+  // It takes only calls that may be repeated: a trial has just brought it back.
   bool spared() const { return spared_; }
+  // The same: it may be sick.
+  bool doubted() const { return doubted_; }
+  void Doubt(bool doubted) { doubted_ = doubted; }
 
   // Good answers that pass the trial.
   uint32_t trials() const { return trials_; }
@@ -157,7 +160,8 @@ class EndpointRecord {
   CallCounts newest;                   // of half a second
   Detector pending = Detector::kNone;  // evidence of the last pass
   base::TimePoint pending_since{};
-  bool suppressed = false;  // its ejection was counted as suppressed
+  bool suppressed = false;     // its ejection was counted as suppressed
+  bool doubt_in_vain = false;  // no call came that may be repeated
 
  private:
   void Change(const Context& context, HealthState to, std::string why);
@@ -169,7 +173,7 @@ class EndpointRecord {
   bool silent_ = false;
   bool refused_ = false;  // by the last probe or failure
   bool joining_ = false;
-  bool trial_needed_ = false, on_trial_ = false, spared_ = false;
+  bool trial_needed_ = false, on_trial_ = false, spared_ = false, doubted_ = false;
   uint32_t trials_ = kTrials;
   bool returned_ = false;       // without a trial
   uint32_t tries_ = 0;          // ejections after such returns: the back-off's exponent

@@ -182,12 +182,21 @@ Suppression Judge::MayEject(const Subject& subject, Detector detector, const Who
   return Suppression::kNone;
 }
 
+// Only as far as enough weight takes the calls that pass it over.
+void Judge::Doubt(const Subject& subject, bool doubted, Whole& whole) const {
+  const double left = whole.available - whole.doubted - subject.weight;
+  const bool room = whole.in_rotation > 1 && left >= options_.min_available * whole.weight - kEpsilon;
+  subject.record->Doubt(doubted && room);
+  if (doubted && room) whole.doubted += subject.weight;
+}
+
 // What evidence, or its absence, does to an endpoint in rotation.
 void Judge::Weigh(const Subject& subject, Evidence evidence, Whole& whole, TimePoint now) {
   EndpointRecord& record = *subject.record;
   const EndpointRecord::Context context{subject.name, now, changes_};
   const HealthState state = record.state();
   if (evidence.detector == Detector::kNone) {
+    Doubt(subject, evidence.doubt, whole);
     if (state == HealthState::kSuspect) {
       const bool too_few = record.detector() == Detector::kSlow && record.latency.samples() < kSamplesMin;
       if (too_few && now - record.since() < kSuspectMax) return;
@@ -195,12 +204,18 @@ void Judge::Weigh(const Subject& subject, Evidence evidence, Whole& whole, TimeP
     }
     record.pending = Detector::kNone;
     record.suppressed = false;
+    record.doubt_in_vain = false;
     if (state == HealthState::kWarming) record.Warm(context, slow_start_, Held(record, whole));
     return record.Age(now, options_);
   }
   if (std::exchange(record.pending, evidence.detector) != evidence.detector) record.pending_since = now;
   const bool again = now - record.pending_since >= kConfirm;
   const Suppression suppression = MayEject(subject, evidence.detector, whole);
+  // Where no call may be repeated, none would come to show what becomes of it; owed answers show it without more calls.
+  const bool in_vain = record.doubted() && record.more.sent == 0 && evidence.detector != Detector::kStuck;
+  record.doubt_in_vain |= in_vain;
+  Doubt(subject, suppression == Suppression::kNone && evidence.detector != Detector::kSlow && !record.doubt_in_vain,
+        whole);
   if (!again) {
     // A slow one loses weight at once, so it may only be suspected where it may be ejected.
     if (state != HealthState::kUp || (evidence.detector == Detector::kSlow && suppression != Suppression::kNone))
@@ -219,6 +234,7 @@ void Judge::Weigh(const Subject& subject, Evidence evidence, Whole& whole, TimeP
     return;
   }
   whole.available -= subject.weight * (state == HealthState::kSuspect ? record.share() : 1);
+  whole.doubted -= record.doubted() ? subject.weight : 0;
   --whole.in_rotation;
   ++counts_.ejections[static_cast<size_t>(evidence.detector)];
   record.Eject(context, evidence.detector, std::move(evidence.text), options_, random_, evidence.failing);
@@ -252,13 +268,16 @@ void Judge::ReleaseAll(std::span<const Subject> subjects, TimePoint now) {
   }
 }
 
-// It fails calls, owes answers, or is suspected of one of these.
-bool Judge::NeedsCloserLook(const Subject& subject) {
+// It fails calls, owes answers, or is suspected of one of these. `p99`: of all times to first byte.
+bool Judge::NeedsCloserLook(const Subject& subject, Nanos p99, TimePoint now) const {
   const EndpointRecord& record = *subject.record;
   if (record.state() == HealthState::kProbing) return true;
   if (subject.draining || record.out()) return false;
   if (record.pending != Detector::kNone && record.pending != Detector::kSlow && !record.suppressed) return true;
-  return record.more.failed() > 0 || (record.more.answered == 0 && record.sent_quiet >= kQuietCalls);
+  if (record.more.failed() > 0 || (record.more.answered == 0 && record.sent_quiet >= kQuietCalls)) return true;
+  // It may be called stuck, or doubted, before the next pass.
+  return options_.stuck.count() > 0 && subject.in_flight >= kQuietCalls &&
+         now - record.quiet_since >= std::max<Nanos>(options_.stuck / 2, p99);
 }
 
 std::vector<uint32_t> Judge::Pass(std::span<const Subject> subjects, TimePoint now) {
@@ -277,7 +296,10 @@ std::vector<uint32_t> Judge::Pass(std::span<const Subject> subjects, TimePoint n
     Weigh(subject, options_.enabled ? Look(subject, subjects, whole, now) : Evidence(), whole, now);
   }
   KeepEnough(subjects, whole, now);
-  looks_closer_ = options_.enabled && std::any_of(subjects.begin(), subjects.end(), NeedsCloserLook);
+  const Nanos p99(static_cast<int64_t>(std::min(Quantile(whole.latency, 0.99, 0), 1e18)));
+  looks_closer_ = options_.enabled && std::any_of(subjects.begin(), subjects.end(), [&](const Subject& subject) {
+                    return NeedsCloserLook(subject, p99, now);
+                  });
   if (!options_.enabled) ReleaseAll(subjects, now);
   std::vector<uint32_t> probing;
   for (uint32_t i = 0; i < subjects.size(); ++i) {

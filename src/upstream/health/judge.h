@@ -11,6 +11,9 @@
 //   slow         its median time to first byte is above the others', and not by chance
 // The first two act on what is now, slow on the last seconds.
 //
+// A doubt is less than evidence: calls that may not be repeated pass the endpoint over, as far as there is room for
+// them elsewhere. A suspect is doubted, unless it is slow, and one that owes answers before it is called stuck.
+//
 // What an endpoint's health service says is obeyed as it is: neither the bounds nor the detectors have a say in it, and
 // an endpoint that does not serve by its own word counts as little as one that drains.
 //
@@ -58,8 +61,9 @@ class Judge {
   static constexpr uint32_t kPlainLater = 5;
   static constexpr base::Nanos kPlainBurst = std::chrono::milliseconds(500), kPlainPause = std::chrono::seconds(2);
 
-  // An endpoint is stuck after this many times the others' 99th percentile, and a trial has failed.
-  static constexpr double kStuckTimes = 10;
+  // An endpoint is stuck after this many times the others' 99th percentile, and a trial has failed. It is doubted after
+  // fewer.
+  static constexpr double kStuckTimes = 10, kDoubtTimes = 3;
 
   // An endpoint of the list as it is now.
   struct Subject {
@@ -109,6 +113,7 @@ class Judge {
     Detector detector = Detector::kNone;
     std::string text;
     double failing = 1;  // share of its calls, as far as it is known
+    bool doubt = false;  // no evidence yet: it owes answers
   };
   // What a pass knows of all endpoints together.
   struct Whole {
@@ -119,11 +124,12 @@ class Judge {
     uint32_t asked = 0, quiet = 0;     // in rotation with calls lately; of those, that owe answers since a pass
     double weight = 0, available = 0;  // of those not draining; of those, not out
     uint32_t in_rotation = 0;
+    double doubted = 0;  // weight of those that this pass has doubted so far
   };
 
   void Count(const Subject& subject, base::TimePoint now);
   void Heed(const Subject& subject, base::TimePoint now);
-  static bool NeedsCloserLook(const Subject& subject);
+  bool NeedsCloserLook(const Subject& subject, base::Nanos p99, base::TimePoint now) const;
   Whole Sum(std::span<const Subject> subjects, base::TimePoint now) const;
   static bool Quiet(const EndpointRecord& record, base::TimePoint now);
   Evidence Look(const Subject& subject, std::span<const Subject> all, const Whole& whole, base::TimePoint now) const;
@@ -132,13 +138,14 @@ class Judge {
   static bool OthersFail(const EndpointRecord& record, const Whole& whole);
   std::optional<Evidence> LookConsecutive(const EndpointRecord& record, const Whole& whole) const;
   std::optional<Evidence> LookStuck(const Subject& subject, std::span<const Subject> all, const Whole& whole,
-                                    base::TimePoint now) const;
+                                    base::TimePoint now, double times) const;
   std::optional<Evidence> LookErrorRate(const EndpointRecord& record, const Whole& whole) const;
   std::optional<Evidence> CompareRates(const EndpointRecord& record, const CallCounts& own, const CallCounts& others,
                                        bool plain) const;
   std::optional<Evidence> LookSlow(const EndpointRecord& record, const Whole& whole) const;
   std::optional<Evidence> CompareLatency(const LatencyWindow& window, const LatencyWindow::Counts& all) const;
   void Weigh(const Subject& subject, Evidence evidence, Whole& whole, base::TimePoint now);
+  void Doubt(const Subject& subject, bool doubted, Whole& whole) const;
   Suppression MayEject(const Subject& subject, Detector detector, const Whole& whole) const;
   void JudgeTrial(const Subject& subject, const Whole& whole, base::TimePoint now);
   bool IsSlow(const LatencyWindow::Counts& own, const LatencyWindow::Counts& others, double deviations) const;

@@ -58,7 +58,7 @@ std::optional<Judge::Evidence> Judge::LookConsecutive(const EndpointRecord& reco
 }
 
 std::optional<Judge::Evidence> Judge::LookStuck(const Subject& subject, std::span<const Subject> all,
-                                                const Whole& whole, TimePoint now) const {
+                                                const Whole& whole, TimePoint now, double times) const {
   const EndpointRecord& record = *subject.record;
   if (options_.stuck.count() == 0 || record.held_up || subject.in_flight == 0 ||
       now - record.quiet_since < options_.stuck)
@@ -72,7 +72,7 @@ std::optional<Judge::Evidence> Judge::LookStuck(const Subject& subject, std::spa
   if (record.sent_quiet < needed) return std::nullopt;
   const LatencyWindow::Counts others_latency = Without(whole.latency, record.latency.counts());
   const double p99 = Quantile(others_latency, 0.99, 0);
-  const double bound = std::max(static_cast<double>(Nanos(options_.stuck).count()), kStuckTimes * p99);
+  const double bound = std::max(static_cast<double>(Nanos(options_.stuck).count()), times * p99);
   const Nanos quiet = now - record.quiet_since;
   if (static_cast<double>(quiet.count()) < bound) return std::nullopt;
   // Whatever holds all of them up is not this one's fault: most others must have answered since, and owe little.
@@ -148,11 +148,13 @@ Judge::Evidence Judge::Look(const Subject& subject, std::span<const Subject> all
   const EndpointRecord& record = *subject.record;
   auto row = LookConsecutive(record, whole);
   if (row && !OthersFail(record, whole)) return std::move(*row);
-  if (auto evidence = LookStuck(subject, all, whole, now)) return std::move(*evidence);
+  if (auto evidence = LookStuck(subject, all, whole, now, kStuckTimes)) return std::move(*evidence);
   if (auto evidence = LookErrorRate(record, whole)) return std::move(*evidence);
   if (row) return std::move(*row);  // to be suppressed
   if (auto evidence = LookSlow(record, whole)) return std::move(*evidence);
-  return {};
+  Evidence none;
+  none.doubt = LookStuck(subject, all, whole, now, kDoubtTimes).has_value();
+  return none;
 }
 
 // The last outcome of most others is a failure.

@@ -8,6 +8,7 @@ namespace {
 
 using base::Nanos;
 using base::TimePoint;
+using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using upstream::Judge;
@@ -25,6 +26,13 @@ TEST(HealthPace, CloserPassesThatTakeLongAreRarer) {
   HealthPace pace(kStart);
   EXPECT_EQ(pace.Next(Pace::kCloser, kStart, kStart + milliseconds(2)), milliseconds(40));
   EXPECT_EQ(pace.Next(Pace::kCloser, kStart, kStart + milliseconds(50)), Judge::kPeriod);
+}
+
+TEST(HealthPace, TwiceAsOftenWhereCallsComeAndPassesAreShort) {
+  HealthPace pace(kStart);
+  EXPECT_EQ(pace.Next(Pace::kBusy, kStart, kStart), Judge::kPeriod / 2);
+  EXPECT_EQ(pace.Next(Pace::kBusy, kStart, kStart + microseconds(300)), milliseconds(60));
+  EXPECT_EQ(pace.Next(Pace::kBusy, kStart, kStart + milliseconds(2)), Judge::kPeriod);
 }
 
 TEST(HealthPace, AfterALongTimeWithoutWorkPassesAreRare) {

@@ -25,6 +25,13 @@ TEST_F(ClusterPaceTest, WithoutCallsItIsIdle) {
   EXPECT_EQ(Pass(), Pace::kIdle);
 }
 
+TEST_F(ClusterPaceTest, WithCallsOneAfterTheOtherItIsBusy) {
+  Pass();
+  cluster.Count(At(0), 2, 0);
+  EXPECT_EQ(Pass(), Pace::kBusy);
+  EXPECT_EQ(Pass(), Pace::kIdle);
+}
+
 TEST_F(ClusterPaceTest, FailuresWantACloserLook) {
   Pass();
   cluster.Count(At(0), 0, 1);

@@ -172,6 +172,34 @@ TEST(RoundRobin, CallsOfARefusingEndpointGoRoundAllOthers) {
   EXPECT_EQ(counted, (std::vector<int>{100, 0, 100, 100}));
 }
 
+// One of two fails all its calls, which are tried again: half of the calls begin with it, not all.
+TEST(RoundRobin, AnotherAttemptTakesNoTurn) {
+  RoundRobin balancer(Weighted({1, 1}), 1);
+  std::vector<int> first(2, 0);
+  for (int i = 0; i < 100; ++i) {
+    const uint32_t picked = balancer.Pick({.key = 0, .random = 0, .worker = 0, .ok = kOk, .load = kIdle});
+    ++first[picked];
+    if (picked != 0) continue;
+    const auto other = [](uint32_t index) { return index == 1; };
+    EXPECT_EQ(balancer.Pick({.key = 0, .random = 0, .worker = 0, .ok = other, .load = kIdle, .again = true}), 1u);
+  }
+  EXPECT_EQ(first, (std::vector<int>{50, 50}));
+}
+
+// The repeats of its calls go round the others.
+TEST(RoundRobin, OtherAttemptsAreSpread) {
+  RoundRobin balancer(Weighted({1, 1, 1, 1}), 1);
+  base::Random random(5);
+  std::vector<int> counted(4, 0);
+  const auto others = [](uint32_t index) { return index != 0; };
+  for (int i = 0; i < 4000; ++i) {
+    ++counted[balancer.Pick(
+        {.key = 0, .random = random.Next(), .worker = 0, .ok = others, .load = kIdle, .again = true})];
+  }
+  EXPECT_EQ(counted[0], 0);
+  for (size_t i = 1; i < 4; ++i) EXPECT_GT(counted[i], 800) << i;
+}
+
 // The order of the names is taken over from the list before; the schedule is as if it were sorted anew, also where
 // `from` says nothing.
 TEST(RoundRobin, FromAPreviousListTheScheduleIsTheSame) {

@@ -140,6 +140,20 @@ TEST(JudgeTest, ItLooksMoreCloselyWhereSomethingIsWrong) {
   EXPECT_TRUE(cluster.judge.looks_closer());
 }
 
+// Also where the last answer came since the last pass, but not lately.
+TEST(JudgeTest, ItLooksMoreCloselyWhereAnswersHaveStopped) {
+  for (const int since : {10, 60}) {
+    JudgedCluster cluster(2);
+    GoodCalls(cluster, {0, 1}, 20);
+    cluster.Pass();
+    GoodCalls(cluster, {0, 1}, 5);
+    cluster[0].Sent(2);
+    cluster[0].answered_at = cluster.now + Judge::kPeriod - milliseconds(since);
+    cluster.Pass();
+    EXPECT_EQ(cluster.judge.looks_closer(), since > 25) << since;
+  }
+}
+
 // In quick succession the looks are still kConfirm apart.
 TEST(JudgeTest, AnEjectionTakesTimeAndNotTwoLooksAlone) {
   JudgedCluster cluster(3);
@@ -253,6 +267,76 @@ TEST(JudgeTest, StuckWhileTheOthersAnswer) {
   }
   EXPECT_LE(passes, 3) << "within 300 ms";
   EXPECT_EQ(cluster.judge.counts().ejections[static_cast<size_t>(Detector::kStuck)], 1u) << cluster.Why(0);
+}
+
+// Before it is called stuck, calls that may not be repeated pass it over; they come again with its answers.
+TEST(JudgeTest, OneThatOwesAnswersIsDoubtedBeforeItIsStuck) {
+  JudgedCluster cluster(2);
+  for (int i = 0; i < 20; ++i) {
+    GoodCalls(cluster, {0, 1}, 20, milliseconds(10));
+    cluster.Pass();
+  }
+  const auto owe = [&](base::Nanos time) {
+    for (const base::TimePoint end = cluster.now + time; cluster.now < end;) {
+      cluster[0].Sent(5);
+      GoodCalls(cluster, {1}, 5, milliseconds(10));
+      cluster.PassAfter(Judge::kCloser);
+    }
+  };
+  owe(milliseconds(40));
+  EXPECT_FALSE(cluster[0].record.doubted());
+  owe(milliseconds(40));
+  EXPECT_TRUE(cluster[0].record.doubted());
+  EXPECT_EQ(cluster.State(0), HealthState::kUp);
+  EXPECT_FALSE(cluster[1].record.doubted());
+  EXPECT_TRUE(cluster.judge.looks_closer());
+  cluster[0].Answered(milliseconds(80));
+  cluster.PassAsAsked();
+  EXPECT_FALSE(cluster[0].record.doubted());
+  owe(milliseconds(200));
+  EXPECT_TRUE(cluster[0].record.ejected()) << cluster.Why(0);
+  EXPECT_FALSE(cluster[0].record.doubted());
+}
+
+// As long as calls come that may be repeated; without them the others must show what becomes of it.
+TEST(JudgeTest, ASuspectIsDoubtedWhileCallsCome) {
+  for (const bool come : {true, false}) {
+    JudgedCluster cluster(3);
+    GoodCalls(cluster, {0, 1, 2}, 5);
+    cluster.Pass();
+    for (int i = 0; i < 5; ++i) cluster[0].Call(false);
+    cluster.PassAfter(Judge::kCloser);
+    EXPECT_EQ(cluster.State(0), HealthState::kSuspect);
+    EXPECT_TRUE(cluster[0].record.doubted());
+    if (come) cluster[0].Call(false);
+    cluster.PassAfter(Judge::kCloser);
+    EXPECT_EQ(cluster.State(0), HealthState::kSuspect);
+    EXPECT_EQ(cluster[0].record.doubted(), come);
+    cluster[0].Call(true);
+    cluster.PassAfter(Judge::kCloser);
+    EXPECT_EQ(cluster.State(0), HealthState::kUp);
+    EXPECT_FALSE(cluster[0].record.doubted());
+  }
+}
+
+// Weight that must stay in rotation takes all calls.
+TEST(JudgeTest, NotMoreIsDoubtedThanMayBeEjected) {
+  JudgedCluster cluster(4);
+  cluster.options.min_available = 0.75;
+  cluster.Configure();
+  for (int i = 0; i < 20; ++i) {
+    GoodCalls(cluster, {0, 1, 2, 3}, 20);
+    cluster.Pass();
+  }
+  for (const size_t place : {0, 1}) {
+    for (int i = 0; i < 5; ++i) cluster[place].Call(false);
+  }
+  GoodCalls(cluster, {2, 3}, 5);
+  cluster.PassAfter(Judge::kCloser);
+  EXPECT_EQ(cluster.State(0), HealthState::kSuspect);
+  EXPECT_EQ(cluster.State(1), HealthState::kSuspect);
+  EXPECT_TRUE(cluster[0].record.doubted());
+  EXPECT_FALSE(cluster[1].record.doubted());
 }
 
 // A shared database hangs, or this process was stopped.

@@ -24,7 +24,8 @@ struct JudgedEndpoint {
   Cause cause = Cause::kNone;
   LatencyWindow::Counts first_bytes{};
   EndpointRecord record;
-  ActiveHealth own_word;  // set by Says
+  ActiveHealth own_word;                                 // set by Says
+  base::TimePoint answered_at = base::TimePoint::min();  // as of Judge::Subject
 
   void Sent(uint32_t n = 1) {
     counts.sent += n;
@@ -96,7 +97,7 @@ class JudgedCluster {
       // As Endpoint::Look has it: the row of a worker that has counted no failure since the last pass is old.
       const uint32_t row = e->counts.bad != e->record.last.bad ? e->row : 0;
       subjects.push_back({&e->record, e->name, e->weight, e->draining, e->counts, row, e->in_flight, e->cause, 1,
-                          e->own_word.active() ? &e->own_word : nullptr});
+                          e->own_word.active() ? &e->own_word : nullptr, e->answered_at});
     }
     if (now >= latency_at) latency_at = now + std::chrono::milliseconds(500);
     probing.clear();

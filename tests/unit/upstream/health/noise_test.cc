@@ -47,6 +47,8 @@ class Simulation {
       events.pop();
       Play(cluster[event.endpoint], event);
     }
+    const Nanos period = cluster.Period();
+    for (size_t i = 0; i < natures.size(); ++i) doubted += cluster[i].record.doubted() ? period : Nanos(0);
     cluster.PassAsAsked();
     for (const std::string& name : cluster.probing) {
       const size_t i = std::stoul(name.substr(1));
@@ -58,6 +60,7 @@ class Simulation {
   }
 
   JudgedCluster cluster;
+  Nanos doubted{0};        // time of all endpoints in which calls that may not be repeated passed them over
   bool repeatable = true;  // some calls may be repeated
   std::vector<Nature> natures;
   base::Random random;
@@ -117,6 +120,8 @@ TEST(HealthNoiseTest, TenMinutesOfHonestNoiseEjectNone) {
         simulation.Run(seconds(600));
         EXPECT_EQ(simulation.cluster.Ejections(), 0u)
             << "seed " << seed << " endpoints " << endpoints << " rate " << rate << Told(simulation);
+        EXPECT_LT(simulation.doubted, seconds(600) * endpoints / 1000)
+            << "seed " << seed << " endpoints " << endpoints << " rate " << rate;
       }
     }
   }
