@@ -37,9 +37,10 @@ def options():
     ap.add_argument("--json", help="append each row here")
     ap.add_argument("--keep", action="store_true", help="keep the last row's files")
     ap.add_argument("--total", action="store_true", help="instead: the load where all backends fail all calls")
+    ap.add_argument("--noise", action="store_true", help="instead: honest noise for --seconds (default 600), in which none may be ejected")
     ap.add_argument("--list", action="store_true", help="names of peers and faults")
     opts = ap.parse_args()
-    opts.seconds = opts.seconds or (8 if opts.quick else 16)
+    opts.seconds = opts.seconds or (600 if opts.noise else 8 if opts.quick else 16)
     for name, (least, most) in LIMITS.items():
         if not least <= getattr(opts, name) <= most:
             ap.error(f"--{name.replace('_', '-')}: {getattr(opts, name)}; it is from {least} to {most}")
@@ -91,6 +92,9 @@ def main():
     if opts.total:
         import total
         return 0 if total.main(opts) else 1
+    if opts.noise:
+        import noise
+        return 0 if noise.main(opts) else 1
     peers, faults = chosen(ap, "--peers", opts.peers, PEERS), chosen(ap, "--faults", opts.faults, FAULTS)
     import report
     from measure import Row, measure

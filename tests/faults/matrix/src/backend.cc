@@ -5,7 +5,8 @@
 //                  [--certificate FILE --key FILE] [--raw FAULT]
 //
 // It prints "listening IP:PORT", then answers each line of stdin with "ok" or "error: ...":
-//   healthy | unavailable PERCENT | internal PERCENT | silent | cancel | late MS | slow FACTOR | not_serving
+//   healthy | unavailable PERCENT | internal PERCENT | silent | cancel | late MS | slow FACTOR | noise FACTOR |
+//   not_serving
 // SIGTERM: GOAWAY, and calls may go on for --grace-ms. The end of stdin: exit at once. Each call is recorded in FILE by
 // its x-call before it is answered, OK or not; an answer is given --service-ms (+-20%, by call) after the request.
 #include <grpcpp/alarm.h>
@@ -37,9 +38,12 @@
 namespace sluice::matrix {
 namespace {
 
+// Of calls in honest noise.
+constexpr double kNoiseErrorPercent = 0.5;
+
 // How calls are answered now.
 struct Mood {
-  enum class Kind { kHealthy, kUnavailable, kInternal, kSilent, kCancel, kLate, kSlow };
+  enum class Kind { kHealthy, kUnavailable, kInternal, kSilent, kCancel, kLate, kSlow, kNoise };
   Kind kind = Kind::kHealthy;
   double amount = 0;  // percent, milliseconds or a factor
 };
@@ -75,6 +79,10 @@ class Backend {
         break;
       case Mood::Kind::kSlow:
         fate.amount *= mood_.amount;
+        break;
+      case Mood::Kind::kNoise:
+        fate.amount = service_ms_ * mood_.amount * std::lognormal_distribution<>(0, 1)(dice_);
+        if (std::uniform_real_distribution<>(0, 100)(dice_) < kNoiseErrorPercent) fate.kind = Mood::Kind::kUnavailable;
         break;
       case Mood::Kind::kHealthy:
         break;
@@ -163,9 +171,11 @@ class Service final : public grpc::CallbackGenericService {
 // The answer to a line of stdin.
 std::string Obey(const std::string& line, Backend& backend, grpc::HealthCheckServiceInterface& health) {
   static const std::map<std::string, Mood::Kind> kMoods = {
-      {"healthy", Mood::Kind::kHealthy}, {"unavailable", Mood::Kind::kUnavailable}, {"internal", Mood::Kind::kInternal},
-      {"silent", Mood::Kind::kSilent},   {"cancel", Mood::Kind::kCancel},           {"late", Mood::Kind::kLate},
-      {"slow", Mood::Kind::kSlow},       {"not_serving", Mood::Kind::kHealthy}};
+      {"healthy", Mood::Kind::kHealthy},    {"unavailable", Mood::Kind::kUnavailable},
+      {"internal", Mood::Kind::kInternal},  {"silent", Mood::Kind::kSilent},
+      {"cancel", Mood::Kind::kCancel},      {"late", Mood::Kind::kLate},
+      {"slow", Mood::Kind::kSlow},          {"noise", Mood::Kind::kNoise},
+      {"not_serving", Mood::Kind::kHealthy}};
   std::istringstream words(line);
   std::string word;
   double amount = 0;
