@@ -106,7 +106,7 @@ void EndpointRecord::ForgetCalls(base::TimePoint now) {
   quiet_since = now;
   window.Forget();
   newest_window.Forget();
-  sums = lately = newest = {};
+  sums = {};
   ForgetLatency();
   pending = Detector::kNone;
   suppressed = doubt_in_vain = false;

@@ -156,8 +156,6 @@ class EndpointRecord {
   RateWindow window{std::chrono::seconds(1)}, newest_window{std::chrono::milliseconds(125)};
   LatencyWindow latency, latency_lately{kLatelyHalf};
   CallCounts sums;                     // of the window, at this pass
-  CallCounts lately;                   // of its newest seconds
-  CallCounts newest;                   // of half a second
   Detector pending = Detector::kNone;  // evidence of the last pass
   base::TimePoint pending_since{};
   bool suppressed = false;     // its ejection was counted as suppressed

@@ -11,8 +11,6 @@ namespace {
 using base::Nanos;
 using base::TimePoint;
 
-constexpr size_t kLately = 2;        // seconds, of which one is not over yet
-constexpr size_t kNewest = 4;        // eighths of a second, the same
 constexpr uint32_t kQuietCalls = 2;  // sent since the last answer: an endpoint that may be held up
 // A slow suspect that gets too few calls to be judged goes free after this.
 constexpr Nanos kSuspectMax = std::chrono::seconds(30);
@@ -30,14 +28,14 @@ void Judge::Count(const Subject& subject, TimePoint now) {
   if (!std::exchange(record.seen, true)) record.quiet_since = now;
   record.window.Add(more, now);
   record.sums = record.window.sum();
-  record.lately = record.window.sum(kLately);
   record.newest_window.Add(more, now);
-  record.newest = record.newest_window.sum(kNewest);
   // Over all workers: where none has seen a good answer the rows add up, else the longest row of one worker is sure.
   record.streak = more.good == 0 ? record.streak + more.bad : subject.row;
   if (more.failed() > 0) record.cause = subject.cause;
   record.alone_before = record.alone;
-  record.alone = more.good == 0 ? record.alone + more.bad : subject.row;
+  // Not the whole row of a worker that has seen no good answer yet: the others may have failed in its beginning.
+  record.alone += more.bad;
+  if (more.good > 0) record.alone = std::min(record.alone, subject.row);
   // A deadline that passes tells of when the call was sent: an answer that came since tells more.
   if (record.cause == Cause::kDeadline && more.answered > 0) record.alone = 0;
   if (const uint32_t plain = more.plain(); plain > 0) {
@@ -106,8 +104,8 @@ Judge::Whole Judge::Sum(std::span<const Subject> subjects, TimePoint now) const 
     whole.available +=
         subject.weight * (record.state() == HealthState::kSuspect ? record.share() : 1);  // one that warms is well
     whole.sums += record.sums;
-    whole.lately += record.lately;
-    whole.newest += record.newest;
+    record.window.AddTo(whole.window);
+    record.newest_window.AddTo(whole.newest);
     record.latency.AddTo(whole.latency);
     record.latency_lately.AddTo(whole.latency_lately);
   }

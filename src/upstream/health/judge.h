@@ -117,8 +117,9 @@ class Judge {
   };
   // What a pass knows of all endpoints together.
   struct Whole {
-    CallCounts sums, lately, newest;  // of those in rotation
-    CallCounts more;                  // of all, since the last pass
+    CallCounts sums;                         // of those in rotation
+    RateWindow::Buckets window{}, newest{};  // the same, by time
+    CallCounts more;                         // of all, since the last pass
     LatencyWindow::Counts latency{}, latency_lately{};
     uint32_t active = 0, failing = 0;  // with calls lately; of those, whose last outcome is a failure
     uint32_t asked = 0, quiet = 0;     // in rotation with calls lately; of those, that owe answers since a pass
@@ -140,8 +141,7 @@ class Judge {
   std::optional<Evidence> LookStuck(const Subject& subject, std::span<const Subject> all, const Whole& whole,
                                     base::TimePoint now, double times) const;
   std::optional<Evidence> LookErrorRate(const EndpointRecord& record, const Whole& whole) const;
-  std::optional<Evidence> CompareRates(const EndpointRecord& record, const CallCounts& own, const CallCounts& others,
-                                       bool plain) const;
+  std::optional<Evidence> CompareRates(const EndpointRecord& record, const RateMatch& match, bool plain) const;
   std::optional<Evidence> LookSlow(const EndpointRecord& record, const Whole& whole) const;
   std::optional<Evidence> CompareLatency(const LatencyWindow& window, const LatencyWindow::Counts& all) const;
   void Weigh(const Subject& subject, Evidence evidence, Whole& whole, base::TimePoint now);

@@ -21,6 +21,8 @@ constexpr double kStuckOdds = 1e-6;
 // The others' share of calls without an answer yet is taken to be at least this.
 constexpr double kUnansweredMin = 0.01;
 constexpr double kUnansweredMax = 0.8;  // above it waiting is what calls do here
+constexpr size_t kLately = 2;           // seconds, of which one is not over yet
+constexpr size_t kNewest = 4;           // eighths of a second, the same
 
 std::string Milliseconds(double nanos) {
   char text[32];
@@ -94,27 +96,41 @@ std::optional<Judge::Evidence> Judge::LookErrorRate(const EndpointRecord& record
   // The newest calls first: what is wrong since then shows there.
   CallCounts row;
   row.soft = record.failed_row;
-  if (auto evidence = CompareRates(record, row, record.meanwhile, false)) return evidence;
-  if (auto evidence = CompareRates(record, record.newest, whole.newest - record.newest, false)) return evidence;
-  if (auto evidence = CompareRates(record, record.lately, whole.lately - record.lately, true)) return evidence;
-  return CompareRates(record, record.sums, whole.sums - record.sums, true);
+  RateMatch match;
+  match.Add(row, record.meanwhile);
+  if (auto evidence = CompareRates(record, match, false)) return evidence;
+  match = {};
+  for (size_t back = 0; back < kNewest; ++back) {
+    const CallCounts& own = record.newest_window.bucket(back);
+    match.Add(own, whole.newest[back] - own);
+  }
+  if (auto evidence = CompareRates(record, match, false)) return evidence;
+  match = {};
+  for (size_t back = 0; back < RateWindow::kBuckets; ++back) {
+    const CallCounts& own = record.window.bucket(back);
+    match.Add(own, whole.window[back] - own);
+    if (back + 1 != kLately) continue;
+    if (auto evidence = CompareRates(record, match, true)) return evidence;
+  }
+  return CompareRates(record, match, true);
 }
 
-std::optional<Judge::Evidence> Judge::CompareRates(const EndpointRecord& record, const CallCounts& own,
-                                                   const CallCounts& others, bool plain) const {
-  if (own.ended() < kCallsMin || others.ended() < kCallsMin) return std::nullopt;
-  const auto above = [&](uint32_t failed, uint32_t of_others, double margin) {
-    return WilsonBounds(failed, own.ended()).lower > WilsonBounds(of_others, others.ended()).upper + margin;
+std::optional<Judge::Evidence> Judge::CompareRates(const EndpointRecord& record, const RateMatch& match,
+                                                   bool plain) const {
+  const CallCounts& own = match.own();
+  if (own.ended() < kCallsMin || match.others() < kCallsMin) return std::nullopt;
+  const double calls = own.ended();
+  const auto above = [&](uint32_t failed, double of_others, double margin) {
+    return WilsonBounds(failed / calls, calls).lower > WilsonBounds(of_others, match.others()).upper + margin;
   };
-  if (!above(own.failed(), others.failed(), options_.error_rate) &&
+  if (!above(own.failed(), match.failed(), options_.error_rate) &&
       (!plain || record.plain_later < kPlainLater || own.plain() < kPlainFailures ||
-       !above(own.plain(), others.plain(), options_.error_rate * kPlainMargin)))
+       !above(own.plain(), match.plain(), options_.error_rate * kPlainMargin)))
     return std::nullopt;
   return Evidence{Detector::kErrorRate,
                   std::to_string(own.failed()) + " of " + std::to_string(own.ended()) + " calls failed (" +
-                      std::string(ToString(record.cause)) + "), the others " +
-                      Percent(static_cast<double>(others.failed()) / others.ended()),
-                  static_cast<double>(own.failed()) / own.ended()};
+                      std::string(ToString(record.cause)) + "), the others " + Percent(match.failed()),
+                  own.failed() / calls};
 }
 
 std::optional<Judge::Evidence> Judge::LookSlow(const EndpointRecord& record, const Whole& whole) const {

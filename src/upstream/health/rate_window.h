@@ -1,5 +1,5 @@
-// RateWindow: what became of the calls of the last ten buckets of time; and Wilson's bounds of a rate. One thread at a
-// time.
+// RateWindow: what became of the calls of the last ten buckets of time; RateMatch: two of them side by side; and
+// Wilson's bounds of a rate. One thread at a time.
 #pragma once
 
 #include <algorithm>
@@ -39,6 +39,7 @@ struct CallCounts {
 class RateWindow {
  public:
   static constexpr size_t kBuckets = 10;
+  using Buckets = std::array<CallCounts, kBuckets>;  // the newest first; the same times for all windows of one length
 
   explicit RateWindow(base::Nanos bucket) : bucket_(bucket) {}
   void Add(const CallCounts& more, base::TimePoint now) {
@@ -46,11 +47,15 @@ class RateWindow {
     buckets_[at_] += more;
   }
   void Forget() { buckets_ = {}; }
-  // Of the newest `buckets`, the last of which is not over yet.
-  CallCounts sum(size_t buckets = kBuckets) const {
+  CallCounts sum() const {
     CallCounts all;
-    for (size_t i = 0; i < buckets; ++i) all += buckets_[(at_ + kBuckets - i) % kBuckets];
+    for (const CallCounts& bucket : buckets_) all += bucket;
     return all;
+  }
+  // The one `back` before the newest, which is not over yet.
+  const CallCounts& bucket(size_t back) const { return buckets_[(at_ + kBuckets - back) % kBuckets]; }
+  void AddTo(Buckets& all) const {
+    for (size_t back = 0; back < kBuckets; ++back) all[back] += bucket(back);
   }
 
  private:
@@ -61,24 +66,49 @@ class RateWindow {
       buckets_[at_] = {};
       began_ += bucket_;
     }
-    if (now - began_ >= bucket_) began_ = now;  // a long pause: all are empty now
+    // A long pause: all are empty now. Buckets of all windows begin together.
+    if (now - began_ >= bucket_) began_ = now - now.time_since_epoch() % bucket_;
   }
 
   base::Nanos bucket_;
-  std::array<CallCounts, kBuckets> buckets_{};
+  Buckets buckets_{};
   size_t at_ = 0;
   base::TimePoint began_{};
 };
 
-// Bounds of the true rate behind `hits` of `n`, by Wilson's score interval at 99% (Wilson 1927): unlike p +- 2 sigma it
-// holds for small n and for rates near 0 and 1.
+// An endpoint's calls beside those of the others at the same times: shares of calls change, as an endpoint warms or is
+// left, and a failure that all share must not weigh more for the one that had more calls just then.
+class RateMatch {
+ public:
+  // A bucket of its own calls, and of the others'. One in which either had none tells nothing.
+  void Add(const CallCounts& own, const CallCounts& others) {
+    if (own.ended() == 0 || others.ended() == 0) return;
+    own_ += own;
+    const double weight = own.ended(), per_call = weight / others.ended();
+    failed_ += per_call * others.failed();
+    plain_ += per_call * others.plain();
+    spread_ += weight * per_call;
+  }
+  const CallCounts& own() const { return own_; }
+  // The others' rates, each bucket weighted by its own calls in it; 0 without calls.
+  double failed() const { return own_.ended() == 0 ? 0 : failed_ / own_.ended(); }
+  double plain() const { return own_.ended() == 0 ? 0 : plain_ / own_.ended(); }
+  // How many calls of the others these rates are as good as: all of them where the shares stayed the same.
+  double others() const { return spread_ == 0 ? 0 : static_cast<double>(own_.ended()) * own_.ended() / spread_; }
+
+ private:
+  CallCounts own_;
+  double failed_ = 0, plain_ = 0, spread_ = 0;
+};
+
+// Bounds of the true rate behind a rate of `p` in `size` calls, by Wilson's score interval at 99% (Wilson 1927): unlike
+// p +- 2 sigma it holds for small n and for rates near 0 and 1.
 struct RateBounds {
   double lower = 0, upper = 1;
 };
-inline RateBounds WilsonBounds(uint32_t hits, uint32_t n) {
-  if (n == 0) return {};
+inline RateBounds WilsonBounds(double p, double size) {
+  if (size <= 0) return {};
   constexpr double kZ = 2.576;
-  const double size = n, p = hits / size;
   const double middle = p + kZ * kZ / (2 * size);
   const double spread = kZ * std::sqrt(p * (1 - p) / size + kZ * kZ / (4 * size * size));
   const double scale = 1 + kZ * kZ / size;

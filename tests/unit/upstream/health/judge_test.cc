@@ -463,6 +463,46 @@ TEST(JudgeTest, AllFailingAtOnceEjectsNone) {
 }
 
 // Of endpoints that are all bad, the one that is much worse goes.
+// One worker has seen failures alone since all began to fail, another one the first good answer behind it.
+TEST(JudgeTest, AFailureThatAllSharedIsNoRowOfTheOneThatEndsItLast) {
+  JudgedCluster cluster(3);
+  for (int i = 0; i < 20; ++i) {
+    GoodCalls(cluster, {0, 1, 2}, 20);
+    cluster.Pass();
+  }
+  for (int i = 0; i < 40; ++i) {
+    for (const size_t place : {0, 1, 2}) cluster[place].Call(false);
+    cluster.PassAsAsked();
+  }
+  GoodCalls(cluster, {1, 2}, 1);
+  const uint32_t row = cluster[0].row;
+  cluster[0].Call(true);
+  cluster[0].Call(false);
+  cluster[0].row = row + 1;
+  cluster.PassAsAsked();
+  GoodCalls(cluster, {0, 1, 2}, 1);
+  cluster.PassAsAsked();
+  EXPECT_EQ(cluster.Ejections(), 0u) << cluster.Why(0);
+}
+
+// It had no calls in the seconds before all failed, the others did.
+TEST(JudgeTest, RatesAreComparedAtTheTimesOfTheCalls) {
+  for (const bool alone : {false, true}) {
+    JudgedCluster cluster(3);
+    for (int i = 0; i < 70; ++i) {
+      GoodCalls(cluster, {1, 2}, 10);
+      cluster.Pass();
+    }
+    for (int i = 0; i < 20; ++i) {
+      for (const size_t place : {0, 1, 2}) {
+        for (int k = 0; k < 10; ++k) cluster[place].Call(k % 2 == 0 || (alone && place != 0));
+      }
+      cluster.Pass();
+    }
+    EXPECT_EQ(cluster.Ejections(), alone ? 1u : 0u) << cluster.Why(0);
+  }
+}
+
 TEST(JudgeTest, WhereMostFailTheWorstGoes) {
   JudgedCluster cluster(3);
   for (int pass = 0; pass < 20; ++pass) {
