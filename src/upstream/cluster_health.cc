@@ -200,8 +200,9 @@ void ClusterHealth::TakeResults(TimePoint now, Work* work) {
 void ClusterHealth::Publish(Endpoint& endpoint) {
   const EndpointRecord& record = endpoint.record();
   const bool drained = record.state() == HealthState::kDraining;
-  endpoint.SetAdmission(
-      {record.out(), record.share(), record.wants_trial() || record.spared() || record.doubted(), drained});
+  // Of one that is out the same word asks for a trial.
+  const bool repeatable = record.out() ? record.wants_trial() : record.spared() || record.doubted();
+  endpoint.SetAdmission({record.out(), record.share(), repeatable, drained});
   endpoint.set_shown_state(record.state());
 }
 

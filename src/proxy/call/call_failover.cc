@@ -10,13 +10,15 @@ using upstream::Endpoint;
 
 namespace {
 
-// Some endpoint of `cluster` could take a call of this worker: it is in rotation, not in back-off, and the call need
-// not wait for a connection in place of one that was lost (TakesCalls begins it). What no connection of this worker was
-// tried to is taken at the word of the others; they learn of its return by probes, which go with ejection.
+// Some endpoint of `cluster` could take a call of this worker: it is in rotation, though it may be sick; not in
+// back-off; and the call need not wait for a connection in place of one that was lost (TakesCalls begins it). What no
+// connection of this worker was tried to is taken at the word of the others; they learn of its return by probes, which
+// go with ejection.
 bool AnyAble(const ClusterState& cluster, uint32_t worker) {
   return std::any_of(cluster.endpoints.begin(), cluster.endpoints.end(), [&](const upstream::ListedEndpoint& entry) {
     Endpoint& endpoint = *entry.endpoint;
-    if (!entry.TakesCalls() || !endpoint.Admits(Endpoint::Choosiness::kOut, 0)) return false;
+    if (!entry.TakesCalls() || endpoint.out() || !endpoint.AdmitsRepeatable(Endpoint::Choosiness::kOut, 0))
+      return false;
     upstream::EndpointPool* pool = endpoint.pool(worker);
     if (pool != nullptr) return pool->TakesCalls();
     return !cluster.options->ejection.enabled || endpoint.health() != upstream::EndpointHealth::kBackoff;

@@ -169,6 +169,7 @@ void EndpointRecord::SetDraining(const Context& context, bool draining, const Sl
 void EndpointRecord::StopServing(const Context& context, std::string why) {
   ForgetCalls(context.now);
   detector_ = Detector::kNone;
+  spared_ = false;
   Change(context, HealthState::kNotServing, std::move(why));
 }
 

@@ -19,6 +19,11 @@ constexpr double kHeldFactor = 2;
 // Weights are sums of decimals.
 constexpr double kEpsilon = 1e-9;
 
+// The weight of one that is not out, as far as it takes its calls; one that warms is well.
+double InRotation(const Judge::Subject& subject) {
+  return subject.weight * (subject.record->state() == HealthState::kSuspect ? subject.record->share() : 1);
+}
+
 }  // namespace
 
 void Judge::Count(const Subject& subject, TimePoint now) {
@@ -33,7 +38,7 @@ void Judge::Count(const Subject& subject, TimePoint now) {
   record.streak = more.good == 0 ? record.streak + more.bad : subject.row;
   if (more.failed() > 0) record.cause = subject.cause;
   record.alone_before = record.alone;
-  // Not the whole row of a worker that has seen no good answer yet: the others may have failed in its beginning.
+  // Not the whole row of a worker that has seen no good answer yet: other endpoints may have failed when it began.
   record.alone += more.bad;
   if (more.good > 0) record.alone = std::min(record.alone, subject.row);
   // A deadline that passes tells of when the call was sent: an answer that came since tells more.
@@ -101,8 +106,8 @@ Judge::Whole Judge::Sum(std::span<const Subject> subjects, TimePoint now) const 
       ++whole.asked;
       whole.quiet += Quiet(record, now) ? 1 : 0;
     }
-    whole.available +=
-        subject.weight * (record.state() == HealthState::kSuspect ? record.share() : 1);  // one that warms is well
+    whole.available += InRotation(subject);
+    if (record.spared()) whole.doubted += InRotation(subject);
     whole.sums += record.sums;
     record.window.AddTo(whole.window);
     record.newest_window.AddTo(whole.newest);
@@ -174,18 +179,18 @@ bool Judge::Held(const EndpointRecord& record, const Whole& whole) const {
 Suppression Judge::MayEject(const Subject& subject, Detector detector, const Whole& whole) const {
   if (whole.in_rotation <= 1) return Suppression::kLast;
   const EndpointRecord& record = *subject.record;
-  const double left = whole.available - subject.weight * (record.state() == HealthState::kSuspect ? record.share() : 1);
-  if (left < options_.min_available * whole.weight - kEpsilon) return Suppression::kMinAvailable;
+  if (whole.available - InRotation(subject) < options_.min_available * whole.weight - kEpsilon)
+    return Suppression::kMinAvailable;
   if (detector == Detector::kConsecutive && OthersFail(record, whole)) return Suppression::kAllFailing;
   return Suppression::kNone;
 }
 
 // Only as far as enough weight takes the calls that pass it over.
 void Judge::Doubt(const Subject& subject, bool doubted, Whole& whole) const {
-  const double left = whole.available - whole.doubted - subject.weight;
-  const bool room = whole.in_rotation > 1 && left >= options_.min_available * whole.weight - kEpsilon;
+  const double left = whole.available - whole.doubted - InRotation(subject);
+  const bool room = left > kEpsilon && left >= options_.min_available * whole.weight - kEpsilon;
   subject.record->Doubt(doubted && room);
-  if (doubted && room) whole.doubted += subject.weight;
+  if (doubted && room) whole.doubted += InRotation(subject);
 }
 
 // What evidence, or its absence, does to an endpoint in rotation.
@@ -194,7 +199,10 @@ void Judge::Weigh(const Subject& subject, Evidence evidence, Whole& whole, TimeP
   const EndpointRecord::Context context{subject.name, now, changes_};
   const HealthState state = record.state();
   if (evidence.detector == Detector::kNone) {
-    Doubt(subject, evidence.doubt, whole);
+    // Where no call may be repeated, none would come, and no answer that ends the doubt.
+    const bool in_vain = record.doubt_in_vain || (record.doubted() && record.more.sent == 0);
+    record.doubt_in_vain = evidence.doubt && in_vain;
+    Doubt(subject, evidence.doubt && !in_vain, whole);
     if (state == HealthState::kSuspect) {
       const bool too_few = record.detector() == Detector::kSlow && record.latency.samples() < kSamplesMin;
       if (too_few && now - record.since() < kSuspectMax) return;
@@ -202,18 +210,17 @@ void Judge::Weigh(const Subject& subject, Evidence evidence, Whole& whole, TimeP
     }
     record.pending = Detector::kNone;
     record.suppressed = false;
-    record.doubt_in_vain = false;
+    record.EndSparing(now);
     if (state == HealthState::kWarming) record.Warm(context, slow_start_, Held(record, whole));
     return record.Age(now, options_);
   }
   if (std::exchange(record.pending, evidence.detector) != evidence.detector) record.pending_since = now;
   const bool again = now - record.pending_since >= kConfirm;
   const Suppression suppression = MayEject(subject, evidence.detector, whole);
-  // Where no call may be repeated, none would come to show what becomes of it; owed answers show it without more calls.
-  const bool in_vain = record.doubted() && record.more.sent == 0 && evidence.detector != Detector::kStuck;
-  record.doubt_in_vain |= in_vain;
-  Doubt(subject, suppression == Suppression::kNone && evidence.detector != Detector::kSlow && !record.doubt_in_vain,
-        whole);
+  // Where no call may be repeated, none would come to show what becomes of it; one that is stuck shows it without more.
+  record.doubt_in_vain |= record.doubted() && record.more.sent == 0;
+  const bool shows = evidence.detector == Detector::kStuck || !record.doubt_in_vain;
+  Doubt(subject, suppression == Suppression::kNone && evidence.detector != Detector::kSlow && shows, whole);
   if (!again) {
     // A slow one loses weight at once, so it may only be suspected where it may be ejected.
     if (state != HealthState::kUp || (evidence.detector == Detector::kSlow && suppression != Suppression::kNone))
@@ -231,8 +238,8 @@ void Judge::Weigh(const Subject& subject, Evidence evidence, Whole& whole, TimeP
     if (!std::exchange(record.suppressed, true)) ++counts_.suppressed[static_cast<size_t>(suppression)];
     return;
   }
-  whole.available -= subject.weight * (state == HealthState::kSuspect ? record.share() : 1);
-  whole.doubted -= record.doubted() ? subject.weight : 0;
+  whole.available -= InRotation(subject);
+  whole.doubted -= record.doubted() ? InRotation(subject) : 0;
   --whole.in_rotation;
   ++counts_.ejections[static_cast<size_t>(evidence.detector)];
   record.Eject(context, evidence.detector, std::move(evidence.text), options_, random_, evidence.failing);
@@ -274,7 +281,7 @@ bool Judge::NeedsCloserLook(const Subject& subject, Nanos p99, TimePoint now) co
   if (record.pending != Detector::kNone && record.pending != Detector::kSlow && !record.suppressed) return true;
   if (record.more.failed() > 0 || (record.more.answered == 0 && record.sent_quiet >= kQuietCalls)) return true;
   // It may be called stuck, or doubted, before the next pass.
-  return options_.stuck.count() > 0 && subject.in_flight >= kQuietCalls &&
+  return options_.stuck.count() > 0 && subject.in_flight >= kQuietCalls && record.more.sent >= kQuietCalls &&
          now - record.quiet_since >= std::max<Nanos>(options_.stuck / 2, p99);
 }
 

@@ -1,9 +1,9 @@
 // Judge: whether the endpoints of a cluster do their work, by what is counted of their calls. A value: it is told the
 // counts and the time, and names the endpoints to be probed. It has detectors and bounds, no sockets or threads.
 //
-// A pass every 100 ms (kPeriod), and every 20 ms (kCloser) while there is something to look at more closely: failures,
-// or calls that are not answered. Evidence of one pass makes a suspect; the same kConfirm later an ejection, if enough
-// weight stays. The detectors, in the order in which they are asked:
+// A pass every 100 ms (kPeriod) or, under load, 50, and every 20 ms (kCloser) while there is something to look at more
+// closely: failures, or calls that are not answered. Evidence of one pass makes a suspect; the same kConfirm later an
+// ejection, if enough weight stays. The detectors, in the order in which they are asked:
 //   consecutive  so many failures in a row, while most of the others that have calls do not fail
 //   stuck        calls are out and none is answered, while the others answer theirs
 //   error_rate   its error rate is above the others', and not by chance: of the last calls if all of them failed, or
@@ -125,7 +125,7 @@ class Judge {
     uint32_t asked = 0, quiet = 0;     // in rotation with calls lately; of those, that owe answers since a pass
     double weight = 0, available = 0;  // of those not draining; of those, not out
     uint32_t in_rotation = 0;
-    double doubted = 0;  // weight of those that this pass has doubted so far
+    double doubted = 0;  // weight that calls pass over which may not be repeated: spared, or doubted by this pass
   };
 
   void Count(const Subject& subject, base::TimePoint now);

@@ -109,8 +109,9 @@ std::optional<Judge::Evidence> Judge::LookErrorRate(const EndpointRecord& record
   for (size_t back = 0; back < RateWindow::kBuckets; ++back) {
     const CallCounts& own = record.window.bucket(back);
     match.Add(own, whole.window[back] - own);
-    if (back + 1 != kLately) continue;
-    if (auto evidence = CompareRates(record, match, true)) return evidence;
+    if (back + 1 == kLately) {
+      if (auto evidence = CompareRates(record, match, true)) return evidence;
+    }
   }
   return CompareRates(record, match, true);
 }

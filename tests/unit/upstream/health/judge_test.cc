@@ -319,6 +319,28 @@ TEST(JudgeTest, ASuspectIsDoubtedWhileCallsCome) {
   }
 }
 
+// Where no call may be repeated the doubt ends after a look, and the calls that come show what becomes of it.
+TEST(JudgeTest, ADoubtThatShowsNothingEnds) {
+  JudgedCluster cluster(2);
+  for (int i = 0; i < 20; ++i) {
+    GoodCalls(cluster, {0, 1}, 20, milliseconds(10));
+    cluster.Pass();
+  }
+  cluster[0].Sent(5);
+  for (int i = 0; i < 3; ++i) {
+    GoodCalls(cluster, {1}, 5, milliseconds(10));
+    cluster.PassAfter(Judge::kCloser);
+  }
+  EXPECT_TRUE(cluster[0].record.doubted());
+  GoodCalls(cluster, {1}, 5, milliseconds(10));
+  cluster.PassAfter(Judge::kCloser);
+  EXPECT_FALSE(cluster[0].record.doubted());
+  cluster[0].Sent(1);
+  GoodCalls(cluster, {1}, 5, milliseconds(10));
+  cluster.PassAfter(Judge::kCloser);
+  EXPECT_FALSE(cluster[0].record.doubted()) << "as long as it owes answers";
+}
+
 // Weight that must stay in rotation takes all calls.
 TEST(JudgeTest, NotMoreIsDoubtedThanMayBeEjected) {
   JudgedCluster cluster(4);
@@ -462,7 +484,6 @@ TEST(JudgeTest, AllFailingAtOnceEjectsNone) {
   EXPECT_GT(cluster.judge.counts().suppressed[static_cast<size_t>(Suppression::kAllFailing)], 0u);
 }
 
-// Of endpoints that are all bad, the one that is much worse goes.
 // One worker has seen failures alone since all began to fail, another one the first good answer behind it.
 TEST(JudgeTest, AFailureThatAllSharedIsNoRowOfTheOneThatEndsItLast) {
   JudgedCluster cluster(3);
@@ -503,6 +524,7 @@ TEST(JudgeTest, RatesAreComparedAtTheTimesOfTheCalls) {
   }
 }
 
+// Of endpoints that are all bad, the one that is much worse goes.
 TEST(JudgeTest, WhereMostFailTheWorstGoes) {
   JudgedCluster cluster(3);
   for (int pass = 0; pass < 20; ++pass) {
