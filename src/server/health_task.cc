@@ -19,7 +19,8 @@ base::Nanos HealthPace::Next(Pace wanted, TimePoint began, TimePoint ended) {
     return std::clamp<base::Nanos>((ended - began) * kSparing, Judge::kCloser, Judge::kPeriod);
   if (wanted == Pace::kBusy)
     return std::clamp<base::Nanos>((ended - began) * kSparingBusy, Judge::kPeriod / 2, Judge::kPeriod);
-  return ended - idle_since_ >= kIdleAfter ? kIdlePeriod : Judge::kPeriod;
+  if (ended - idle_since_ >= kIdleAfter) return kIdlePeriod;
+  return std::clamp<base::Nanos>((ended - began) * kSparingBusy, Judge::kPeriod, 2 * Judge::kPeriod);
 }
 
 runtime::Task<void> HealthTask::Run(HealthTask* self) {

@@ -15,10 +15,10 @@
 
 namespace sluice::server {
 
-// How long the wait between two passes is: Judge::kPeriod; half of it where calls come one after the other, as long as
-// passes then take no more than half a percent of the time; Judge::kCloser where a cluster asks for that, as long as
-// they take no more than a twentieth; kIdlePeriod where all have been idle for kIdleAfter, because a process that has
-// nothing to do shall not wake ten times a second for it. A value.
+// How long the wait between two passes is: Judge::kPeriod; half of it where calls come one after the other; both up to
+// twice as long where passes would take more than half a percent of the time; Judge::kCloser where a cluster asks for
+// that, as long as they take no more than a twentieth; kIdlePeriod where all have been idle for kIdleAfter, because a
+// process that has nothing to do shall not wake ten times a second for it. A value.
 class HealthPace {
  public:
   using Pace = upstream::ClusterHealth::Pace;

@@ -109,10 +109,13 @@ Judge::Whole Judge::Sum(std::span<const Subject> subjects, TimePoint now) const 
     whole.available += InRotation(subject);
     if (record.spared()) whole.doubted += InRotation(subject);
     whole.sums += record.sums;
-    record.window.AddTo(whole.window);
-    record.newest_window.AddTo(whole.newest);
-    record.latency.AddTo(whole.latency);
-    record.latency_lately.AddTo(whole.latency_lately);
+    // Of a thousand endpoints most have no calls.
+    if (record.sums.ended() > 0) {
+      record.window.AddTo(whole.window);
+      record.newest_window.AddTo(whole.newest);
+    }
+    if (record.latency.samples() > 0) record.latency.AddTo(whole.latency);
+    if (record.latency_lately.samples() > 0) record.latency_lately.AddTo(whole.latency_lately);
   }
   return whole;
 }

@@ -92,7 +92,7 @@ std::optional<Judge::Evidence> Judge::LookStuck(const Subject& subject, std::spa
 }
 
 std::optional<Judge::Evidence> Judge::LookErrorRate(const EndpointRecord& record, const Whole& whole) const {
-  if (options_.error_rate <= 0) return std::nullopt;
+  if (options_.error_rate <= 0 || std::max(record.sums.ended(), record.failed_row) < kCallsMin) return std::nullopt;
   // The newest calls first: what is wrong since then shows there.
   CallCounts row;
   row.soft = record.failed_row;

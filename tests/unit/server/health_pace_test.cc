@@ -35,6 +35,14 @@ TEST(HealthPace, TwiceAsOftenWhereCallsComeAndPassesAreShort) {
   EXPECT_EQ(pace.Next(Pace::kBusy, kStart, kStart + milliseconds(2)), Judge::kPeriod);
 }
 
+// A thousand endpoints that are watched and have no calls.
+TEST(HealthPace, LongPassesAreRarer) {
+  HealthPace pace(kStart);
+  EXPECT_EQ(pace.Next(Pace::kUsual, kStart, kStart + microseconds(500)), Judge::kPeriod);
+  EXPECT_EQ(pace.Next(Pace::kUsual, kStart, kStart + microseconds(800)), milliseconds(160));
+  EXPECT_EQ(pace.Next(Pace::kUsual, kStart, kStart + milliseconds(5)), 2 * Judge::kPeriod);
+}
+
 TEST(HealthPace, AfterALongTimeWithoutWorkPassesAreRare) {
   HealthPace pace(kStart);
   const TimePoint idle = kStart + seconds(3);
@@ -43,7 +51,7 @@ TEST(HealthPace, AfterALongTimeWithoutWorkPassesAreRare) {
   EXPECT_EQ(pace.Next(Pace::kIdle, before, before), Judge::kPeriod);
   EXPECT_EQ(pace.Next(Pace::kIdle, then, then), HealthPace::kIdlePeriod);
   EXPECT_EQ(pace.Next(Pace::kUsual, then, then), Judge::kPeriod) << "a call has come";
-  EXPECT_EQ(pace.Next(Pace::kIdle, then, then + seconds(1)), Judge::kPeriod);
+  EXPECT_EQ(pace.Next(Pace::kIdle, then, then + seconds(1)), 2 * Judge::kPeriod);
 }
 
 }  // namespace
