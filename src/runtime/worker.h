@@ -119,7 +119,6 @@ class Worker::ScopedCurrentForTest {
   ScopedCurrentForTest& operator=(const ScopedCurrentForTest&) = delete;
 
  private:
-  Worker& worker_;
   Worker* previous_;
 };
 

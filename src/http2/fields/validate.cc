@@ -30,13 +30,13 @@ constexpr std::array<uint8_t, 256> MakeClasses() {
   }
   return classes;
 }
-constexpr std::array<uint8_t, 256> kClasses = MakeClasses();
+constexpr std::array<uint8_t, 256> kByteClasses = MakeClasses();
 
 constexpr uint64_t kOnes = 0x0101010101010101;
 
 bool AllOf(std::string_view text, uint8_t wanted) {
   uint8_t both = wanted;
-  for (char c : text) both &= kClasses[static_cast<uint8_t>(c)];
+  for (char c : text) both &= kByteClasses[static_cast<uint8_t>(c)];
   return both == wanted;
 }
 

@@ -9,7 +9,6 @@ namespace sluice::proxy {
 using base::Slice;
 
 namespace {
-constexpr size_t AlignUp(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
 static_assert(sizeof(Item) % 8 == 0 && alignof(Slice) <= 8);
 }  // namespace
 

@@ -5,11 +5,6 @@
 #include "base/check.h"
 
 namespace sluice::proxy {
-namespace {
-
-constexpr size_t AlignUp(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
-
-}  // namespace
 
 size_t MirrorSender::Write(const http2::HeaderList& fields, uint8_t* out) {
   const auto count = static_cast<uint32_t>(fields.size());

@@ -25,6 +25,9 @@
 
 namespace sluice::proxy {
 
+// What is handed over stands at multiples of 8 bytes.
+constexpr size_t AlignUp(size_t bytes) { return (bytes + 7) & ~size_t{7}; }
+
 struct MirrorFormat {
   static constexpr size_t kSlots = 256;
   static constexpr size_t kMirroredBytesMax = 512;

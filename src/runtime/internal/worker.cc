@@ -62,7 +62,7 @@ Worker::Stats Worker::stats() const {
                impl_->parks_.load(relaxed), impl_->blocked_.load(relaxed),   impl_->idle_nanos_.load(relaxed)};
 }
 
-Worker::ScopedCurrentForTest::ScopedCurrentForTest(Worker& worker) : worker_(worker) {
+Worker::ScopedCurrentForTest::ScopedCurrentForTest(Worker& worker) {
   ThreadContext& context = Context();
   previous_ = context.worker;
   context.worker = &worker;
