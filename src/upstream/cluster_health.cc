@@ -37,6 +37,8 @@ ClusterHealth::ClusterHealth(std::string cluster, uint64_t seed, metrics::Regist
         registry.AddCounter("sluice_ejections_suppressed_total", "Endpoints not ejected for all the evidence, by why.",
                             {{"cluster", cluster_}, {"reason", std::string(ToString(Suppression(i)))}});
   }
+  doubts_ = registry.AddCounter("sluice_doubts_total", "Times that calls not to be repeated began to pass one over.",
+                                {{"cluster", cluster_}});
   for (size_t i = 0; i < kHealthStates; ++i) {
     changes_[i] = registry.AddCounter("sluice_health_changes_total", "Changes of endpoints' health, by the new state.",
                                       {{"cluster", cluster_}, {"to", std::string(ToString(HealthState(i)))}});
@@ -201,7 +203,7 @@ void ClusterHealth::Publish(Endpoint& endpoint) {
   const EndpointRecord& record = endpoint.record();
   const bool drained = record.state() == HealthState::kDraining;
   // Of one that is out the same word asks for a trial.
-  const bool repeatable = record.out() ? record.wants_trial() : record.spared() || record.doubted();
+  const bool repeatable = record.out() ? record.wants_trial() : record.passed_over();
   endpoint.SetAdmission({record.out(), record.share(), repeatable, drained});
   endpoint.set_shown_state(record.state());
 }
@@ -212,6 +214,7 @@ void ClusterHealth::Tell() {
   const size_t slot = registry_.shared_slot();
   for (size_t i = 1; i < kDetectors; ++i) ejections_[i]->Add(slot, counts.ejections[i] - told_.ejections[i]);
   for (size_t i = 1; i < kSuppressions; ++i) suppressed_[i]->Add(slot, counts.suppressed[i] - told_.suppressed[i]);
+  doubts_->Add(slot, counts.doubts - told_.doubts);
   told_ = counts;
   const ChangeLog& log = judge_.changes();
   if (log.total() == changes_told_) return;
@@ -273,6 +276,8 @@ HealthView ClusterHealth::Describe(Endpoint& endpoint, TimePoint now) {
   view.state = record.state();
   if (record.since() != TimePoint()) view.in_state = now - record.since();
   view.why = record.why();
+  if (record.passed_over() && !record.out())
+    view.why += (view.why.empty() ? "" : "; ") + std::string("calls that may not be repeated pass it over");
   view.last_error = record.last_error();
   if (view.last_error.empty() && record.cause != Cause::kNone) view.last_error = ToString(record.cause);
   TimePoint probe_at = record.probe_at();

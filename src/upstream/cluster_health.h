@@ -32,7 +32,7 @@ using ListedEndpoints = std::span<const ListedEndpoint>;
 struct HealthView {
   HealthState state = HealthState::kUp;
   base::Nanos in_state{};  // how long
-  std::string why;         // of the last change
+  std::string why;         // of the last change, and which calls pass it over
   std::string last_error;  // of the last probe or ejection, else the cause of the last failure; empty: none
   std::optional<base::Nanos> probe_in;  // until the next try of a connection; null: none is planned
   double share = 1;                     // of its keys that it takes
@@ -125,6 +125,7 @@ class ClusterHealth {
   metrics::Registry& registry_;
   std::array<metrics::Counter*, kDetectors> ejections_{};
   std::array<metrics::Counter*, kSuppressions> suppressed_{};
+  metrics::Counter* doubts_;
   std::array<metrics::Counter*, kHealthStates> changes_{};
 
   std::mutex mutex_;

@@ -77,9 +77,11 @@ class EndpointRecord {
   bool on_trial() const { return state_ == HealthState::kProbing && on_trial_; }
   // One such call is to be sent now.
   bool wants_trial() const { return on_trial() && sums.sent < sums.ended() + kTrialsOut; }
-  // It takes only calls that may be repeated: a trial has just brought it back.
+  // It takes only calls that may be repeated.
+  bool passed_over() const { return spared_ || doubted_; }
+  // So: a trial has just brought it back.
   bool spared() const { return spared_; }
-  // The same: it may be sick.
+  // So: it may be sick.
   bool doubted() const { return doubted_; }
   void Doubt(bool doubted) { doubted_ = doubted; }
 

@@ -189,9 +189,10 @@ Suppression Judge::MayEject(const Subject& subject, Detector detector, const Who
 }
 
 // Only as far as enough weight takes the calls that pass it over.
-void Judge::Doubt(const Subject& subject, bool doubted, Whole& whole) const {
+void Judge::Doubt(const Subject& subject, bool doubted, Whole& whole) {
   const double left = whole.available - whole.doubted - InRotation(subject);
   const bool room = left > kEpsilon && left >= options_.min_available * whole.weight - kEpsilon;
+  if (doubted && room && !subject.record->doubted()) ++counts_.doubts;
   subject.record->Doubt(doubted && room);
   if (doubted && room) whole.doubted += InRotation(subject);
 }

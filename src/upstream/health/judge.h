@@ -82,6 +82,7 @@ class Judge {
   struct Counts {
     std::array<uint64_t, kDetectors> ejections{};
     std::array<uint64_t, kSuppressions> suppressed{};
+    uint64_t doubts = 0;  // begun
   };
 
   explicit Judge(uint64_t seed) : random_(seed) {}
@@ -145,7 +146,7 @@ class Judge {
   std::optional<Evidence> LookSlow(const EndpointRecord& record, const Whole& whole) const;
   std::optional<Evidence> CompareLatency(const LatencyWindow& window, const LatencyWindow::Counts& all) const;
   void Weigh(const Subject& subject, Evidence evidence, Whole& whole, base::TimePoint now);
-  void Doubt(const Subject& subject, bool doubted, Whole& whole) const;
+  void Doubt(const Subject& subject, bool doubted, Whole& whole);
   Suppression MayEject(const Subject& subject, Detector detector, const Whole& whole) const;
   void JudgeTrial(const Subject& subject, const Whole& whole, base::TimePoint now);
   bool IsSlow(const LatencyWindow::Counts& own, const LatencyWindow::Counts& others, double deviations) const;

@@ -38,6 +38,26 @@ TEST_F(ClusterPaceTest, FailuresWantACloserLook) {
   EXPECT_EQ(Pass(), Pace::kCloser);
 }
 
+TEST_F(ClusterPaceTest, ADoubtIsCountedAndShown) {
+  const auto counted = [&](int n) {
+    const std::string line = "sluice_doubts_total{cluster=\"c\"} " + std::to_string(n) + "\n";
+    return cluster.registry.RenderPrometheus().find(line) != std::string::npos;
+  };
+  const auto why = [&] { return cluster.state->health->Describe(At(0), cluster.now).why; };
+  Pass();
+  EXPECT_TRUE(counted(0));
+  cluster.Count(At(0), 0, 5);
+  for (const size_t i : {1, 2}) cluster.Count(At(i), 5, 0);
+  Pass();
+  EXPECT_EQ(cluster.State("a"), HealthState::kSuspect);
+  EXPECT_TRUE(counted(1));
+  EXPECT_NE(why().find("; calls that may not be repeated pass it over"), std::string::npos) << why();
+  cluster.Count(At(0), 5, 0);
+  Pass();
+  EXPECT_TRUE(counted(1));
+  EXPECT_EQ(why().find("pass it over"), std::string::npos) << why();
+}
+
 // A call that is not answered may be the first one of a stall.
 TEST_F(ClusterPaceTest, WhileACallIsOutItIsNotIdle) {
   Pass();
