@@ -72,15 +72,12 @@ if(SLUICE_PCH)
     <absl/strings/numbers.h> <absl/strings/str_cat.h>)
 endif()
 
-# With SLUICE_UNITY the compiler gets the files of a folder a few at a time: templates that they share are instrumented once, which is
-# half of a sanitized build. By folder, so that a name may be used in two rooms; a file that has a name of a neighbour is in ALONE, and is
-# compiled by itself. Not in the build that ships: there each file shows that it takes nothing from a neighbour.
+# The compiler gets the files of a folder a few at a time: templates that they share are compiled once, which is half of the time of a
+# unit test. By folder, so that a name may be used in two rooms; a file that has a name of a neighbour is in ALONE, and is compiled by
+# itself. Of src only where SLUICE_UNITY is `all`: in the build that ships each file shows that it takes nothing from a neighbour.
 set(sluice_unity_files 6)
 function(sluice_unite target)
   cmake_parse_arguments(ARG "" "" "ALONE" ${ARGN})
-  if(NOT SLUICE_UNITY)
-    return()
-  endif()
   get_target_property(sources ${target} SOURCES)
   get_target_property(root ${target} SOURCE_DIR)
   foreach(source IN LISTS sources)
@@ -121,7 +118,9 @@ function(sluice_library name)
         target_compile_options(sluice_${name} PRIVATE -flto=auto -ffat-lto-objects ${sluice_profile_options})
       endif()
     endif()
-    sluice_unite(sluice_${name})
+    if(SLUICE_UNITY STREQUAL "all")
+      sluice_unite(sluice_${name})
+    endif()
   else()
     add_library(sluice_${name} INTERFACE)
     target_link_libraries(sluice_${name} INTERFACE sluice_options ${ARG_DEPS})
@@ -190,7 +189,7 @@ function(sluice_unit_test name)
   endforeach()
   target_link_libraries(${name}_test PRIVATE ${ARG_DEPS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_precompile_headers(${name}_test REUSE_FROM sluice_test_headers)
-  if(ARG_UNITE)
+  if(ARG_UNITE AND NOT SLUICE_UNITY STREQUAL "none")
     sluice_unite(${name}_test ALONE ${ARG_ALONE})
   endif()
   add_dependencies(unit_tests ${name}_test)
