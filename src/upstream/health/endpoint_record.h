@@ -41,6 +41,8 @@ class EndpointRecord {
   // more where the endpoint failed a small part of its calls, so that it would fail kTrialFailures of them on average.
   static constexpr uint32_t kTrials = 10, kTrialsMax = 60;
   static constexpr double kTrialFailures = 3;
+  // It has failed where the median of so many answers is slow.
+  static constexpr uint32_t kTrialsSlow = 3;
   static constexpr base::Nanos kTrialTime = std::chrono::seconds(1);
   // Calls of a trial that may be without an answer at a time.
   static constexpr uint32_t kTrialsOut = 2;

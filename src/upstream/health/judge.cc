@@ -158,8 +158,8 @@ void Judge::JudgeTrial(const Subject& subject, const Whole& whole, TimePoint now
     return failed("a call failed: " + std::string(ToString(record.cause)), record.cause == Cause::kDeadline);
   const bool slow = options_.slow.factor > 0 && SumOf(record.latency.counts()) > 0 && SumOf(whole.latency) > 0 &&
                     IsSlow(record.latency.counts(), whole.latency, 0);
-  // Half of them show it: each is a client's call.
-  if (slow && sums.good >= EndpointRecord::kTrials / 2) return failed("it is slow");
+  // A few show it, as each is a client's call.
+  if (slow && sums.good >= EndpointRecord::kTrialsSlow) return failed("it is slow");
   if (sums.good < record.trials() && spent < EndpointRecord::kTrialTime) return;
   if (sums.sent == 0) return record.Return(context, "a new connection to it works", slow_start_);
   if (sums.good == 0) {

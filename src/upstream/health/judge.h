@@ -52,7 +52,7 @@ class Judge {
   // where it is this many times as long.
   static constexpr uint32_t kWitnesses = 3, kSureTimes = 5;
 
-  // In the last 2 s and 10 s plain failures (CallCounts) count where they are this many and above the others' rate by
+  // In the last 2 to 10 s plain failures (CallCounts) count where they are this many and above the others' rate by
   // this part of the margin: one call in twenty is what clients see.
   static constexpr uint32_t kPlainFailures = 10;
   static constexpr double kPlainMargin = 0.2;

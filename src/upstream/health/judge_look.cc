@@ -21,7 +21,7 @@ constexpr double kStuckOdds = 1e-6;
 // The others' share of calls without an answer yet is taken to be at least this.
 constexpr double kUnansweredMin = 0.01;
 constexpr double kUnansweredMax = 0.8;  // above it waiting is what calls do here
-constexpr size_t kLately = 2;           // seconds, of which one is not over yet
+constexpr size_t kLately = 2;           // seconds at least, of which one is not over yet
 constexpr size_t kNewest = 4;           // eighths of a second, the same
 
 std::string Milliseconds(double nanos) {
@@ -105,21 +105,22 @@ std::optional<Judge::Evidence> Judge::LookErrorRate(const EndpointRecord& record
     match.Add(own, whole.newest[back] - own);
   }
   if (auto evidence = CompareRates(record, match, false)) return evidence;
+  // Then more and more of them: a rate of few in a hundred takes many calls to show, and those from before it began,
+  // which may be good, tell nothing of it.
   match = {};
   for (size_t back = 0; back < RateWindow::kBuckets; ++back) {
     const CallCounts& own = record.window.bucket(back);
     match.Add(own, whole.window[back] - own);
-    if (back + 1 == kLately) {
-      if (auto evidence = CompareRates(record, match, true)) return evidence;
-    }
+    if (back + 1 < kLately) continue;
+    if (auto evidence = CompareRates(record, match, true)) return evidence;
   }
-  return CompareRates(record, match, true);
+  return std::nullopt;
 }
 
 std::optional<Judge::Evidence> Judge::CompareRates(const EndpointRecord& record, const RateMatch& match,
                                                    bool plain) const {
   const CallCounts& own = match.own();
-  if (own.ended() < kCallsMin || match.others() < kCallsMin) return std::nullopt;
+  if (own.failed() == 0 || own.ended() < kCallsMin || match.others() < kCallsMin) return std::nullopt;
   const double calls = own.ended();
   const auto above = [&](uint32_t failed, double of_others, double margin) {
     return WilsonBounds(failed / calls, calls).lower > WilsonBounds(of_others, match.others()).upper + margin;

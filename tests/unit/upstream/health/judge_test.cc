@@ -204,6 +204,24 @@ TEST(JudgeTest, OneFailureInTwentyIsEvidenceWhereItIsTheEndpointsOwn) {
   }
 }
 
+// Two seconds have too few calls to show it, and ten too many from before it began.
+TEST(JudgeTest, OneFailureInTwentyShowsInTheSecondsSinceItBegan) {
+  JudgedCluster cluster(2);
+  for (int i = 0; i < 100; ++i) {
+    GoodCalls(cluster, {0, 1}, 20);
+    cluster.PassAsAsked();
+  }
+  const base::TimePoint from = cluster.now;
+  while (!cluster[0].record.out()) {
+    ASSERT_LT(cluster.now - from, milliseconds(4500));
+    GoodCalls(cluster, {0, 1}, 19);
+    cluster[0].Call(false);
+    cluster[1].Call(true);
+    cluster.PassAfter(Judge::kPeriod);
+  }
+  EXPECT_GT(cluster.now - from, seconds(2)) << "the 400 calls of two seconds are too few";
+}
+
 // One connection with twelve calls is lost, once: the calls of half a second are no rate.
 TEST(JudgeTest, ABurstOfFailuresIsNoRate) {
   for (const Cause cause : {Cause::kLost, Cause::kReset}) {
