@@ -95,7 +95,15 @@ Judge::Subject Endpoint::Look(bool with_latency, base::TimePoint now) {
   }
   subject.in_flight = static_cast<uint32_t>(std::max<int64_t>(0, metrics_.in_flight->Value()));
   if (with_latency) record_.TakeLatency(first_bytes, now);
+  subject.port = port_.load(std::memory_order_relaxed);
+  if (EndpointPort port = EndpointPort::kRestarted; subject.port == port)
+    port_.compare_exchange_strong(port, EndpointPort::kSame, std::memory_order_relaxed);
   return subject;
+}
+
+void Endpoint::NoteConnected() {
+  EndpointPort port = EndpointPort::kRefused;
+  port_.compare_exchange_strong(port, EndpointPort::kRestarted, std::memory_order_relaxed);
 }
 
 void Endpoint::SetAdmission(const Admission& admission) {

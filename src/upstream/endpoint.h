@@ -129,6 +129,11 @@ class Endpoint {
   // What worker `w` has seen of the endpoint; `count` times. Every outcome comes here (EndpointPool), and is counted.
   void Report(uint32_t w, Outcome outcome, uint64_t count = 1);
 
+  // Any worker: the port has refused a connection; a connection to it works. The next Look says kRestarted where the
+  // second follows the first.
+  void NoteRefused() { port_.store(EndpointPort::kRefused, std::memory_order_relaxed); }
+  void NoteConnected();
+
   // The state of each worker's connections, for inspection: any thread may read, worker w writes its own.
   void set_link(uint32_t w, EndpointLink link);
   // The best of all workers: connected, else connecting, else in back-off, else idle.
@@ -158,6 +163,7 @@ class Endpoint {
   std::vector<std::atomic<OutcomeCell*>> cells_;  // owned; each made by its worker
   EndpointRecord record_;
   std::atomic<HealthState> shown_state_{HealthState::kUp};
+  std::atomic<EndpointPort> port_{EndpointPort::kSame};
   Asked asked_;
 };
 

@@ -135,7 +135,9 @@ void EndpointPool::OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
   const ClusterOptions& options = *options_;
   if (!result) {
     BackOff();
-    AttemptFailed(result.error().detail, result.error().kind == ErrorKind::kConnectFailed);
+    const bool refused = result.error().kind == ErrorKind::kConnectFailed;
+    if (refused) endpoint_->NoteRefused();
+    AttemptFailed(result.error().detail, refused);
     SLUICE_LOG_DEBUG("cluster {} endpoint {}: {}", endpoint_->cluster(), endpoint_->name(), result.error().detail);
     UpdateLink();
     if (UsableConnections() == 0)
@@ -166,6 +168,7 @@ void EndpointPool::OnGreeted() {
   gone_away_ = 0;
   able_until_ = base::kNever;
   retires_ = false;
+  endpoint_->NoteConnected();
   context_.worker.timers().Disarm(*this);
   TellProbe("");
   UpdateLink();

@@ -13,7 +13,7 @@
 // From every state: draining while the list says so, then warming. One that is new in a list that others serve begins
 // with warming. From every state too: ejected by RPC, which no probe ends; and from ejected to warming, by RPC or where
 // too few others are left. From up, suspect and warming: not_serving while the endpoint's health service says so, then
-// warming.
+// warming. From up and suspect: warming, where the port refused connections and takes them again.
 //
 // One thread at a time; time is a parameter.
 #pragma once

@@ -83,6 +83,29 @@ void Judge::Heed(const Subject& subject, TimePoint now) {
   }
 }
 
+// Another process listens where none did, and it may be cold. It warms, if as much of the weight as must stay in any
+// case is well meanwhile. One that was ejected comes back by its probe.
+void Judge::WarmRestarted(std::span<const Subject> subjects, TimePoint now) {
+  const auto in_place = [](const Subject& subject, EndpointPort port) {
+    const HealthState state = subject.record->state();
+    return subject.port == port && (state == HealthState::kUp || state == HealthState::kSuspect);
+  };
+  double weight = 0, well = 0;
+  bool any = false;
+  for (const Subject& subject : subjects) {
+    any |= in_place(subject, EndpointPort::kRestarted);
+    if (subject.draining || subject.record->state() == HealthState::kNotServing) continue;
+    weight += subject.weight;
+    if (in_place(subject, EndpointPort::kSame)) well += InRotation(subject);
+  }
+  if (!any || well <= kEpsilon || well < options_.min_available * weight - kEpsilon) return;
+  for (const Subject& subject : subjects) {
+    if (!in_place(subject, EndpointPort::kRestarted)) continue;
+    subject.record->Return({subject.name, now, changes_}, "its port refused connections, and takes them again",
+                           slow_start_);
+  }
+}
+
 // It owes answers and has given none for a while.
 bool Judge::Quiet(const EndpointRecord& record, TimePoint now) {
   return record.sent_quiet >= kQuietCalls && now - record.quiet_since >= kPeriod;
@@ -296,6 +319,7 @@ std::vector<uint32_t> Judge::Pass(std::span<const Subject> subjects, TimePoint n
     subject.record->SetDraining({subject.name, now, changes_}, subject.draining, slow_start_);
     Heed(subject, now);
   }
+  if (slow_start_.window.count() > 0) WarmRestarted(subjects, now);
   Whole whole = Sum(subjects, now);
   for (const Subject& subject : subjects) Compare(*subject.record, whole, now);
   for (const Subject& subject : subjects) {

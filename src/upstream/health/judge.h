@@ -78,6 +78,7 @@ class Judge {
     double cap = 1;                        // it is being drained and takes at most this share of its keys
     const ActiveHealth* active = nullptr;  // its own word; null: it is not asked
     base::TimePoint answered_at = base::TimePoint::min();  // when the last response began; unset: as of this pass
+    EndpointPort port = EndpointPort::kSame;               // kRestarted: seen since the last pass
   };
   struct Counts {
     std::array<uint64_t, kDetectors> ejections{};
@@ -131,6 +132,7 @@ class Judge {
 
   void Count(const Subject& subject, base::TimePoint now);
   void Heed(const Subject& subject, base::TimePoint now);
+  void WarmRestarted(std::span<const Subject> subjects, base::TimePoint now);
   bool NeedsCloserLook(const Subject& subject, base::Nanos p99, base::TimePoint now) const;
   Whole Sum(std::span<const Subject> subjects, base::TimePoint now) const;
   static bool Quiet(const EndpointRecord& record, base::TimePoint now);

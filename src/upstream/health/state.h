@@ -24,6 +24,10 @@ enum class HealthState : uint8_t {
 inline constexpr size_t kHealthStates = 7;
 std::string_view ToString(HealthState state);
 
+// What an endpoint's port has done with connections. A port that refuses one has no listener, and the next listener is
+// another process.
+enum class EndpointPort : uint8_t { kSame, kRefused, kRestarted };
+
 // What an ejection is for.
 enum class Detector : uint8_t { kNone, kConsecutive, kStuck, kErrorRate, kSlow, kManual };
 inline constexpr size_t kDetectors = 6;

@@ -42,6 +42,21 @@ TEST_F(PoolProbeTest, ARefusalSaysSo) {
   EXPECT_EQ(Cell().cause.load(), Cause::kConnect);
 }
 
+// What listens behind a refusal is another process, and the judge is told so once.
+TEST_F(PoolProbeTest, AConnectionBehindARefusalIsARestart) {
+  EXPECT_EQ(Probe()->error(), "");
+  const auto port = [&] { return endpoint->Look(false, time.worker.now()).port; };
+  EXPECT_EQ(port(), EndpointPort::kSame);
+  host.mode = FakeHost::Mode::kRefuse;
+  EXPECT_TRUE(Probe()->refused());
+  EXPECT_EQ(port(), EndpointPort::kRefused);
+  EXPECT_EQ(port(), EndpointPort::kRefused);
+  host.mode = FakeHost::Mode::kAccept;
+  EXPECT_EQ(Probe()->error(), "");
+  EXPECT_EQ(port(), EndpointPort::kRestarted);
+  EXPECT_EQ(port(), EndpointPort::kSame);
+}
+
 // A back-off of the pool's own does not hold a probe up, and ends with the judge's word.
 TEST_F(PoolProbeTest, InBackOffAProbeIsMadeAndEndBackoffLetsCallsIn) {
   host.mode = FakeHost::Mode::kRefuse;

@@ -170,6 +170,54 @@ TEST_F(JudgeReturnTest, AfterARefusalAConnectionIsEnough) {
   EXPECT_FALSE(cluster[0].record.spared());
 }
 
+// It ended its connections in good order and was back before anything failed. Its cache is cold.
+TEST_F(JudgeReturnTest, ARestartedProcessWarmsThoughItWasNeverOut) {
+  for (int pass = 0; pass < 100; ++pass) {
+    GoodCalls(cluster, {0, 1, 2}, 5);
+    cluster.Pass();
+  }
+  cluster[0].port = EndpointPort::kRefused;
+  cluster.Pass();
+  EXPECT_EQ(cluster.State(0), HealthState::kUp) << "calls pass over a port that refuses without the judge";
+  cluster[0].port = EndpointPort::kRestarted;
+  cluster.Pass();
+  ASSERT_EQ(cluster.State(0), HealthState::kWarming);
+  EXPECT_EQ(cluster.Why(0), "its port refused connections, and takes them again");
+  EXPECT_EQ(cluster[0].record.share(), cluster.slow_start.first);
+  for (int pass = 0; pass < 400; ++pass) {
+    GoodCalls(cluster, {0}, 5, milliseconds(pass < 280 ? 40 : 2));
+    GoodCalls(cluster, {1, 2}, 5);
+    cluster.Pass();
+  }
+  EXPECT_EQ(cluster.Ejections(), 0u);
+}
+
+// Its keys would go to too few: the first of a rolling restart may warm, the last one takes its calls at once.
+TEST_F(JudgeReturnTest, ARestartedProcessWarmsOnlyWhereEnoughOthersAreWell) {
+  cluster[0].port = EndpointPort::kRestarted;
+  cluster[1].port = EndpointPort::kRefused;
+  cluster.Pass();
+  EXPECT_EQ(cluster.State(0), HealthState::kUp) << "a third of the weight is less than min_available";
+  cluster[1].port = EndpointPort::kRestarted;
+  cluster.Pass();
+  EXPECT_EQ(cluster.State(1), HealthState::kWarming) << "two thirds are enough";
+  cluster[0].port = EndpointPort::kRestarted;
+  cluster.Pass();
+  EXPECT_EQ(cluster.State(0), HealthState::kUp) << "one that warms is not well yet";
+  for (const size_t place : {0, 1, 2}) cluster[place].port = EndpointPort::kRestarted;
+  cluster.Pass();
+  EXPECT_EQ(cluster.State(2), HealthState::kUp) << "all have restarted";
+}
+
+TEST_F(JudgeReturnTest, WithoutSlowStartARestartedProcessTakesItsCallsAtOnce) {
+  cluster.slow_start.window = {};
+  cluster.Configure();
+  cluster[0].port = EndpointPort::kRestarted;
+  cluster.Pass();
+  EXPECT_EQ(cluster.State(0), HealthState::kUp);
+  EXPECT_EQ(cluster.judge.changes().total(), 0u);
+}
+
 TEST_F(JudgeReturnTest, ARefusedPortIsProbedWithinASecondForHours) {
   Eject(Cause::kConnect);
   for (int i = 0; i < 5000; ++i) {

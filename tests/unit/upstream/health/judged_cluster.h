@@ -26,6 +26,7 @@ struct JudgedEndpoint {
   EndpointRecord record;
   ActiveHealth own_word;                                 // set by Says
   base::TimePoint answered_at = base::TimePoint::min();  // as of Judge::Subject
+  EndpointPort port = EndpointPort::kSame;               // the same; kRestarted is of one pass
 
   void Sent(uint32_t n = 1) {
     counts.sent += n;
@@ -97,7 +98,8 @@ class JudgedCluster {
       // As Endpoint::Look has it: the row of a worker that has counted no failure since the last pass is old.
       const uint32_t row = e->counts.bad != e->record.last.bad ? e->row : 0;
       subjects.push_back({&e->record, e->name, e->weight, e->draining, e->counts, row, e->in_flight, e->cause, 1,
-                          e->own_word.active() ? &e->own_word : nullptr, e->answered_at});
+                          e->own_word.active() ? &e->own_word : nullptr, e->answered_at, e->port});
+      if (e->port == EndpointPort::kRestarted) e->port = EndpointPort::kSame;
     }
     if (now >= latency_at) latency_at = now + std::chrono::milliseconds(500);
     probing.clear();
