@@ -84,6 +84,7 @@ void Run::PlanClients() {
 void Run::PlanMischief(Client& client) {
   for (uint64_t n = dice_.Below(3); n > 0; --n) {
     timeline_.After(Somewhere(), [this, &client] {
+      if (stage_.over) return;
       switch (dice_.Below(8)) {
         case 0:
           return client.Garbage();
@@ -109,6 +110,7 @@ void Run::PlanMischief(BackendConnection& connection) {
   if (!plan_.bad_backends) return;
   for (uint64_t n = dice_.Below(3); n > 0; --n) {
     timeline_.After(Somewhere(), [this, &connection] {
+      if (stage_.over) return;  // it was made late
       switch (dice_.Below(9)) {
         case 0:
           return connection.Garbage();
