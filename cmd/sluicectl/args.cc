@@ -59,6 +59,8 @@ constexpr CommandSpec kCommands[] = {
      2, kMany, kOfferClusters},
     {"undrain-endpoint", Command::kUndrainEndpoint, kEndpoints, "takes calls again", "CLUSTER NAME...", 2, kMany,
      kOfferClusters},
+    {"reset", Command::kReset, kEndpoints, "back to the list of the configuration, or of the cluster's source",
+     "CLUSTER", 1, 1, kOfferClusters},
     {"endpoint", Command::kPrint, kHealth, "drain an endpoint; eject or restore it, or probe it at once"},
     {"endpoint drain", Command::kDrainEndpoint, kHealth, "as drain-endpoint", "CLUSTER NAME...", 2, kMany,
      kOfferClusters},
@@ -210,7 +212,8 @@ class Parser {
 
   void AddFlagsOfCommands() {
     using C = Command;
-    const auto changes = {C::kAdd, C::kReplace, C::kRemove, C::kReweight, C::kDrainEndpoint, C::kUndrainEndpoint};
+    const auto changes = {C::kAdd,           C::kReplace,         C::kRemove, C::kReweight,
+                          C::kDrainEndpoint, C::kUndrainEndpoint, C::kReset};
     const auto weigh = {C::kAdd, C::kReplace, C::kReweight};
     const auto set = {C::kLimitSet};
     const auto purge = {C::kCachePurge};

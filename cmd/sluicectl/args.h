@@ -24,6 +24,7 @@ enum class Command : uint8_t {
   kReplace,
   kDrainEndpoint,
   kUndrainEndpoint,
+  kReset,
   kEject,
   kRestore,
   kResetBackoff,

@@ -71,6 +71,18 @@ std::string Date(int64_t seconds) {
   return std::string(text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts));
 }
 
+// "rpc", "file" (of the configuration), or the source with its state where that is not current, and the age of its last
+// answer.
+std::string SourceOf(const v1::Cluster& cluster) {
+  if (!cluster.has_discovery()) return cluster.overridden() ? "rpc" : "file";
+  const v1::Discovery& discovery = cluster.discovery();
+  std::string text = discovery.source();
+  if (discovery.state() != "current") text += " " + discovery.state();
+  text += discovery.has_answered_ago_ms() ? ", " + std::to_string(discovery.answered_ago_ms() / 1000) + "s ago"
+                                          : ", no answer yet";
+  return text;
+}
+
 // Of a limit of each client only the clients are counted.
 std::vector<std::string> LimitRow(const v1::Limit& limit) {
   const bool rate = limit.has_rate(), clients = limit.name().ends_with("/client_rate");
@@ -119,19 +131,23 @@ std::string Print(const v1::GetServerResponse& server) {
                {false, false});
 }
 
+// A line under the table for each source of which the last answer is not in force.
 std::string Print(const v1::ListClustersResponse& clusters) {
+  std::string errors;
   std::vector<std::vector<std::string>> rows = {
       {"CLUSTER", "POLICY", "VERSION", "DIGEST", "ENDPOINTS", "ACTIVE", "SOURCE"}};
   for (const v1::Cluster& cluster : clusters.clusters()) {
+    if (!cluster.discovery().error().empty())
+      errors += Printable(cluster.name() + ": " + cluster.discovery().error()) + "\n";
     const auto& endpoints = cluster.endpoints();
     const auto in_state = [&](v1::Endpoint::State state) {
       return std::count_if(endpoints.begin(), endpoints.end(), [&](const auto& e) { return e.state() == state; });
     };
     rows.push_back({cluster.name(), cluster.policy(), std::to_string(cluster.version()), Hex(cluster.digest()),
                     std::to_string(endpoints.size() - in_state(v1::Endpoint::STATE_REMOVED)),
-                    std::to_string(in_state(v1::Endpoint::STATE_ACTIVE)), cluster.overridden() ? "rpc" : "file"});
+                    std::to_string(in_state(v1::Endpoint::STATE_ACTIVE)), SourceOf(cluster)});
   }
-  return Table(rows, {false, false, true, false, true, true, false});
+  return Table(rows, {false, false, true, false, true, true, false}) + errors;
 }
 
 // Priority and locality only where some endpoint has them.

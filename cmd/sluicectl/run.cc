@@ -33,7 +33,8 @@ v1::ChangeEndpointsRequest MakeChange(const Args& args) {
                                                        {Command::kReweight, Kind::KIND_REWEIGHT},
                                                        {Command::kReplace, Kind::KIND_REPLACE},
                                                        {Command::kDrainEndpoint, Kind::KIND_DRAIN},
-                                                       {Command::kUndrainEndpoint, Kind::KIND_UNDRAIN}};
+                                                       {Command::kUndrainEndpoint, Kind::KIND_UNDRAIN},
+                                                       {Command::kReset, Kind::KIND_RESET}};
   v1::ChangeEndpointsRequest request;
   for (const auto& [command, kind] : kKinds) {
     if (command == args.command) request.set_kind(kind);

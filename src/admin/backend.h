@@ -13,10 +13,12 @@
 #include <vector>
 
 #include "base/error.h"
+#include "discovery/view.h"
 #include "proxy/response_cache/cache.h"
 #include "upstream/cluster_health.h"
 #include "upstream/endpoint_change.h"
 #include "upstream/endpoint_state.h"
+#include "upstream/list_source.h"
 
 namespace sluice::admin {
 
@@ -39,6 +41,7 @@ struct ClusterView {
   upstream::ListSource source = upstream::ListSource::kConfig;
   std::vector<EndpointView> endpoints;
   std::vector<upstream::HealthChangeView> health_changes{};
+  std::optional<discovery::DiscoveryView> discovery{};  // without a source: none
 };
 
 struct HealthOrder {

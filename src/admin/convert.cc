@@ -41,6 +41,8 @@ base::Result<Kind> KindOf(v1::ChangeEndpointsRequest::Kind kind) {
       return Kind::kDrain;
     case v1::ChangeEndpointsRequest::KIND_UNDRAIN:
       return Kind::kUndrain;
+    case v1::ChangeEndpointsRequest::KIND_RESET:
+      return Kind::kReset;
     default:
       return Bad("kind: must be one that this daemon knows, not " + std::to_string(static_cast<int>(kind)));
   }
@@ -123,6 +125,14 @@ void ToMessage(const ClusterView& view, v1::Cluster& message) {
     out.set_to(std::string(ToString(change.to)));
     out.set_why(change.why);
   }
+  if (view.discovery) {
+    v1::Discovery& out = *message.mutable_discovery();
+    out.set_source(view.discovery->source);
+    out.set_state(std::string(ToString(view.discovery->state)));
+    if (view.discovery->answered_ago) out.set_answered_ago_ms(Milliseconds(*view.discovery->answered_ago));
+    if (view.discovery->changed_ago) out.set_changed_ago_ms(Milliseconds(*view.discovery->changed_ago));
+    out.set_error(view.discovery->error);
+  }
 }
 
 void ToMessage(const ChangeResult& result, v1::ChangeEndpointsResponse& message) {
@@ -193,7 +203,8 @@ base::Result<upstream::EndpointChange> ToChange(const v1::ChangeEndpointsRequest
   base::Result<Kind> kind = KindOf(request.kind());
   if (!kind.ok()) return kind.error();
   // An empty list by accident would refuse every call; an empty list on purpose is a drain of each.
-  if (request.endpoints().empty()) return Bad("endpoints: at least one is needed");
+  if (*kind == Kind::kReset && !request.endpoints().empty()) return Bad("endpoints: KIND_RESET takes none");
+  if (*kind != Kind::kReset && request.endpoints().empty()) return Bad("endpoints: at least one is needed");
   if (request.endpoints_size() > kEndpointsPerChangeMax) {
     return Bad("endpoints: " + std::to_string(request.endpoints_size()) + " are more than the " +
                std::to_string(kEndpointsPerChangeMax) + " of one change");

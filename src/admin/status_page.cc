@@ -49,7 +49,13 @@ void AppendServer(std::string& out, const ServerView& server) {
 void AppendCluster(std::string& out, const ClusterView& cluster) {
   Append(out, "<h2>", EscapeHtml(cluster.name), "</h2>\n<p>", EscapeHtml(cluster.policy), ", version ",
          std::to_string(cluster.version), ", digest ", Format("%016" PRIx64, cluster.digest),
-         cluster.source == upstream::ListSource::kRpc ? ", changed by RPC" : "", "</p>\n<table>\n<tr>");
+         cluster.source == upstream::ListSource::kRpc ? ", changed by RPC" : "");
+  if (cluster.discovery) {
+    const discovery::DiscoveryView& source = *cluster.discovery;
+    Append(out, ", list from ", EscapeHtml(source.source), " (", ToString(source.state), ")");
+    if (!source.error.empty()) Append(out, ": ", EscapeHtml(source.error));
+  }
+  out += "</p>\n<table>\n<tr>";
   for (const char* title : {"Endpoint", "Address", "State", "Connection", "Weight", "Share", "In flight", "Calls",
                             "Failures", "Connections"}) {
     Append(out, "<th>", title, "</th>");

@@ -1,9 +1,6 @@
 #include "config/config.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-
+#include "config/file_text.h"
 #include "config/parsers.h"
 #include "config/section.h"
 #include "config/text.h"
@@ -28,7 +25,7 @@ ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::
   {
     Section root(reader, tree.root(), "");
     ParseListeners(root, &result.config.listeners);
-    ParseClusters(root, &result.config.clusters);
+    ParseClusters(root, &result.config.clusters, &result.config.discovery);
     Descriptors descriptors;
     ParseDescriptorSet(root, &descriptors, &result.config.descriptor_set);
     ParseRoutes(root, result.config.clusters, descriptors, &result.config.routes);
@@ -42,22 +39,11 @@ ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::
 ParseResult Parse(std::string_view yaml, std::string_view file) { return ParseAndListKeys(yaml, file, nullptr); }
 
 ParseResult Load(const std::string& path) {
+  auto text = ReadText(path);
+  if (text.ok()) return Parse(*text, path);
   ParseResult failed;
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  std::string text;
-  if (in) {
-    // One byte above the limit is enough for Parse to refuse it, also from a file without end.
-    text.resize(kFileBytesMax + 1);
-    in.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<size_t>(in.gcount()));
-  }
-  if (in.bad() || !in.is_open() || (in.fail() && !in.eof())) {
-    const int error = errno;
-    failed.errors.push_back(ConfigError{path, 0, 0, "", Cat("cannot be read: ", std::strerror(error))});
-    return failed;
-  }
-  return Parse(text, path);
+  failed.errors.push_back(ConfigError{path, 0, 0, "", text.error().detail.substr(path.size() + 2)});
+  return failed;
 }
 
 }  // namespace sluice::config

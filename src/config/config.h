@@ -5,10 +5,13 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/error.h"
+#include "discovery/options.h"
 #include "proxy/options.h"
 #include "runtime/options.h"
 #include "upstream/options.h"
@@ -52,6 +55,8 @@ struct AdminOptions {
 struct Config {
   std::vector<proxy::ListenerOptions> listeners;
   std::vector<upstream::ClusterOptions> clusters;
+  // By cluster: the source that keeps its list. Clusters without one are not in it.
+  std::map<std::string, discovery::DiscoveryOptions> discovery;
   std::vector<proxy::RouteOptions> routes;
   runtime::RuntimeOptions runtime;
   AdminOptions admin;
@@ -99,6 +104,9 @@ struct ParseResult {
 ParseResult Parse(std::string_view yaml, std::string_view file);
 // Reads and parses; a file that cannot be read is one error.
 ParseResult Load(const std::string& path);
+
+// The endpoints of a file with a list of them, in its order. kInvalidArgument: all errors, a line each. Blocks.
+base::Result<std::vector<upstream::EndpointOptions>> LoadEndpoints(const std::string& path);
 
 // What a reload cannot change in a running process: one message for each difference ("workers: ... needs a
 // restart").

@@ -11,68 +11,9 @@ namespace {
 
 using upstream::Policy;
 
-// False after reporting. `at` is where: the endpoint itself, or its key `address`.
-bool ParseEndpointAddress(Reader& reader, const Node& at, const std::string& path, const std::string& text,
-                          net::Address* out) {
-  auto address = net::Address::Parse(text);
-  if (!address.ok()) {
-    reader.Fail(at, path, address.error().detail);
-    return false;
-  }
-  if (address->kind() != net::Address::Kind::kUnix && address->port() == 0) {
-    reader.Fail(at, path, Cat(Shown(text), ": port 0 cannot be connected to; allowed: [1, 65535]"));
-    return false;
-  }
-  *out = std::move(*address);
-  return true;
-}
-
-void ParseLocality(Section& section, std::string* out) {
-  std::string text;
-  if (!section.Text("locality", &text)) return;
-  if (upstream::IsLocality(text)) {
-    *out = std::move(text);
-  } else {
-    section.Fail("locality",
-                 Cat(Shown(text), " is not printable ASCII of at most ", upstream::kLocalityBytesMax, " bytes"));
-  }
-}
-
-// Either "host:port" or a map. An endpoint with an empty name was wrong.
-void ParseEndpoint(Reader& reader, const Node& node, const std::string& path, upstream::EndpointOptions* out) {
-  if (node.kind == Node::Kind::kScalar) {
-    if (ParseEndpointAddress(reader, node, path, node.text, &out->address)) out->name = out->address.ToString();
-    return;
-  }
-  if (node.kind != Node::Kind::kMap) {
-    reader.Fail(node, path, "is not an endpoint; allowed: host:port, or {address: host:port, name: ..., weight: ...}");
-    return;
-  }
-  Section section(reader, node, path);
-  std::string text;
-  if (const Node* at = section.Require("address"); at != nullptr && section.Text("address", &text)) {
-    if (ParseEndpointAddress(reader, *at, section.PathOf("address"), text, &out->address)) {
-      out->name = out->address.ToString();
-    }
-  }
-  ParseName(section, "name", &out->name);
-  section.Options(upstream::kEndpointOptions, out);
-  ParseLocality(section, &out->locality);
-}
-
-void ParseEndpoints(Section& section, upstream::ClusterOptions* cluster) {
-  UniqueNames names;
-  double weights = 0;
-  section.Require("endpoints");
-  section.Each("endpoints", upstream::kEndpointsMax, [&](const Node& node, std::string path) {
-    upstream::EndpointOptions endpoint;
-    ParseEndpoint(section.reader(), node, path, &endpoint);
-    if (endpoint.name.empty()) return;
-    names.Add(section.reader(), node, path, Cat("name ", Shown(endpoint.name)), endpoint.name);
-    weights += endpoint.weight;
-    cluster->endpoints.push_back(std::move(endpoint));
-  });
-  const double points = weights * cluster->ring_points;
+void ParseList(Section& section, bool required, upstream::ClusterOptions* cluster) {
+  if (required) section.Require("endpoints");
+  const double points = ParseEndpoints(section, &cluster->endpoints) * cluster->ring_points;
   if (cluster->policy == Policy::kRingHash && points > static_cast<double>(upstream::kRingPointsMax)) {
     section.Fail("endpoints",
                  Cat("the ring would have ", static_cast<uint64_t>(points),
@@ -98,11 +39,12 @@ void ParseHealth(Section& section, upstream::HealthOptions* out) {
   }
 }
 
-void ParseCluster(Section& section, upstream::ClusterOptions* out) {
+void ParseCluster(Section& section, upstream::ClusterOptions* out, discovery::DiscoveryOptions* discovery) {
   if (section.Require("name") != nullptr) ParseName(section, "name", &out->name);
   section.Choice("policy", upstream::kPolicies, &out->policy);
   section.Options(upstream::kClusterOptions, out);
-  ParseEndpoints(section, out);
+  section.Map("discovery", [&](Section& source) { ParseDiscovery(source, discovery); });
+  ParseList(section, /*required=*/section.Find("discovery") == nullptr, out);
   if (out->backoff_base > out->backoff_max) {
     section.Fail(section.Find("backoff_max") != nullptr ? "backoff_max" : "backoff_base",
                  Cat("backoff_base ", FormatDuration(out->backoff_base), " is above backoff_max ",
@@ -126,7 +68,7 @@ void ParseCluster(Section& section, upstream::ClusterOptions* out) {
 
 }  // namespace
 
-void ParseClusters(Section& root, std::vector<upstream::ClusterOptions>* out) {
+void ParseClusters(Section& root, std::vector<upstream::ClusterOptions>* out, Discoveries* discoveries) {
   UniqueNames names;
   std::string locality;  // of the process: of the clusters that have none of their own
   ParseLocality(root, &locality);
@@ -134,13 +76,15 @@ void ParseClusters(Section& root, std::vector<upstream::ClusterOptions>* out) {
   const bool listed = root.Each("clusters", kClustersMax, [&](const Node& node, std::string path) {
     upstream::ClusterOptions cluster;
     cluster.locality = locality;
+    discovery::DiscoveryOptions discovery;
     {
       Section section(root.reader(), node, path);
-      ParseCluster(section, &cluster);
+      ParseCluster(section, &cluster, &discovery);
     }
     if (!cluster.name.empty()) {
       names.Add(root.reader(), node, path, Cat("name ", Shown(cluster.name)), cluster.name);
     }
+    if (discovery.enabled()) discoveries->emplace(cluster.name, std::move(discovery));
     out->push_back(std::move(cluster));
   });
   if (listed && out->empty()) root.Fail("clusters", "is empty; at least one cluster is needed");

@@ -50,7 +50,14 @@ void ParseClientRate(Section& section, proxy::ClientRateOptions* out);
 void ParseCache(Section& section, proxy::CacheOptions* out);
 
 void ParseListeners(Section& root, std::vector<proxy::ListenerOptions>* out);
-void ParseClusters(Section& root, std::vector<upstream::ClusterOptions>* out);
+using Discoveries = std::map<std::string, discovery::DiscoveryOptions>;
+// The sources of clusters that have one are put in `discoveries`.
+void ParseClusters(Section& root, std::vector<upstream::ClusterOptions>* out, Discoveries* discoveries);
+void ParseDiscovery(Section& section, discovery::DiscoveryOptions* out);
+// The list at the key `endpoints`. Returns the sum of the weights.
+double ParseEndpoints(Section& section, std::vector<upstream::EndpointOptions>* out);
+// 1..kLocalityBytesMax characters.
+void ParseLocality(Section& section, std::string* out);
 // Reads the file that the key names.
 void ParseDescriptorSet(Section& root, Descriptors* descriptors, std::string* out);
 // After the clusters, whose names the routes must use, and the descriptor set.

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/file_text.h"
 
 namespace sluice::config {
 
-inline constexpr size_t kFileBytesMax = 16 * 1024 * 1024;
 // Of one line. The parser keeps the tokens of a line for as long as they may still turn out to be a key: 16 MiB of "["
 // would cost gigabytes.
 inline constexpr size_t kLineBytesMax = 1024 * 1024;

@@ -42,7 +42,9 @@ base::Status Clusters::Init(const config::Config& config, const SnapshotInputs& 
   Entries entries = BuildEntries(config, inputs, *plan, {});
   SavedLists kept;
   for (auto& [name, list] : plan->lists) {
-    if (list.source == ListSource::kRpc) kept[name] = {list.configured, std::move(list.wanted)};
+    if (list.source == ListSource::kConfig) continue;
+    kept[name] = {list.configured, std::move(list.wanted), list.source, saved[name].at};
+    if (list.source == ListSource::kDiscovery) TellAge(name, kept[name]);
   }
   // Of a cluster that is gone, or configured otherwise now: it goes from the file with the next change, and must not
   // come back.
@@ -59,7 +61,7 @@ base::Result<std::vector<LockedCluster>> Clusters::LockForReload(const config::C
                                                                  const Entries& before) const {
   std::set<std::string_view> kept;
   for (const upstream::ClusterOptions& options : config.clusters) {
-    if (auto it = before.find(options.name); it != before.end() && Keeps(it->second, options))
+    if (auto it = before.find(options.name); it != before.end() && Keeps(it->second, options, config))
       kept.insert(options.name);
   }
   std::vector<LockedCluster> held;
@@ -86,8 +88,8 @@ base::Status Clusters::Apply(const config::Config& config, const SnapshotInputs&
   for (const LockedCluster& cluster : *held) {
     std::optional<SavedList>& list = changes[cluster.lock->name()];
     auto it = plan->lists.find(cluster.lock->name());
-    if (it != plan->lists.end() && it->second.source == ListSource::kRpc)
-      list = {it->second.configured, it->second.wanted};
+    if (it != plan->lists.end() && it->second.source != ListSource::kConfig)
+      list = {it->second.configured, it->second.wanted, it->second.source, UnixSeconds()};
   }
   if (auto saved = state_.Update(std::move(changes)); !saved) return saved.error();
   // 3. From here on nothing fails. Build aside; only now, because series of metrics last as long as the process.
@@ -206,64 +208,84 @@ void Clusters::DrainStep(Endpoints endpoints) {
   for (const auto& endpoint : endpoints) endpoint->concurrency()->Close();
 }
 
-base::Result<admin::ChangeResult> Clusters::Change(const upstream::EndpointChange& change) {
-  const LockMode mode = change.preview ? LockMode::kShared : LockMode::kExclusive;
+base::Result<Clusters::Held> Clusters::Hold(const std::string& cluster, LockMode mode, std::string_view what) {
   Entries now = entries();
-  auto it = now.find(change.cluster);
-  if (it == now.end()) return MakeError(ErrorKind::kNotFound, "no cluster " + change.cluster);
-  auto held = ClusterLock::Lock(it->second.lock, mode, change.preview ? "preview" : "change of endpoints",
-                                After(waits_.change));
+  auto it = now.find(cluster);
+  if (it == now.end()) return MakeError(ErrorKind::kNotFound, "no cluster " + cluster);
+  auto held = ClusterLock::Lock(it->second.lock, mode, what, After(waits_.change));
   if (!held) return held.error();
   now = entries();
-  it = now.find(change.cluster);
+  it = now.find(cluster);
   // A reload that takes a cluster out of the table removes its lock first.
   SLUICE_CHECK(it != now.end() && it->second.lock == held->lock);
-  const Entry entry = it->second;
+  return Held{std::move(*held), it->second};
+}
+
+base::Result<admin::ChangeResult> Clusters::Change(const upstream::EndpointChange& change) {
+  const LockMode mode = change.preview ? LockMode::kShared : LockMode::kExclusive;
+  auto held = Hold(change.cluster, mode, change.preview ? "preview" : "change of endpoints");
+  if (!held) return held.error();
+  const Entry& entry = held->entry;
   const ClusterState& before = *entry.state;
   if (change.expected_version && *change.expected_version != before.version) {
     return MakeError(ErrorKind::kConflict, "cluster " + change.cluster + " is at version " +
                                                std::to_string(before.version) + ", not " +
                                                std::to_string(*change.expected_version));
   }
+  if (change.kind == upstream::EndpointChange::Kind::kReset)
+    return ResetList(std::move(held->cluster), change.cluster, entry, change.preview);
+  if (entry.discovery.enabled() && entry.discovery.changes_by_rpc == discovery::RpcRule::kRefuse) {
+    return MakeError(ErrorKind::kConflict,
+                     "the list of cluster " + change.cluster + " comes from " + entry.discovery.Name() +
+                         ": change it there, or allow changes_by_rpc: override; `endpoint eject` needs neither");
+  }
   auto wanted = upstream::ApplyChange(before, change, Now());
   if (!wanted) return wanted.error();
+  return PutList(std::move(held->cluster), change.cluster, entry, *wanted, ListSource::kRpc, change.preview);
+}
+
+base::Result<admin::ChangeResult> Clusters::PutList(LockedCluster held, const std::string& cluster, const Entry& entry,
+                                                    const upstream::ListChange& wanted, ListSource source,
+                                                    bool preview) {
+  const ClusterState& before = *entry.state;
   // All that can fail comes first: series of metrics, which new endpoints have, last as long as the process and are
   // bounded.
-  if (auto status = CheckChange(before, *wanted); !status) return status.error();
-  if (!change.preview && state_.keeps()) {
+  if (auto status = CheckChange(before, wanted); !status) return status.error();
+  if (!preview && state_.keeps()) {
     std::optional<SavedList> list;
-    if (change.source == ListSource::kRpc) list = {entry.configured, WantedOf(before, *wanted)};
-    if (auto saved = state_.Update({{change.cluster, std::move(list)}}); !saved) return saved.error();
+    if (source != ListSource::kConfig) list = {entry.configured, WantedOf(before, wanted), source, UnixSeconds()};
+    if (auto saved = state_.Update({{cluster, std::move(list)}}); !saved) return saved.error();
   }
   // A preview's endpoints are never in force, so they leave no series.
   std::optional<metrics::Registry> unseen;
-  if (change.preview) unseen.emplace(worker_count_);
-  auto state =
-      upstream::ChangeClusterState(before, *wanted, worker_count_, unseen ? *unseen : registry_, change.source);
+  if (preview) unseen.emplace(worker_count_);
+  auto state = upstream::ChangeClusterState(before, wanted, worker_count_, unseen ? *unseen : registry_, source);
   SLUICE_CHECK(state.ok());
   admin::ChangeResult result;
   result.version = (*state)->version;
   result.digest = (*state)->balancer->Digest();
   result.moved_share = MovedShare(before, **state);
-  if (change.preview) return result;
+  if (preview) return result;
 
   const auto added = Removed(**state, &before);
   (*state)->health->Join(*(*state)->options, before.endpoints, (*state)->endpoints, added, Now());
   std::vector<Left> left;
-  left.push_back({held->lock, Removed(before, state->get())});
-  held->lock->AddLeaving(left[0].endpoints);
+  left.push_back({held.lock, Removed(before, state->get())});
+  held.lock->AddLeaving(left[0].endpoints);
   {
     std::lock_guard lock(mutex_);
-    entries_.find(change.cluster)->second.state = std::move(*state);
+    Entry& current = entries_.find(cluster)->second;
+    current.state = std::move(*state);
+    current.released = false;
     if (limits_ != nullptr && !added.empty()) {  // they were made with what is configured
-      const limits::ConcurrencyOptions in_force = limits_->EndpointConcurrency(change.cluster);
+      const limits::ConcurrencyOptions in_force = limits_->EndpointConcurrency(cluster);
       for (const auto& endpoint : added) endpoint->concurrency()->Configure(in_force);
     }
     PublishLocked(current_->config);
   }
   DropFormer();
   std::vector<LockedCluster> all;
-  all.push_back(std::move(*held));
+  all.push_back(std::move(held));
   Drain(std::move(all), left);
   return result;
 }

@@ -28,6 +28,7 @@
 #include "admin/backend.h"
 #include "base/error.h"
 #include "config/config.h"
+#include "discovery/list_sink.h"
 #include "metrics/registry.h"
 #include "proxy/call/call_context.h"
 #include "proxy/snapshot.h"
@@ -45,7 +46,7 @@ struct SnapshotInputs {
   std::shared_ptr<proxy::ResponseCache> cache;
 };
 
-class Clusters {
+class Clusters final : public discovery::ListSink {
  public:
   // `limits`: its EndpointConcurrency is what endpoints get when a list has changed; null: their cluster's options.
   Clusters(metrics::Registry& registry, uint32_t workers, ClusterWaits waits = {}, const LimitSet* limits = nullptr);
@@ -66,6 +67,11 @@ class Clusters {
   LimitSet::EndpointUse UseOfEndpoints(std::string_view cluster);
   // kBusy, kRemoved, and as admin::Backend::ChangeEndpoints.
   base::Result<admin::ChangeResult> Change(const upstream::EndpointChange& change);
+  // The list of the cluster's source. `source`: as it is configured; one that was is refused.
+  discovery::PutResult Put(const std::string& cluster, const std::string& source, const discovery::List& list,
+                           double moved_max) override;
+  // The list in force, if the source gave it. Null: another one is. The cluster is there.
+  std::shared_ptr<const discovery::List> Discovered(const std::string& cluster);
   // As admin::Backend::SetEndpointHealth. The list stays as it is, so no lock is taken.
   base::Status SetHealth(const admin::HealthOrder& order);
   // kBusy, kNotFound, kRemoved.
@@ -86,6 +92,10 @@ class Clusters {
     std::shared_ptr<const upstream::ClusterState> state;
     uint64_t configured = 0;  // Fingerprint of the configuration's list
     std::shared_ptr<ClusterLock> lock;
+    discovery::DiscoveryOptions discovery;
+    bool released = false;  // a list by RPC is in force that the next one of the source replaces
+    // A list by RPC is in force, and stays.
+    bool Overridden() const;
   };
   using Entries = std::map<std::string, Entry, std::less<>>;
   struct PlannedList {
@@ -107,7 +117,23 @@ class Clusters {
   static constexpr size_t kDrainStep = 256;
 
   // Whether a reload leaves the cluster alone.
-  static bool Keeps(const Entry& entry, const upstream::ClusterOptions& options);
+  static bool Keeps(const Entry& entry, const upstream::ClusterOptions& options, const config::Config& config);
+  // The list that a cluster begins with, or goes on with.
+  static PlannedList PlanList(const upstream::ClusterOptions& options, const config::Config& config,
+                              const SavedLists& saved, const Entry* before);
+  // Changes the list of a cluster that is held (shared for a preview).
+  base::Result<admin::ChangeResult> PutList(LockedCluster held, const std::string& cluster, const Entry& entry,
+                                            const upstream::ListChange& wanted, upstream::ListSource source,
+                                            bool preview);
+  static void TellAge(const std::string& cluster, const SavedList& list);
+  base::Result<admin::ChangeResult> ResetList(LockedCluster held, const std::string& cluster, const Entry& entry,
+                                              bool preview);
+  // Locks the cluster and reads its entry under the lock. kNotFound, kBusy, kRemoved.
+  struct Held {
+    LockedCluster cluster;
+    Entry entry;
+  };
+  base::Result<Held> Hold(const std::string& cluster, sync::LockMode mode, std::string_view what);
   // Locks, in name order, each cluster that the configuration changes or removes.
   base::Result<std::vector<LockedCluster>> LockForReload(const config::Config& config, const Entries& before) const;
   // All of a configuration that can fail: lists, clusters of routes, the access log. kInvalidArgument, kIo.

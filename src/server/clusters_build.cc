@@ -63,8 +63,36 @@ std::shared_ptr<const proxy::RouteLimits> RouteLimitsOf(const SnapshotInputs& in
 
 }  // namespace
 
-bool Clusters::Keeps(const Entry& entry, const upstream::ClusterOptions& options) {
-  return SameOptions(*entry.state->options, options) && entry.configured == Fingerprint(options.endpoints);
+const discovery::DiscoveryOptions& DiscoveryOf(const config::Config& config, const std::string& cluster) {
+  static const discovery::DiscoveryOptions kNone;
+  const auto it = config.discovery.find(cluster);
+  return it == config.discovery.end() ? kNone : it->second;
+}
+
+bool Clusters::Entry::Overridden() const {
+  return state->source == ListSource::kRpc && !released &&
+         (!discovery.enabled() || discovery.changes_by_rpc == discovery::RpcRule::kOverride);
+}
+
+bool Clusters::Keeps(const Entry& entry, const upstream::ClusterOptions& options, const config::Config& config) {
+  const discovery::DiscoveryOptions& discovery = DiscoveryOf(config, options.name);
+  return SameOptions(*entry.state->options, options) && entry.discovery == discovery &&
+         entry.configured == Fingerprint(options.endpoints, discovery.Name());
+}
+
+// A reload leaves a list that a source keeps to the source, also where that is another one now: the configuration's is
+// what a cluster begins with.
+Clusters::PlannedList Clusters::PlanList(const upstream::ClusterOptions& options, const config::Config& config,
+                                         const SavedLists& saved, const Entry* before) {
+  const discovery::DiscoveryOptions& discovery = DiscoveryOf(config, options.name);
+  const uint64_t configured = Fingerprint(options.endpoints, discovery.Name());
+  if (const auto kept = saved.find(options.name); kept != saved.end() && kept->second.configured == configured)
+    return {configured, kept->second.endpoints, kept->second.source};
+  const bool same = before != nullptr && before->configured == configured;
+  const bool lent = before != nullptr && discovery.enabled() && !before->state->endpoints.empty();
+  if (lent || (same && before->state->source != ListSource::kConfig))
+    return {configured, WantedOf(*before->state), before->state->source};
+  return {configured, WantedOf(options.endpoints), ListSource::kConfig};
 }
 
 base::Result<Clusters::Plan> Clusters::MakePlan(const config::Config& config, const SavedLists& saved,
@@ -72,17 +100,8 @@ base::Result<Clusters::Plan> Clusters::MakePlan(const config::Config& config, co
   Plan plan;
   for (const upstream::ClusterOptions& options : config.clusters) {
     auto it = before.find(options.name);
-    if (it != before.end() && Keeps(it->second, options)) continue;
-    const ClusterState* previous = it == before.end() ? nullptr : it->second.state.get();
-    const uint64_t configured = Fingerprint(options.endpoints);
-    const bool same_list = previous != nullptr && it->second.configured == configured;
-    PlannedList list{configured, {}, same_list ? previous->source : ListSource::kConfig};
-    if (auto kept = saved.find(options.name); kept != saved.end() && kept->second.configured == configured) {
-      list.wanted = kept->second.endpoints;
-      list.source = ListSource::kRpc;
-    } else {
-      list.wanted = list.source == ListSource::kConfig ? WantedOf(options.endpoints) : WantedOf(*previous);
-    }
+    if (it != before.end() && Keeps(it->second, options, config)) continue;
+    PlannedList list = PlanList(options, config, saved, it == before.end() ? nullptr : &it->second);
     if (auto status = CheckList(options, list.wanted); !status) {
       return MakeError(status.error().kind, "cluster " + options.name + ": " + status.error().detail);
     }
@@ -123,7 +142,7 @@ Clusters::Entries Clusters::BuildEntries(const config::Config& config, const Sna
                                              ClusterLimitsOf(inputs, options.name, previous, registry_));
     SLUICE_CHECK(state.ok());  // the plan has checked the list
     auto lock = previous == nullptr ? std::make_shared<ClusterLock>(options.name) : it->second.lock;
-    entries[options.name] = {std::move(*state), list.configured, std::move(lock)};
+    entries[options.name] = {std::move(*state), list.configured, std::move(lock), DiscoveryOf(config, options.name)};
   }
   return entries;
 }

@@ -69,6 +69,7 @@ HealthTask::Pace HealthTask::Pass() {
         context->worker().Post([context, endpoint] { context->pools.Renew(*endpoint); });
       }
     }
+    if (work.backoff && on_backoff_) on_backoff_(cluster->name());
     pace = std::max(pace, work.pace);
   }
   return pace;

@@ -6,6 +6,9 @@
 // suspends only between passes.
 #pragma once
 
+#include <functional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "proxy/call/call_context.h"
@@ -38,8 +41,10 @@ class HealthTask {
  public:
   using Pace = upstream::ClusterHealth::Pace;
   // `contexts`: of all workers, in their order; they and `snapshots` outlive the runtime's tasks.
-  HealthTask(runtime::Runtime& runtime, const proxy::SnapshotData& snapshots, std::vector<proxy::CallContext*> contexts)
-      : runtime_(runtime), snapshots_(snapshots), contexts_(std::move(contexts)) {}
+  // `on_backoff`: on a worker, in a pass that finds an endpoint of the cluster in back-off.
+  HealthTask(runtime::Runtime& runtime, const proxy::SnapshotData& snapshots, std::vector<proxy::CallContext*> contexts,
+             std::function<void(const std::string& cluster)> on_backoff = nullptr)
+      : runtime_(runtime), snapshots_(snapshots), contexts_(std::move(contexts)), on_backoff_(std::move(on_backoff)) {}
 
   // Once, when the workers run or are about to. It ends with the runtime.
   void Start() { runtime_.Spawn(Run(this)); }
@@ -52,6 +57,7 @@ class HealthTask {
   runtime::Runtime& runtime_;
   const proxy::SnapshotData& snapshots_;
   const std::vector<proxy::CallContext*> contexts_;
+  const std::function<void(const std::string&)> on_backoff_;
 };
 
 }  // namespace sluice::server

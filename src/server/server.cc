@@ -67,6 +67,7 @@ base::Status Server::Init() {
   TakeCacheAndBounds(cache_->CacheFor(config_), config_);
   const LimitTable limits = limits_.MakePlan(config_);
   if (auto status = clusters_->Init(config_, {&limits, cache_->cache()}); !status) return status;
+  discovery_ = std::make_unique<DiscoverySet>(*runtime_, *clusters_, *registry_);
   std::vector<proxy::WorkerFront*> fronts;
   std::vector<proxy::CallContext*> contexts;
   for (uint32_t i = 0; i < count; ++i) {
@@ -86,7 +87,9 @@ base::Status Server::Init() {
   auto sockets = listeners_.Prepare(config_.listeners);
   if (!sockets) return sockets.error();
   runtime_->Start();
-  health_ = std::make_unique<HealthTask>(*runtime_, clusters_->snapshots(), contexts);
+  discovery_->Apply(config_);
+  health_ = std::make_unique<HealthTask>(*runtime_, clusters_->snapshots(), contexts,
+                                         [this](const std::string& cluster) { discovery_->Hurry(cluster); });
   health_->Start();
   control_ = std::thread([this] {
     life_.WaitForEnd(kTlsPoll, [this] { tls_->Poll(base::Clock::Steady().Now()); });
@@ -200,6 +203,7 @@ void Server::TearDown() {
     admin_.reset();  // a reload would tell it the roles
     listeners_.StopAll([] {});
   }
+  if (discovery_ != nullptr) discovery_->Stop();
   if (control_.joinable()) {
     // Workers run. First the calls answer; what is left after that loses its connection, and is counted and logged.
     EndCalls();
@@ -212,6 +216,20 @@ void Server::TearDown() {
   if (clusters_ != nullptr) clusters_->SetWorkers({});
   workers_.clear();
   base::MemoryBudget::SetLimit(0);  // the next server of this process sets its own
+}
+
+base::Result<std::vector<admin::ClusterView>> Server::ListClusters(std::string_view name) {
+  auto clusters = clusters_->List(name);
+  if (!clusters.ok()) return clusters;
+  for (admin::ClusterView& cluster : *clusters) cluster.discovery = discovery_->Describe(cluster.name);
+  return clusters;
+}
+
+base::Result<admin::ChangeResult> Server::ChangeEndpoints(const upstream::EndpointChange& change) {
+  auto result = clusters_->Change(change);
+  if (result.ok() && change.kind == upstream::EndpointChange::Kind::kReset && !change.preview)
+    discovery_->Reset(change.cluster);
+  return result;
 }
 
 base::Status Server::ReopenLogs() {
@@ -230,7 +248,7 @@ admin::ServerView Server::DescribeServer() {
   view.workers = runtime_->size();
   view.downstream_connections = static_cast<uint64_t>(std::max<int64_t>(0, metrics_->downstream_connections->Value()));
   view.calls_in_flight = static_cast<uint64_t>(std::max<int64_t>(0, metrics_->calls_in_flight->Value()));
-  view.ready = life_.ready();
+  view.ready = Ready();
   view.draining = life_.draining();
   return view;
 }

@@ -27,6 +27,7 @@
 #include "proxy/downstream/worker_front.h"
 #include "server/cache_owner.h"
 #include "server/clusters.h"
+#include "server/discovery_set.h"
 #include "server/health_task.h"
 #include "server/life_cycle.h"
 #include "server/limit_set.h"
@@ -82,12 +83,8 @@ class Server final : private admin::Backend {
 
   // admin::Backend
   admin::ServerView DescribeServer() override;
-  base::Result<std::vector<admin::ClusterView>> ListClusters(std::string_view name) override {
-    return clusters_->List(name);
-  }
-  base::Result<admin::ChangeResult> ChangeEndpoints(const upstream::EndpointChange& change) override {
-    return clusters_->Change(change);
-  }
+  base::Result<std::vector<admin::ClusterView>> ListClusters(std::string_view name) override;
+  base::Result<admin::ChangeResult> ChangeEndpoints(const upstream::EndpointChange& change) override;
   base::Status SetEndpointHealth(const admin::HealthOrder& order) override { return clusters_->SetHealth(order); }
   std::vector<admin::LimitView> ListLimits() override { return limits_.List(); }
   base::Result<admin::LimitView> ChangeLimit(const admin::LimitChange& change) override {
@@ -99,7 +96,7 @@ class Server final : private admin::Backend {
   base::Status SetLogLevel(std::string_view level) override;
   std::string LogLevel() override;
   std::string RenderMetrics() override { return registry_->RenderPrometheus(); }
-  bool Ready() override { return life_.ready(); }
+  bool Ready() override { return life_.ready() && discovery_->ready(); }
 
   void TakeCacheAndBounds(std::shared_ptr<proxy::ResponseCache> cache, const config::Config& config);
   base::Status StartAdmin();
@@ -120,6 +117,7 @@ class Server final : private admin::Backend {
   std::unique_ptr<proxy::ProxyMetrics> metrics_;
   std::vector<std::unique_ptr<proxy::WorkerFront>> workers_;
   std::unique_ptr<HealthTask> health_;
+  std::unique_ptr<DiscoverySet> discovery_;
   const std::shared_ptr<proxy::ConnectionLimits> connection_limits_ = std::make_shared<proxy::ConnectionLimits>(1);
   metrics::Counter* reloads_ok_ = nullptr;
   metrics::Counter* reloads_failed_ = nullptr;

@@ -35,6 +35,7 @@ admin::ReloadResult Server::Reload() {
   LimitTable limits = limits_.MakePlan(wanted);
   std::shared_ptr<proxy::ResponseCache> cache = cache_->CacheFor(wanted);
   if (auto status = clusters_->Apply(wanted, {&limits, cache}); !status) return failed(status.error().detail);
+  discovery_->Apply(wanted);
   tls_->Commit(std::move(*tls));
   limits_.Commit(std::move(limits));
   clusters_->ConfigureEndpoints();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 
@@ -58,14 +59,17 @@ void AppendNumber(std::string& out, double number) {
 // times as long.
 std::string ToYaml(const SavedLists& lists) {
   std::string out =
-      "# Endpoint lists changed through the admin RPC. Written by sluiced; remove it to go back to the "
-      "configuration.\nclusters:";
+      "# Endpoint lists changed through the admin RPC, and last ones of sources. Written by sluiced; remove it to go "
+      "back to the configuration.\nclusters:";
   if (lists.empty()) out += " {}";
   out += '\n';
   for (const auto& [name, list] : lists) {
     out += "  ";
     AppendQuoted(out, name);
-    out.append(":\n    configured: ").append(std::to_string(list.configured)).append("\n    endpoints:");
+    out.append(":\n    configured: ").append(std::to_string(list.configured));
+    if (list.source == upstream::ListSource::kDiscovery)
+      out.append("\n    discovered: ").append(std::to_string(list.at));
+    out.append("\n    endpoints:");
     if (list.endpoints.empty()) out += " []";
     out += '\n';
     for (const upstream::WantedEndpoint& endpoint : list.endpoints) {
@@ -142,6 +146,10 @@ base::Result<SavedLists> LoadState(const std::string& path) {
     for (const auto& cluster : root["clusters"]) {
       SavedList list;
       list.configured = cluster.second["configured"].as<uint64_t>();
+      if (const YAML::Node discovered = cluster.second["discovered"]) {
+        list.source = upstream::ListSource::kDiscovery;
+        list.at = discovered.as<int64_t>();
+      }
       const YAML::Node endpoints = cluster.second["endpoints"];
       if (!endpoints.IsSequence()) {  // a list that was lost is not an empty list
         return MakeError(ErrorKind::kIo,
@@ -172,7 +180,12 @@ base::Result<SavedLists> LoadState(const std::string& path) {
   return lists;
 }
 
-uint64_t Fingerprint(const std::vector<upstream::EndpointOptions>& endpoints) {
+int64_t UnixSeconds() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
+
+uint64_t Fingerprint(const std::vector<upstream::EndpointOptions>& endpoints, const std::string& discovery) {
   // A sum does not depend on the order, and the hashes are well mixed.
   uint64_t sum = endpoints.size();
   for (const upstream::EndpointOptions& e : endpoints) {
@@ -181,6 +194,7 @@ uint64_t Fingerprint(const std::vector<upstream::EndpointOptions>& endpoints) {
     if (e.priority != 0 || !e.locality.empty()) text += '\0' + std::to_string(e.priority) + '\0' + e.locality;
     sum += base::Hash64(text);
   }
+  if (!discovery.empty()) sum += base::Hash64("discovery" + discovery);
   return sum;
 }
 

@@ -1,4 +1,5 @@
-// State file: endpoint lists changed by the admin RPC, kept over a restart. Written whole, atomically and fsynced.
+// State file: endpoint lists that are not the configuration's, kept over a restart: those changed by the admin RPC, and
+// the last ones that sources gave. Written whole, atomically and fsynced.
 #pragma once
 
 #include <map>
@@ -15,6 +16,8 @@ namespace sluice::server {
 struct SavedList {
   uint64_t configured = 0;
   std::vector<upstream::WantedEndpoint> endpoints;
+  upstream::ListSource source = upstream::ListSource::kRpc;
+  int64_t at = 0;  // of kDiscovery: when it was put in force, in seconds since 1970
 };
 using SavedLists = std::map<std::string, SavedList>;
 
@@ -24,7 +27,10 @@ base::Status SaveState(const std::string& path, const SavedLists& lists);
 // A missing file is an empty map; one that cannot be read or understood is an error that names the place.
 base::Result<SavedLists> LoadState(const std::string& path);
 
-// Of a configured list, in any order.
-uint64_t Fingerprint(const std::vector<upstream::EndpointOptions>& endpoints);
+// For SavedList::at.
+int64_t UnixSeconds();
+
+// Of a configured list, in any order, and of what keeps it (DiscoveryOptions::Name; empty: nothing).
+uint64_t Fingerprint(const std::vector<upstream::EndpointOptions>& endpoints, const std::string& discovery = {});
 
 }  // namespace sluice::server

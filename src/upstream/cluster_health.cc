@@ -78,6 +78,7 @@ ClusterHealth::Work ClusterHealth::Pass(const ClusterOptions& options, ListedEnd
       if (record.state() == HealthState::kSuspect) listed.endpoint->asked().health.Suspect(now);
       if (record.state() == HealthState::kEjected && record.silent()) work.silent.push_back(listed.endpoint);
     }
+    work.backoff |= record.ejected() || listed.endpoint->health() == EndpointHealth::kBackoff;
     Publish(*listed.endpoint);
   }
   Spread(options.spill, endpoints, spill, now);

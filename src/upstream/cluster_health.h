@@ -83,6 +83,7 @@ class ClusterHealth {
     // Ejected, or their trial has failed, because calls stay without an answer: all workers are to leave their
     // connections to it.
     std::vector<std::shared_ptr<Endpoint>> silent;
+    bool backoff = false;      // a worker cannot connect to some endpoint, or it is ejected
     Pace pace = Pace::kUsual;  // of the next pass
   };
 

@@ -145,6 +145,7 @@ base::Result<ListChange> ApplyChange(const ClusterState& before, const EndpointC
         break;
       case Kind::kReplace:
       case Kind::kAdd:
+      case Kind::kReset:
         break;
     }
   }

@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "upstream/list_source.h"
 
 namespace sluice::upstream {
 
@@ -29,12 +28,12 @@ struct EndpointSpec {
 
 // Applied whole or not at all.
 struct EndpointChange {
-  enum class Kind : uint8_t { kReplace, kAdd, kRemove, kReweight, kDrain, kUndrain } kind = Kind::kAdd;
+  // kReset: back to the list of the configuration, or of the cluster's source; names no endpoints.
+  enum class Kind : uint8_t { kReplace, kAdd, kRemove, kReweight, kDrain, kUndrain, kReset } kind = Kind::kAdd;
   std::string cluster;
   std::vector<EndpointSpec> endpoints;       // kRemove, kDrain, kUndrain look at the name only
   std::optional<uint64_t> expected_version;  // kConflict if it is not the one in force
   bool preview = false;                      // compute, change nothing
-  ListSource source = ListSource::kRpc;
   // kDrain: the keys go away over this time, a growing part of them; 0: at once. At most DrainRamp::kOverMax.
   std::chrono::milliseconds over{0};
 };

@@ -14,12 +14,15 @@ LAYERS = {
     "limits": ["base", "metrics", "concurrent", "runtime", "sync"],
     "upstream": ["base", "metrics", "concurrent", "runtime", "sync", "net", "http2", "limits"],
     "proxy": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream"],
+    "discovery": ["base", "runtime", "sync", "upstream/options.h"],
     "config": ["base", "net/address.h", "net/tls/options.h", "net/tls/option_table.h", "runtime/options.h", "runtime/option_table.h",
                "http2/options.h", "http2/option_table.h", "limits/options.h", "limits/option_table.h", "upstream/options.h",
-               "upstream/option_table.h", "upstream/health/options.h", "upstream/health/option_table.h", "proxy/options.h", "proxy/option_table.h"],
-    "admin": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream", "proxy"],
+               "upstream/option_table.h", "upstream/health/options.h", "upstream/health/option_table.h", "proxy/options.h", "proxy/option_table.h",
+               "discovery/options.h", "discovery/option_table.h"],
+    "admin": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream", "proxy",
+              "discovery"],
     "server": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream", "proxy",
-               "config", "admin"],
+               "discovery", "config", "admin"],
 }
 
 # What a breach of a layer's rule would break; printed with it.
@@ -36,6 +39,7 @@ LAYER_REASONS = {
     "limits": "limits are policy over the primitives and do not know whose calls they admit",
     "upstream": "the way to the backends does not know what a downstream call is",
     "proxy": "the request path takes its options as values: it does not know files (config) or the control plane (admin)",
+    "discovery": "a source gives lists as values: it knows no cluster, and nothing of what puts its lists in force",
     "config": "options live with their owner; config only parses into them",
     "admin": "admin reads what it is given (admin/backend.h); it owns nothing and parses no files",
     "server": "server is the composition root: nothing in src/ includes it",
@@ -61,6 +65,7 @@ ROOMS = {
         "connection": [".", "fields", "frame", "hpack", "flood", "session"],
     },
     "upstream": {"health": [], ".": ["health"]},
+    "discovery": {".": [], "file": ["."]},
     "proxy": {
         ".": [],
         "response_cache": ["."],
@@ -76,6 +81,7 @@ ROOM_REASONS = {
     "net": "a plain connection does not know that there is TLS",
     "http2": "a session is put together from parts that are tested without it; only the connection above it does I/O",
     "upstream": "the judge of health is a value: it is told counts and the time, and knows no endpoint, pool or socket",
+    "discovery": "the follower drives any source, and is made with one",
     "proxy": "a call knows what it stands on, not which connection, worker or cache of answers brought it there",
 }
 
@@ -186,6 +192,7 @@ EXCEPTIONS = [
     (r"^src/proxy/access_log\.cc$", "wall clock", "the time of a log line"),
     (r"^src/admin/admin_service\.cc$", "wall clock", "whether a client's certificate is over"),
     (r"^src/admin/admin_server\.cc$", "wall clock", "gRPC takes its deadlines so"),
+    (r"^src/server/state_file\.cc$", "wall clock", "when a list was saved, for the next process to say"),
     (r"^src/server/certificate_view\.cc$", "wall clock", "certificates: a date that is over"),
     (r"^src/server/(server|life_cycle)\.(h|cc)$", "clock", "uptime and the drain's end, outside the loop's turns"),
     (r"^tests/integration/support/wait_until\.h$", "sleep in a test", "the one place that looks again and again at a state it can observe"),

@@ -13,6 +13,7 @@
 #include "config/parsers.h"
 #include "config/text.h"
 #include "config/values.h"
+#include "discovery/option_table.h"
 #include "limits/option_table.h"
 #include "net/tls/option_table.h"
 #include "proxy/option_table.h"
@@ -62,6 +63,7 @@ std::vector<Entry> Entries() {
   Add("clusters[].slow_start.", upstream::kSlowStartOptions, &out);
   Add("clusters[].spill.", upstream::kSpillOptions, &out);
   Add("clusters[].health.", upstream::kHealthOptions, &out);
+  Add("clusters[].discovery.", discovery::kDiscoveryOptions, &out);
   Add("clusters[].endpoints[].", upstream::kEndpointOptions, &out);
   Add("routes[].", proxy::kRouteOptions, &out);
   Add("routes[].retry.", proxy::kRetryOptions, &out);
@@ -153,7 +155,7 @@ TEST(OptionTable, DocumentationHasALineOfEach) {
 TEST(OptionTable, AllTablesAreLookedAt) {
   std::set<std::string> paths;
   for (const Entry& entry : Entries()) EXPECT_TRUE(paths.insert(entry.path).second) << entry.path;
-  EXPECT_EQ(paths.size(), 95u);
+  EXPECT_EQ(paths.size(), 98u);
 }
 
 // An option at and beyond both ends of its range.

@@ -1,0 +1,17 @@
+// ReadText: a file's text, if it is no longer than a configuration may be.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "base/error.h"
+
+namespace sluice::config {
+
+inline constexpr size_t kFileBytesMax = 16 * 1024 * 1024;
+
+// kIo, with why. One byte above kFileBytesMax is enough for the parser to refuse it, also from a file without end.
+// Blocks.
+base::Result<std::string> ReadText(const std::string& path);
+
+}  // namespace sluice::config

@@ -1,0 +1,15 @@
+// What may stand in a cluster's `discovery`, besides its source.
+#pragma once
+
+#include "base/option.h"
+#include "discovery/options.h"
+
+namespace sluice::discovery {
+
+inline constexpr base::Option<DiscoveryOptions> kDiscoveryOptions[] = {
+    {"empty_after", &DiscoveryOptions::empty_after, 0, base::kDay},
+    {"moved_max", &DiscoveryOptions::moved_max, 0, 1},
+    {"ready_timeout", &DiscoveryOptions::ready_timeout, 0, base::kHour},
+};
+
+}  // namespace sluice::discovery

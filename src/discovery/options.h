@@ -1,0 +1,45 @@
+// Options of a cluster's discovery: the source that its endpoint list is kept by. Parsed by config, with the ranges in
+// option_table.h; documented in config/reference.yaml and docs/discovery.md.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace sluice::discovery {
+
+enum class SourceKind : uint8_t { kNone, kFile };
+
+// A YAML or JSON file with a list `endpoints`.
+struct FileOptions {
+  std::string path;  // in the configuration relative to its directory; here, as it is opened
+  bool operator==(const FileOptions&) const = default;
+};
+
+// What becomes of a change by the admin RPC.
+enum class RpcRule : uint8_t {
+  kRefuse,    // it is refused, with the source's name
+  kOverride,  // it is in force until KIND_RESET; what the source says meanwhile is kept aside
+};
+inline constexpr std::array<std::string_view, 2> kRpcRules = {"refuse", "override"};
+
+struct DiscoveryOptions {
+  SourceKind kind = SourceKind::kNone;
+  FileOptions file;
+  // An answer without endpoints is believed when the source has said so for this long.
+  std::chrono::milliseconds empty_after{30000};
+  // A list that would move more than this share of the keys must be seen twice.
+  double moved_max = 0.5;
+  // The process is not ready before the cluster has had a list, or this long after its start.
+  std::chrono::milliseconds ready_timeout{10000};
+  RpcRule changes_by_rpc = RpcRule::kRefuse;
+
+  bool enabled() const { return kind != SourceKind::kNone; }
+  // "file /etc/sluice/users.yaml": for people, and equal only where the source is the same.
+  std::string Name() const;
+  bool operator==(const DiscoveryOptions&) const = default;
+};
+
+}  // namespace sluice::discovery

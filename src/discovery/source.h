@@ -1,0 +1,32 @@
+// Source: gives a cluster's list, again and again. It says what it hears; whether that is believed, and when, is the
+// keeper's (list_keeper.h).
+//
+// A source is made, used and destroyed on one worker, by the task that asks it. It never blocks that worker: what
+// blocks is done by runtime::BlockingCall.
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "base/clock.h"
+#include "discovery/list.h"
+#include "runtime/task.h"
+
+namespace sluice::discovery {
+
+// Nothing new, a list, or why there is none.
+using Answer = std::variant<std::monostate, List, std::string>;
+
+class Source {
+ public:
+  virtual ~Source() = default;
+  // Suspends until there is an answer, at most until `until` or until its bell rings for another reason (nothing new).
+  // The first one asks at once. Cancel-safe.
+  virtual runtime::Task<Answer> Next(base::TimePoint until) = 0;
+  // The next Next asks anew and answers, though nothing tells of a change.
+  virtual void Ask() = 0;
+  // Calls fail to reach an endpoint of its list: it is looked at soon, whether that has changed.
+  virtual void Hurry() = 0;
+};
+
+}  // namespace sluice::discovery

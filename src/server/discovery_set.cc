@@ -1,0 +1,111 @@
+#include "server/discovery_set.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "discovery/file/file_source.h"
+
+namespace sluice::server {
+
+using discovery::DiscoveryOptions;
+using discovery::Follower;
+using discovery::Update;
+
+namespace {
+
+base::Result<discovery::List> ReadList(const std::string& path) {
+  auto list = config::LoadEndpoints(path);
+  if (list.ok()) discovery::Sort(*list);
+  return list;
+}
+
+}  // namespace
+
+DiscoverySet::DiscoverySet(runtime::Runtime& runtime, Clusters& clusters, metrics::Registry& registry)
+    : runtime_(runtime), clusters_(clusters), registry_(registry), started_(runtime.clock().Now()) {
+  AddMetrics();
+}
+
+std::shared_ptr<Follower> DiscoverySet::Make(const std::string& cluster, const DiscoveryOptions& options) {
+  std::array<metrics::Counter*, discovery::kUpdates> updates{};
+  for (size_t i = 0; i < updates.size(); ++i) {
+    updates[i] = registry_.AddCounter("sluice_discovery_updates_total", "Answers of the cluster's source, by result.",
+                                      {{"cluster", cluster}, {"result", std::string(ToString(Update(i)))}});
+  }
+  const auto count = [updates, slot = registry_.shared_slot()](Update update) {
+    updates[static_cast<size_t>(update)]->Add(slot);
+  };
+  const auto make_source = [path = options.file.path](discovery::Bell& bell) -> std::unique_ptr<discovery::Source> {
+    return std::make_unique<discovery::FileSource>(path, &ReadList, bell);
+  };
+  return std::make_shared<Follower>(cluster, options, clusters_.Discovered(cluster), make_source, clusters_, count);
+}
+
+void DiscoverySet::Apply(const config::Config& config) {
+  std::map<std::string, std::shared_ptr<Follower>> next;
+  std::vector<std::shared_ptr<Follower>> added, ended;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [cluster, options] : config.discovery) {
+      const auto it = followers_.find(cluster);
+      if (it != followers_.end() && it->second->options() == options)
+        next[cluster] = it->second;
+      else
+        added.push_back(next[cluster] = Make(cluster, options));
+    }
+    for (const auto& [cluster, follower] : followers_) {
+      if (const auto it = next.find(cluster); it == next.end() || it->second != follower) ended.push_back(follower);
+    }
+    followers_.swap(next);
+  }
+  for (const auto& follower : ended) follower->Stop();
+  for (const auto& follower : added) follower->Start(runtime_);
+}
+
+void DiscoverySet::Stop() { Apply({}); }
+
+bool DiscoverySet::ready() const {
+  const base::Nanos up = runtime_.clock().Now() - started_;
+  std::lock_guard lock(mutex_);
+  return std::all_of(followers_.begin(), followers_.end(), [&](const auto& each) {
+    return each.second->had_list() || up >= each.second->options().ready_timeout;
+  });
+}
+
+std::shared_ptr<Follower> DiscoverySet::Find(const std::string& cluster) const {
+  std::lock_guard lock(mutex_);
+  const auto it = followers_.find(cluster);
+  return it == followers_.end() ? nullptr : it->second;
+}
+
+std::optional<discovery::DiscoveryView> DiscoverySet::Describe(const std::string& cluster) const {
+  const auto follower = Find(cluster);
+  if (follower == nullptr) return std::nullopt;
+  return follower->Describe(runtime_.clock().Now());
+}
+
+void DiscoverySet::Hurry(const std::string& cluster) const {
+  if (const auto follower = Find(cluster)) follower->Hurry();
+}
+
+void DiscoverySet::Reset(const std::string& cluster) const {
+  if (const auto follower = Find(cluster)) follower->Reset();
+}
+
+void DiscoverySet::AddMetrics() {
+  registry_.AddCallback("sluice_discovery_age_seconds", "Time since the cluster's source gave an answer.", "gauge",
+                        [this] {
+                          std::vector<metrics::Sample> out;
+                          const base::TimePoint now = runtime_.clock().Now();
+                          std::lock_guard lock(mutex_);
+                          for (const auto& [cluster, follower] : followers_) {
+                            const base::Nanos age = follower->Describe(now).answered_ago.value_or(now - started_);
+                            out.push_back({{{"cluster", cluster}}, std::chrono::duration<double>(age).count()});
+                          }
+                          return out;
+                        });
+}
+
+}  // namespace sluice::server

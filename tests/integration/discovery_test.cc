@@ -1,0 +1,202 @@
+// Lists that a source keeps, under load: real clients and servers, a file that is replaced again and again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <iterator>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/backends.h"
+#include "support/echo_call.h"
+#include "support/operator.h"
+#include "support/proxy.h"
+#include "support/wait_until.h"
+
+namespace sluice::integration {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr size_t kBackends = 6;
+constexpr int kChanges = 200;
+
+class DiscoveryTest : public ::testing::Test {
+ protected:
+  // Replaces the file by rename.
+  void List(const std::set<size_t>& places) {
+    std::string text = "endpoints:\n";
+    for (const size_t place : places) text += "  - " + backends.address(place) + "\n";
+    if (places.empty()) text = "endpoints: []\n";
+    Write(text);
+  }
+  void Write(const std::string& text) { std::filesystem::rename(dir.Write("new", text), dir.File("list.yaml")); }
+  ProxyConfig Config(const std::string& more = "") {
+    ProxyConfig config;
+    config.cluster = {"discovery: {file: {path: " + dir.File("list.yaml") + "}" + more + "}"};
+    return config;
+  }
+  static std::vector<std::string> Sorted(std::vector<std::string> names) {
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  std::vector<std::string> Names(const std::set<size_t>& places) {
+    std::vector<std::string> names;
+    for (const size_t place : places) names.push_back(backends.address(place));
+    return Sorted(names);
+  }
+  bool Follows(Proxy& proxy, const std::set<size_t>& places) {
+    return WaitUntil([&] { return Sorted(proxy.EndpointNames()) == Names(places); });
+  }
+
+  Backends backends{kBackends};
+  TempDir dir;
+};
+
+// Calls with changing keys until it is stopped; each must succeed.
+class Calls {
+ public:
+  explicit Calls(const std::string& target)
+      : stub_(echo::v1::Echo::NewStub(Connect(target))), thread_([this] { Run(); }) {}
+  ~Calls() { Stop(); }
+  void Stop() {
+    over_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  uint64_t made() const { return made_; }
+  std::string failed() const { return failed_; }  // after Stop
+
+ private:
+  void Run() {
+    for (uint64_t i = 0; !over_; ++i) {
+      grpc::ClientContext context;
+      context.AddMetadata("x-key", std::to_string(i % 50));
+      const Reply reply = Call(stub_.get(), kKinds[i % std::size(kKinds)], &context, {}, 2);
+      ++made_;
+      if (!reply.status.ok()) failed_ += Describe(reply.status) + "; ";
+    }
+  }
+  const std::unique_ptr<echo::v1::Echo::Stub> stub_;
+  std::atomic<bool> over_{false};
+  std::atomic<uint64_t> made_{0};
+  std::string failed_;
+  std::thread thread_;
+};
+
+TEST_F(DiscoveryTest, AFileThatChangesUnderLoadFailsNoCall) {
+  const auto seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  std::set<size_t> listed = {0, 1, 2};
+  List(listed);
+  Proxy proxy(Config());
+  ASSERT_TRUE(Follows(proxy, listed));
+  Calls calls(proxy.target());
+  for (int i = 0; i < kChanges; ++i) {
+    // One comes or one goes: at most a half of the keys moves.
+    const size_t place = random() % kBackends;
+    if (listed.contains(place) && listed.size() > 2)
+      listed.erase(place);
+    else
+      listed.insert(place);
+    List(listed);
+    ASSERT_TRUE(Follows(proxy, listed)) << "change " << i;
+  }
+  const uint64_t before = calls.made();
+  ASSERT_TRUE(WaitUntil([&] { return calls.made() > before + 50; }));
+  calls.Stop();
+  EXPECT_EQ(calls.failed(), "");
+  EXPECT_GE(proxy.Metric("sluice_discovery_updates_total"), 1);
+}
+
+TEST_F(DiscoveryTest, NeitherAnEmptyListNorABadFileTakesEndpointsAway) {
+  List({0, 1});
+  Proxy proxy(Config());
+  ASSERT_TRUE(Follows(proxy, {0, 1}));
+  Calls calls(proxy.target());
+  Operator person(proxy);
+  List({});
+  ASSERT_TRUE(WaitUntil([&] { return person.Ctl({"clusters"}).output.find("held") != std::string::npos; }));
+  Write("endpoints: [");
+  ASSERT_TRUE(WaitUntil([&] { return person.Ctl({"clusters"}).output.find("end of sequence") != std::string::npos; }));
+  std::filesystem::remove(dir.File("list.yaml"));
+  ASSERT_TRUE(WaitUntil([&] { return person.Ctl({"clusters"}).output.find("cannot be read") != std::string::npos; }));
+  EXPECT_EQ(Sorted(proxy.EndpointNames()), Names({0, 1}));
+  List({1, 2});
+  ASSERT_TRUE(Follows(proxy, {1, 2}));
+  calls.Stop();
+  EXPECT_EQ(calls.failed(), "");
+}
+
+TEST_F(DiscoveryTest, AListThatReplacesAllIsTakenWhenItIsSeenAgain) {
+  List({0, 1});
+  Proxy proxy(Config());
+  ASSERT_TRUE(Follows(proxy, {0, 1}));
+  Calls calls(proxy.target());
+  List({2, 3, 4});
+  ASSERT_TRUE(
+      WaitUntil([&] { return Operator(proxy).Ctl({"clusters"}).output.find("unconfirmed") != std::string::npos; }));
+  EXPECT_TRUE(Follows(proxy, {2, 3, 4}));
+  calls.Stop();
+  EXPECT_EQ(calls.failed(), "");
+}
+
+TEST_F(DiscoveryTest, ItIsReadyWhenItHasAList) {
+  Proxy proxy(Config(", ready_timeout: 1h"));
+  EXPECT_FALSE(proxy.server().backend().Ready());
+  List({0});
+  EXPECT_TRUE(WaitUntil([&] { return proxy.server().backend().Ready(); }));
+  EXPECT_EQ(proxy.EndpointNames(), Names({0}));
+}
+
+TEST_F(DiscoveryTest, AnOperatorIsToldWhereTheListComesFrom) {
+  List({0});
+  Proxy proxy(Config());
+  ASSERT_TRUE(Follows(proxy, {0}));
+  Operator person(proxy);
+  const Finished refused = person.Ctl({"add", "echo", "127.0.0.1:1"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.output.find("the list of cluster echo comes from file " + dir.File("list.yaml")),
+            std::string::npos);
+  EXPECT_NE(person.Ctl({"clusters"}).output.find("file " + dir.File("list.yaml")), std::string::npos);
+  EXPECT_EQ(person.Ctl({"reset", "echo"}).code, 0);
+}
+
+TEST_F(DiscoveryTest, AChangeByRpcLastsUntilItIsReset) {
+  List({0});
+  Proxy proxy(Config(", changes_by_rpc: override"));
+  ASSERT_TRUE(Follows(proxy, {0}));
+  Operator person(proxy);
+  ASSERT_EQ(person.Ctl({"add", "echo", backends.address(1)}).code, 0);
+  List({0, 2});
+  ASSERT_TRUE(WaitUntil([&] { return person.Ctl({"clusters"}).output.find("overridden") != std::string::npos; }));
+  EXPECT_EQ(Sorted(proxy.EndpointNames()), Names({0, 1}));
+  ASSERT_EQ(person.Ctl({"reset", "echo"}).code, 0);
+  EXPECT_TRUE(Follows(proxy, {0, 2}));
+}
+
+TEST_F(DiscoveryTest, AReloadStartsAndEndsSources) {
+  List({2, 3});
+  ProxyConfig plain;
+  plain.endpoints = {{"a", backends.address(0)}};
+  Proxy proxy(plain);
+  Operator person(proxy);
+  Calls calls(proxy.target());
+  for (int i = 0; i < 5; ++i) {
+    person.ReloadWith(Config());
+    ASSERT_TRUE(Follows(proxy, {2, 3}));
+    person.ReloadWith(plain);
+    ASSERT_EQ(proxy.EndpointNames(), (std::vector<std::string>{"a"}));
+  }
+  calls.Stop();
+  EXPECT_EQ(calls.failed(), "");
+}
+
+}  // namespace
+}  // namespace sluice::integration

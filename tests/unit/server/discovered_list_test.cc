@@ -1,0 +1,223 @@
+// Lists that a source keeps: what gives way to what, over changes by RPC, reloads and restarts.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "integration/support/temp_dir.h"
+#include "server/clusters.h"
+#include "support/manual_worker.h"
+
+namespace sluice::server {
+namespace {
+
+using discovery::RpcRule;
+using ::testing::HasSubstr;
+using upstream::EndpointChange;
+using upstream::ListSource;
+using PutKind = discovery::PutResult::Kind;
+using Strings = std::vector<std::string>;
+
+class DiscoveredListTest : public ::testing::Test {
+ protected:
+  DiscoveredListTest() {
+    config.clusters.resize(1);
+    config.clusters[0].name = "c";
+    config.clusters[0].endpoints = Listed({"configured"});
+    config.routes.resize(1);
+    config.routes[0].name = "r";
+    config.routes[0].cluster = "c";
+    Source("f");
+  }
+  ~DiscoveredListTest() override {
+    clusters.reset();
+    time.runtime.Shutdown();
+  }
+  void Source(const std::string& path) {
+    config.discovery["c"].kind = discovery::SourceKind::kFile;
+    config.discovery["c"].file.path = path;
+  }
+  static discovery::List Listed(const std::vector<std::string>& hosts) {
+    discovery::List list;
+    for (const std::string& host : hosts) {
+      list.emplace_back();
+      list.back().name = host;
+      list.back().address = *net::Address::Parse(host + ":1");
+    }
+    return list;
+  }
+  Clusters& Started() {
+    if (!clusters) {
+      clusters.emplace(registry, 1);
+      const auto status = clusters->Init(config);
+      EXPECT_TRUE(status.ok());
+    }
+    return *clusters;
+  }
+  PutKind Put(const std::vector<std::string>& hosts, double moved_max = 1, const std::string& source = "file f") {
+    last = Started().Put("c", source, Listed(hosts), moved_max);
+    return last.kind;
+  }
+  base::Status Change(EndpointChange::Kind kind, const std::string& host = "") {
+    EndpointChange change;
+    change.kind = kind;
+    change.cluster = "c";
+    if (!host.empty()) change.endpoints = {{host, host + ":1", 1, 0, ""}};
+    const auto result = Started().Change(change);
+    return result.ok() ? base::Ok() : base::Status(result.error());
+  }
+  Strings Names() {
+    Strings out;
+    const auto views = Started().List("c");
+    for (const admin::EndpointView& endpoint : (*views)[0].endpoints) out.push_back(endpoint.name);
+    return out;
+  }
+  ListSource From() { return (*Started().List("c"))[0].source; }
+
+  integration::TempDir dir;
+  config::Config config;
+  metrics::Registry registry{1};
+  test::ManualWorker time;
+  std::optional<Clusters> clusters;
+  discovery::PutResult last;
+};
+
+TEST_F(DiscoveredListTest, ItTakesThePlaceOfTheConfigurations) {
+  EXPECT_EQ(Names(), (Strings{"configured"}));
+  EXPECT_EQ(clusters->Discovered("c"), nullptr);
+  ASSERT_EQ(Put({"a", "b"}), PutKind::kDone);
+  EXPECT_EQ(last.moved, 1);
+  EXPECT_EQ(Names(), (Strings{"a", "b"}));
+  EXPECT_EQ(From(), ListSource::kDiscovery);
+  EXPECT_EQ(*clusters->Discovered("c"), Listed({"a", "b"}));
+}
+
+TEST_F(DiscoveredListTest, WhatMovesTooMuchChangesNothing) {
+  ASSERT_EQ(Put({"a", "b", "c"}), PutKind::kDone);
+  const uint64_t version = (*clusters->List("c"))[0].version;
+  ASSERT_EQ(Put({"d", "e", "f"}, 0.5), PutKind::kMovesTooMuch);
+  EXPECT_GT(last.moved, 0.9);
+  EXPECT_EQ(Names(), (Strings{"a", "b", "c"}));
+  EXPECT_EQ((*clusters->List("c"))[0].version, version);
+  EXPECT_EQ(Put({"a", "b", "c", "d"}, 0.5), PutKind::kDone);
+}
+
+TEST_F(DiscoveredListTest, AnotherSourcesListIsRefused) {
+  Started();
+  EXPECT_EQ(Put({"a"}, 1, "file g"), PutKind::kRefused);
+  EXPECT_EQ(Names(), (Strings{"configured"}));
+  last = clusters->Put("gone", "file f", Listed({"a"}), 1);
+  EXPECT_EQ(last.kind, PutKind::kRefused);
+  EXPECT_EQ(last.error, "no cluster gone");
+}
+
+TEST_F(DiscoveredListTest, AListThatCannotBeIsRefused) {
+  config.clusters[0].ring_points = 10000;
+  ASSERT_EQ(Put({"a"}), PutKind::kDone);
+  discovery::List heavy = Listed({"a", "b", "c", "d", "e"});
+  for (auto& endpoint : heavy) endpoint.weight = 100;
+  for (const double moved_max : {1.0, 0.5}) {
+    last = clusters->Put("c", "file f", heavy, moved_max);
+    EXPECT_EQ(last.kind, PutKind::kRefused);
+    EXPECT_THAT(last.error, HasSubstr("points"));
+  }
+  EXPECT_EQ(Names(), (Strings{"a"}));
+}
+
+TEST_F(DiscoveredListTest, ChangesByRpcAreRefusedWithTheSourcesName) {
+  ASSERT_EQ(Put({"a"}), PutKind::kDone);
+  const base::Status status = Change(EndpointChange::Kind::kAdd, "b");
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().kind, base::ErrorKind::kConflict);
+  EXPECT_THAT(status.error().detail, HasSubstr("the list of cluster c comes from file f"));
+  EXPECT_EQ(Names(), (Strings{"a"}));
+}
+
+TEST_F(DiscoveredListTest, OverriddenItWaitsForAReset) {
+  config.discovery["c"].changes_by_rpc = RpcRule::kOverride;
+  ASSERT_EQ(Put({"a"}), PutKind::kDone);
+  ASSERT_TRUE(Change(EndpointChange::Kind::kAdd, "b").ok());
+  EXPECT_EQ(Put({"c"}), PutKind::kOverridden);
+  EXPECT_EQ(Names(), (Strings{"a", "b"}));
+  ASSERT_TRUE(Change(EndpointChange::Kind::kReset).ok());
+  EXPECT_EQ(Names(), (Strings{"a", "b"})) << "until the source's list is there";
+  EXPECT_EQ(Put({"c"}), PutKind::kDone);
+  EXPECT_EQ(Names(), (Strings{"c"}));
+  ASSERT_TRUE(Change(EndpointChange::Kind::kAdd, "d").ok());
+  EXPECT_EQ(Put({"c"}), PutKind::kOverridden) << "a reset is for one list";
+}
+
+TEST_F(DiscoveredListTest, WithoutASourceAResetGoesBackToTheConfiguration) {
+  config.discovery.clear();
+  ASSERT_TRUE(Change(EndpointChange::Kind::kAdd, "b").ok());
+  EXPECT_EQ(From(), ListSource::kRpc);
+  ASSERT_TRUE(Change(EndpointChange::Kind::kReset).ok());
+  EXPECT_EQ(Names(), (Strings{"configured"}));
+  EXPECT_EQ(From(), ListSource::kConfig);
+}
+
+TEST_F(DiscoveredListTest, AReloadLeavesItToTheSource) {
+  ASSERT_EQ(Put({"a"}), PutKind::kDone);
+  config.clusters[0].endpoints = Listed({"other"});
+  config.clusters[0].connections_max = 3;
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_EQ(Names(), (Strings{"a"}));
+  Source("g");
+  config.clusters[0].endpoints.clear();
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_EQ(Names(), (Strings{"a"})) << "until the new source's first list";
+  EXPECT_EQ(Put({"z"}), PutKind::kRefused) << "the former source's follower may be at work still";
+  EXPECT_EQ(Put({"b"}, 1, "file g"), PutKind::kDone);
+}
+
+TEST_F(DiscoveredListTest, AReloadThatTakesTheSourceAwayGoesBackToTheConfiguration) {
+  ASSERT_EQ(Put({"a"}), PutKind::kDone);
+  config.discovery.clear();
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_EQ(Names(), (Strings{"configured"}));
+  EXPECT_EQ(From(), ListSource::kConfig);
+}
+
+TEST_F(DiscoveredListTest, AReloadThatGivesAListByRpcASourceKeepsItUntilTheFirstList) {
+  const auto discovery = std::exchange(config.discovery, {});
+  ASSERT_TRUE(Change(EndpointChange::Kind::kAdd, "b").ok());
+  config.discovery = discovery;
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_EQ(Names(), (Strings{"configured", "b"}));
+  EXPECT_EQ(Put({"a"}), PutKind::kDone) << "changes_by_rpc: refuse";
+}
+
+TEST_F(DiscoveredListTest, ItIsThereAfterARestart) {
+  config.state_file = dir.File("state");
+  ASSERT_EQ(Put({"a", "b"}), PutKind::kDone);
+  clusters.reset();
+  EXPECT_EQ(Names(), (Strings{"a", "b"}));
+  EXPECT_EQ(From(), ListSource::kDiscovery);
+  ASSERT_NE(clusters->Discovered("c"), nullptr);
+  EXPECT_THAT(dir.Read("state"), HasSubstr("discovered: "));
+  // A reload writes the file too.
+  config.clusters[0].connections_max = 3;
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  clusters.reset();
+  EXPECT_EQ(Names(), (Strings{"a", "b"}));
+}
+
+TEST_F(DiscoveredListTest, AfterARestartWithAnotherSourceItIsForgotten) {
+  config.state_file = dir.File("state");
+  ASSERT_EQ(Put({"a", "b"}), PutKind::kDone);
+  clusters.reset();
+  Source("g");
+  EXPECT_EQ(Names(), (Strings{"configured"}));
+}
+
+TEST_F(DiscoveredListTest, AFullDiskPutsItOff) {
+  config.state_file = dir.File("none/state");
+  EXPECT_EQ(Put({"a"}), PutKind::kLater);
+  EXPECT_EQ(Names(), (Strings{"configured"}));
+}
+
+}  // namespace
+}  // namespace sluice::server
