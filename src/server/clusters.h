@@ -133,6 +133,7 @@ class Clusters final : public discovery::ListSink {
     LockedCluster cluster;
     Entry entry;
   };
+  // `what`: literal text.
   base::Result<Held> Hold(const std::string& cluster, sync::LockMode mode, std::string_view what);
   // Locks, in name order, each cluster that the configuration changes or removes.
   base::Result<std::vector<LockedCluster>> LockForReload(const config::Config& config, const Entries& before) const;

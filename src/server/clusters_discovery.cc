@@ -32,7 +32,7 @@ discovery::PutResult Clusters::Put(const std::string& cluster, const std::string
     const bool later = error.kind == ErrorKind::kBusy || error.kind == ErrorKind::kIo;
     return discovery::PutResult{later ? Kind::kLater : Kind::kRefused, 0, error.detail};
   };
-  auto held = Hold(cluster, LockMode::kExclusive, "list of " + source);
+  auto held = Hold(cluster, LockMode::kExclusive, "list of its source");
   if (!held) return failed(held.error());
   const Entry& entry = held->entry;
   const ClusterState& before = *entry.state;

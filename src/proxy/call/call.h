@@ -159,6 +159,7 @@ class Call final : public base::ListNode<Call>,
   uint64_t ClientKey() const;
   uint64_t HashKey() const;
   void Pick();
+  bool PickAny();
   bool MayTake(const upstream::Endpoint& endpoint, upstream::Endpoint::Choosiness choosiness, uint64_t key);
   bool BeginTrial(upstream::Endpoint& endpoint);
   bool PickOne(int level, const upstream::Tier* tier);

@@ -242,17 +242,28 @@ bool Call::PickByTier() {
   return pick(own, kTriedToo, kSick) || pick_elsewhere(kIdeal, kSick) || PickOne(kSick, nullptr);
 }
 
+bool Call::PickAny() {
+  if (!cluster_->tiers.empty()) [[unlikely]]
+    return PickByTier();
+  for (int level = kIdeal; level < kLevels; ++level) {
+    if (PickOne(level, nullptr)) return true;
+  }
+  return false;
+}
+
 void Call::Pick() {
   if (state_ != State::kTrying) {
     key_ = HashKey();
     state_ = State::kTrying;
   }
-  if (cluster_->tiers.empty()) [[likely]] {
-    for (int level = kIdeal; level < kLevels; ++level) {
-      if (PickOne(level, nullptr)) return;
-    }
-  } else if (PickByTier()) {
+  if (PickAny()) [[likely]]
     return;
+  // All of a list may have been replaced since the call has read it, though that was in this turn: where the machine
+  // has more to do than it can, a worker stands still between two instructions for longer than a change of the list
+  // takes.
+  if (const Snapshot* before = snapshot_.get(); context.Refresh(), context.snapshot.get() != before) {
+    Reroute();
+    if (over() || (MetGates() && PickAny())) return;
   }
   // Why the last attempt failed says more than that nothing is left.
   if (history_ != nullptr && history_->last_failure != nullptr) return Fail(*history_->last_failure);

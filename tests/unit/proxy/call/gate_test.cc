@@ -35,6 +35,7 @@ class TestGate final : public Gate {
   bool AllowsFastPath() const override { return allows_fast_path_; }
   GateVerdict Ask(const GateRequest& request, std::unique_ptr<GateCheck>& check) const override {
     ++state_->asked;
+    if (state_->when_asked) state_->when_asked();
     state_->paths.emplace_back(request.headers.Find(http2::Token::kPath)->value());
     state_->peers.push_back(request.client.peer_name);
     const http2::Field* field = request.headers.Find("x-gate");
@@ -50,6 +51,7 @@ class TestGate final : public Gate {
     base::TimePoint check_at = base::kNever;
     GateVerdict::Kind then = GateVerdict::Kind::kWait;  // the answer to a poll
     std::vector<runtime::Waker> wakers;
+    std::function<void()> when_asked;
   };
   State& state() const { return *state_; }
 
@@ -106,6 +108,23 @@ class GateTest : public test::ProxyFixture {
   }
   std::shared_ptr<TestGate> gate;
 };
+
+// Between the call's look at the list and its choice of an endpoint.
+TEST_F(GateTest, AListThatIsReplacedWholeUnderACallFailsItNot) {
+  StartWith(std::make_shared<TestGate>());
+  FramePeer& client = Client();
+  gate->state().when_asked = [this] {
+    gate->state().when_asked = nullptr;
+    SetEndpoints({"10.0.0.2:1"});
+  };
+  client.Send(Request(1, ""));
+  Run();
+  ASSERT_TRUE(Connected("10.0.0.2:1")) << client.streams[1].Value("grpc-message");
+  Respond(Up("10.0.0.2:1"), 1, "answer");
+  Run();
+  EXPECT_EQ(client.streams[1].Value("grpc-status"), "0");
+  EXPECT_EQ(gate->state().asked, 1) << "its route has the same gates";
+}
 
 TEST_F(GateTest, IsAskedOnceOnHeadersAndNeverOnData) {
   StartWith(std::make_shared<TestGate>());
