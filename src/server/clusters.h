@@ -8,6 +8,7 @@
 //   request              holds                                             waits, then kBusy
 //   Change               its cluster, exclusive; shared while it drains    5 s
 //   a preview            its cluster, shared                               5 s
+//   Put (of a source)    as Change                                         5 s, then kLater
 //   Apply (a reload)     all that it changes or removes, exclusive,     8 s in all
 //                        in name order; shared while it drains
 //   List                 one cluster after the other, shared               250 ms in all

@@ -89,11 +89,11 @@ size_t EndpointPool::UsableConnections() const {
 
 // One connect at a time: enough, as a connection carries many calls and the next connect follows while calls wait.
 void EndpointPool::DialIfNeeded() {
-  if (closing_ || draining_ || attempting() || waiters_.empty()) return;
+  if (closing_ || draining_ || connecting() || waiters_.empty()) return;
   const size_t usable = UsableConnections();
   if (usable >= options_->connections_max) return;
   if (context_.worker.now() < retry_at_) {
-    // Calls wait for the connections there are, and for the next attempt.
+    // Calls wait for the connections there are, and for the next connect.
     if (usable == 0)
       FailWaiters(MakeError(ErrorKind::kConnectFailed, "endpoint " + endpoint_->name() + " is in back-off"));
     else
@@ -106,7 +106,7 @@ void EndpointPool::DialIfNeeded() {
 void EndpointPool::Dial() {
   if (able_until_ == base::kNever && UsableConnections() == 0)
     able_until_ = base::DeadlineAfter(context_.worker.now(), kConnectGrace);
-  const base::TimePoint deadline = attempt_ends_ =
+  const base::TimePoint deadline = connect_ends_ =
       base::DeadlineAfter(context_.worker.now(), options_->connect_timeout);
   auto on_done = [this](base::Result<std::unique_ptr<net::Stream>> result) { OnDialed(std::move(result)); };
   dialer_ = options_->tls.enabled ? net::DialTls(context_.dial, context_.worker, endpoint_->address(), deadline,
@@ -137,7 +137,7 @@ void EndpointPool::OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
     BackOff();
     const bool refused = result.error().kind == ErrorKind::kConnectFailed;
     if (refused) endpoint_->NoteRefused();
-    AttemptFailed(result.error().detail, refused);
+    ConnectFailed(result.error().detail, refused);
     SLUICE_LOG_DEBUG("cluster {} endpoint {}: {}", endpoint_->cluster(), endpoint_->name(), result.error().detail);
     UpdateLink();
     if (UsableConnections() == 0)
@@ -158,7 +158,7 @@ void EndpointPool::OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
   // So calls wait for its SETTINGS, which a server sends first and at once (RFC 9113 3.4); until then each can still go
   // elsewhere.
   greeting_ = &connection;
-  context_.worker.timers().Arm(*this, attempt_ends_);
+  context_.worker.timers().Arm(*this, connect_ends_);
   connection.Start();
   UpdateLink();
 }
@@ -180,7 +180,7 @@ void EndpointPool::GreetingFailed(base::Error error) {
   greeting_ = nullptr;
   context_.worker.timers().Disarm(*this);
   BackOff();
-  AttemptFailed(error.detail);
+  ConnectFailed(error.detail);
   UpdateLink();
   if (UsableConnections() == 0) FailWaiters(error);
   DialIfNeeded();
@@ -237,7 +237,7 @@ void EndpointPool::UpdateLink() {
   EndpointLink link = EndpointLink::kIdle;
   if (connections_.size() > (greeting_ != nullptr ? 1 : 0))
     link = EndpointLink::kConnected;
-  else if (attempting())
+  else if (connecting())
     link = EndpointLink::kConnecting;
   else if (context_.worker.now() < retry_at_)
     link = EndpointLink::kBackoff;
@@ -271,7 +271,7 @@ void EndpointPool::OnGoaway(http2::Connection& connection) {
   if (connection.session().settings_received() && connection.why().empty() && ++gone_away_ <= kGoneAwayMax) {
     greeting_ = nullptr;
     context_.worker.timers().Disarm(*this);
-    AttemptFailed("the endpoint drains its new connections");
+    ConnectFailed("the endpoint drains its new connections");
     UpdateLink();
     return DialIfNeeded();
   }

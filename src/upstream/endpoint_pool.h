@@ -28,7 +28,7 @@ class PoolSet;
 
 class EndpointPool final : private http2::ConnectionEvents, private runtime::Timer {
  public:
-  // A call that waits for room. Told once; Cancel or the destructor leaves the queue from any place in it.
+  // An attempt that waits for room. Told once; Cancel or the destructor leaves the queue from any place in it.
   class Waiter : public base::ListNode<Waiter> {
    public:
     // `connection` has room: open a stream on it now, inside the call, because the next waiter is served after it.
@@ -50,7 +50,7 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   // A first connection that takes longer than this is slow: further calls do not wait for it while another endpoint can
   // take them.
   static constexpr base::Nanos kConnectGrace = std::chrono::milliseconds(100);
-  // Connections in a row that end with GOAWAY before their first call, and are followed by the next attempt at once.
+  // Connections in a row that end with GOAWAY before their first call, and are followed by the next connect at once.
   static constexpr uint32_t kGoneAwayMax = 3;
 
   EndpointPool(PoolSet& owner, std::shared_ptr<Endpoint> endpoint, http2::ConnectionContext& context);
@@ -67,15 +67,15 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   }
   // May a call be sent here: active, and not in back-off without a connection. It may have to wait for one.
   bool Usable() const {
-    return !draining_ && !closing_ && (context_.worker.now() >= retry_at_ || attempting() || UsableConnections() > 0);
+    return !draining_ && !closing_ && (context_.worker.now() >= retry_at_ || connecting() || UsableConnections() > 0);
   }
   // A connection with room for a stream, or null: then Wait. Null also while others wait, so no call overtakes them.
   http2::Connection* Ready();
   // Queues; opens a connection where that can help. False: pending_calls_max is reached.
   bool Wait(Waiter& waiter);
 
-  // Bracket an attempt, an outcome of which kAnswered, kFailed and kAbandoned are one. The pool stays alive from
-  // BeginCall to EndCall.
+  // Bracket an attempt of a call, an outcome of which kAnswered, kFailed and kAbandoned are one. The pool stays alive
+  // from BeginCall to EndCall.
   void BeginCall();
   // `status`: gRPC's code that the attempt ended with, below EndpointSeries::kStatuses. `cause`: what went wrong, where
   // that is the endpoint's own making; it counts against its health.
@@ -128,7 +128,7 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   void Reconnect();
   void Dial();
   void TellProbe(std::string error, bool refused = false);
-  void AttemptFailed(const std::string& error, bool refused = false);
+  void ConnectFailed(const std::string& error, bool refused = false);
   void TendHealth();
   void FailHealth(const std::string& error, bool refused);
   void MoveHealth(const http2::Connection& connection);
@@ -139,7 +139,7 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   void NoteBroken(const http2::Session& session);
   void Forget(http2::Connection& connection);
   // A connect is under way: no other begins.
-  bool attempting() const { return dialer_ != nullptr || greeting_ != nullptr; }
+  bool connecting() const { return dialer_ != nullptr || greeting_ != nullptr; }
   void ServeWaiters();
   void FailWaiters(const base::Error& error);
   void BackOff();
@@ -157,7 +157,7 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   std::shared_ptr<Feedback> feedback_;    // the balancer's; null: it goes by no outcomes
   OutcomeCell& cell_;                     // the endpoint's, of this worker
   EndpointSeries::Cell& series_;          // the same
-  std::shared_ptr<ProbeResult> probe_;    // waits for the attempt under way
+  std::shared_ptr<ProbeResult> probe_;    // waits for the connect under way
   std::unique_ptr<HealthStream> health_;  // the last one asked for, which may have ended; null: none
   bool health_dialed_ = false;            // a connection was begun for it
   http2::ConnectionContext& context_;
@@ -166,7 +166,7 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   // The newest connection, until its server's SETTINGS have come: it is there, but not proved to be alive. Gets no
   // calls.
   http2::Connection* greeting_ = nullptr;
-  base::TimePoint attempt_ends_{};  // of the attempt under way: both must be done by then
+  base::TimePoint connect_ends_{};  // of the connect under way: it and the SETTINGS must be done by then
   uint32_t gone_away_ = 0;          // in a row: connections whose server sent GOAWAY behind its SETTINGS
   base::IntrusiveList<Waiter, Waiter> waiters_;
   uint32_t waiting_ = 0;

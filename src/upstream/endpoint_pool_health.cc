@@ -26,20 +26,20 @@ void EndpointPool::TendHealth() {
   if (health_->waiting()) {
     if (!waiters_.empty()) return;
     if (http2::Connection* connection = FindRoom()) return health_->Open(*connection, *options_, endpoint_->address());
-    if (UsableConnections() > 0 || attempting()) return;
-    // Whatever the back-off: what asks has one of its own, and an attempt that fails ends this. Once: a server may
+    if (UsableConnections() > 0 || connecting()) return;
+    // Whatever the back-off: what asks has one of its own, and a connect that fails ends this. Once: a server may
     // greet each connection, allow no stream on it, and end it.
     if (std::exchange(health_dialed_, true))
       health_->Stop({Kind::kNoConnection, 0, "its connections end before they take a stream"});
     else
       Dial();
   } else if (health_->connection() != nullptr && health_->connection()->usable() && !waiters_.empty() &&
-             !attempting()) {
+             !connecting()) {
     health_->Stop({Kind::kGaveWay, 0, "a call waited for its place"});
   }
 }
 
-// An attempt to connect has failed. Where there are other connections it waits for room on one of them.
+// A connect has failed. Where there are other connections it waits for room on one of them.
 void EndpointPool::FailHealth(const std::string& error, bool refused) {
   if (health_ != nullptr && health_->waiting() && UsableConnections() == 0)
     health_->Stop({refused ? Kind::kRefused : Kind::kNoConnection, 0, error});

@@ -10,11 +10,11 @@ void EndpointPool::Probe(std::shared_ptr<ProbeResult> result) {
   TellProbe("another probe took its place");
   if (closing_ || draining_) return result->Set("the endpoint has left the list, or the proxy stops", false);
   probe_ = std::move(result);
-  if (!attempting()) Dial();
+  if (!connecting()) Dial();
 }
 
-// Whatever waits for the attempt has its answer.
-void EndpointPool::AttemptFailed(const std::string& error, bool refused) {
+// Whatever waits for the connect has its answer.
+void EndpointPool::ConnectFailed(const std::string& error, bool refused) {
   TellProbe(error, refused);
   FailHealth(error, refused);
 }
@@ -48,7 +48,7 @@ void EndpointPool::Renew() {
 
 // For calls that went elsewhere because there is no connection.
 void EndpointPool::Reconnect() {
-  if (closing_ || draining_ || attempting() || context_.worker.now() < retry_at_) return;
+  if (closing_ || draining_ || connecting() || context_.worker.now() < retry_at_) return;
   Dial();
 }
 

@@ -14,7 +14,7 @@
 // A state in which there is nothing to wait for is left out, but for trying.
 //
 // A call that may be answered from the cache and is not becomes a participant of a fetch (fetch.h): a second Call,
-// without a client of its own, which goes the same way through limits and retries.
+// without a stream of a client, which goes the same way through limits and retries.
 //
 // Life: Start() makes it and spawns Run(), which owns it. It belongs to one worker, that of its upstream connection;
 // the downstream connection's is the same or, where the call was handed off (handoff.h), another. Each stream is
