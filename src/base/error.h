@@ -63,6 +63,8 @@ struct Error {
   std::optional<std::chrono::milliseconds> retry_after;
   // Of a call: some backend may have worked on it. False: certainly none has.
   bool maybe_processed = false;
+  // errno of a connect that the system has said no to; else 0.
+  int os_error = 0;
 
   std::string ToString() const;
 };

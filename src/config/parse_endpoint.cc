@@ -87,7 +87,9 @@ base::Result<std::vector<upstream::EndpointOptions>> LoadEndpoints(const std::st
     Reader reader(path, nullptr);
     {
       Section root(reader, tree.root(), "");
-      root.Require("endpoints");  // what was cut off is no empty list
+      // What was cut off is no empty list.
+      if (const Node* list = root.Require("endpoints"); list != nullptr && list->kind == Node::Kind::kNull)
+        root.Fail("endpoints", "has nothing; allowed: a list, or [] for none");
       ParseEndpoints(root, &endpoints);
     }
     errors = reader.TakeErrors();

@@ -47,12 +47,13 @@ class Follower::Presence {
 };
 
 Follower::Follower(std::string cluster, const DiscoveryOptions& options, std::shared_ptr<const List> in_force,
-                   MakeSource make_source, ListSink& sink, OnUpdate on_update)
+                   MakeSource make_source, ListSink& sink, std::shared_ptr<sync::Semaphore> puts, OnUpdate on_update)
     : cluster_(std::move(cluster)),
       options_(options),
       source_name_(options.Name()),
       make_source_(std::move(make_source)),
       sink_(sink),
+      puts_(std::move(puts)),
       on_update_(std::move(on_update)),
       keeper_(options, std::move(in_force)),
       shown_(keeper_.view()) {}
@@ -78,8 +79,8 @@ void Follower::Hurry() {
   if (!hurry_.exchange(true, std::memory_order_seq_cst)) Poke();
 }
 
-void Follower::Reset() {
-  reset_.store(true, std::memory_order_seq_cst);
+void Follower::Again() {
+  again_.store(true, std::memory_order_seq_cst);
   Poke();
 }
 
@@ -92,7 +93,7 @@ runtime::Task<void> Follower::Run(std::shared_ptr<Follower> self) {
   TimePoint hurry_at{};
   while (!self->stopped_.load(std::memory_order_seq_cst)) {
     TimePoint now = runtime::Worker::Current()->now();
-    if (self->reset_.exchange(false, std::memory_order_seq_cst)) keeper.Reset(now);
+    if (self->again_.exchange(false, std::memory_order_seq_cst)) keeper.Again(now);
     if (!asking && now >= keeper.ask_at()) {
       source->Ask();
       asking = true;
@@ -121,18 +122,20 @@ runtime::Task<void> Follower::Run(std::shared_ptr<Follower> self) {
       self->Tell(before);
     }
     if (const std::shared_ptr<const List> list = keeper.Due(now)) {
-      runtime::BlockingCall put([self, list, moved_max = keeper.moved_max()] {
-        return self->sink_.Put(self->cluster_, self->source_name_, *list, moved_max);
-      });
-      std::optional<PutResult> result = co_await put;
+      std::optional<PutResult> result;
+      {
+        const base::Result<sync::Permit> permit = co_await self->puts_->Acquire(1);
+        if (!permit.ok()) break;  // the process ends
+        runtime::BlockingCall put([self, list, moved_max = keeper.moved_max()] {
+          return self->sink_.Put(self->cluster_, self->options_, *list, moved_max);
+        });
+        result = co_await put;
+      }
       if (!result) result = PutResult{PutResult::Kind::kLater, 0, "too much work waits for helper threads"};
       const KeeperView before = keeper.view();
       keeper.PutDone(*result, runtime::Worker::Current()->now());
       self->Tell(before);
-      if (result->kind == PutResult::Kind::kDone) {
-        SLUICE_LOG_INFO("cluster {}: list of {} endpoints from {}, {:.1f}% of the keys moved", self->cluster_,
-                        list->size(), self->source_name_, result->moved * 100);
-      }
+      if (result->kind == PutResult::Kind::kDone && result->changed) self->TellList(*list, result->moved);
     }
     self->Publish();
   }
@@ -144,7 +147,7 @@ void Follower::Tell(const KeeperView& before) const {
   const bool news = after.error != before.error;
   if (news && !after.error.empty())
     SLUICE_LOG_WARN("cluster {}: {}: {}", cluster_, source_name_, after.error);
-  else if (news && after.state == KeeperState::kCurrent)
+  else if (news && after.state == KeeperState::kCurrent && after.changed_at == before.changed_at)
     SLUICE_LOG_INFO("cluster {}: {}: its list is in force", cluster_, source_name_);
   if (!on_update_) return;
   if (after.changed_at != before.changed_at) return on_update_(Update::kApplied);
@@ -165,6 +168,16 @@ void Follower::Tell(const KeeperView& before) const {
     case KeeperState::kCurrent:
       return;
   }
+}
+
+void Follower::TellList(const List& list, double moved) const {
+  if (list.empty()) {
+    SLUICE_LOG_WARN("cluster {}: {} has had no endpoints for {} ms: the list is empty", cluster_, source_name_,
+                    options_.empty_after.count());
+    return;
+  }
+  SLUICE_LOG_INFO("cluster {}: list of {} endpoints from {}, {:.1f}% of the keys moved", cluster_, list.size(),
+                  source_name_, moved * 100);
 }
 
 void Follower::Publish() {

@@ -20,6 +20,7 @@
 #include "discovery/source.h"
 #include "discovery/view.h"
 #include "runtime/runtime.h"
+#include "sync/semaphore.h"
 
 namespace sluice::discovery {
 
@@ -35,18 +36,19 @@ class Follower : public std::enable_shared_from_this<Follower> {
   using OnUpdate = std::function<void(Update)>;
 
   // `sink` outlives the runtime's tasks. `in_force`: as of ListKeeper. `on_update`: on its worker.
+  // `puts`: a permit of it is held while a list is put in force; one for the followers of a process.
   Follower(std::string cluster, const DiscoveryOptions& options, std::shared_ptr<const List> in_force,
-           MakeSource make_source, ListSink& sink, OnUpdate on_update = nullptr);
+           MakeSource make_source, ListSink& sink, std::shared_ptr<sync::Semaphore> puts, OnUpdate on_update = nullptr);
 
   // Once. `clock`: the runtime's.
   void Start(runtime::Runtime& runtime);
-  // It ends soon, and puts no list in force that the sink would not refuse for its source.
+  // It ends soon. A list that it is putting may get in force behind that, where the sink does not refuse it.
   void Stop();
   // Source::Hurry, at once or a kHurryPeriod after the last one.
   static constexpr base::Nanos kHurryPeriod = std::chrono::seconds(1);
   void Hurry();
-  // The list by RPC is not in force any more.
-  void Reset();
+  // ListKeeper::Again.
+  void Again();
 
   const DiscoveryOptions& options() const { return options_; }
   DiscoveryView Describe(base::TimePoint now) const;
@@ -59,16 +61,18 @@ class Follower : public std::enable_shared_from_this<Follower> {
   void Poke();
   void Publish();
   void Tell(const KeeperView& before) const;
+  void TellList(const List& list, double moved) const;
 
   const std::string cluster_;
   const DiscoveryOptions options_;
   const std::string source_name_;
   const MakeSource make_source_;
   ListSink& sink_;
+  const std::shared_ptr<sync::Semaphore> puts_;
   const OnUpdate on_update_;
 
   std::atomic<runtime::Worker*> worker_{nullptr};  // that it runs on
-  std::atomic<bool> stopped_{false}, hurry_{false}, reset_{false};
+  std::atomic<bool> stopped_{false}, hurry_{false}, again_{false};
   Bell* bell_ = nullptr;  // its worker only; null: it does not run
   ListKeeper keeper_;     // its task only
 

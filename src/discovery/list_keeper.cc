@@ -33,15 +33,27 @@ ListKeeper::ListKeeper(const DiscoveryOptions& options, std::shared_ptr<const Li
   view_.had_list = in_force_ != nullptr;
 }
 
+void ListKeeper::SetErrors(std::string of_answer, std::string of_state) {
+  answer_error_ = std::move(of_answer);
+  state_error_ = std::move(of_state);
+  view_.error = answer_error_.empty() ? state_error_ : answer_error_;
+}
+
 void ListKeeper::Change(KeeperState state, std::string error) {
   view_.state = state;
-  view_.error = std::move(error);
+  SetErrors(std::move(answer_error_), std::move(error));
 }
 
 void ListKeeper::Found(std::shared_ptr<const List> list, TimePoint now) {
   const bool same = found_ != nullptr && *list == *found_;
   view_.answered_at = now;
   found_ = std::move(list);
+  SetErrors({}, std::move(state_error_));
+  // A source that could not be heard in between has not said it all the time.
+  if (std::exchange(interrupted_, false)) {
+    if (empty_since_) empty_since_ = now;
+    if (unconfirmed_since_) unconfirmed_since_ = now;
+  }
   const KeeperState state = view_.state;
   if (state == KeeperState::kOverridden) return;
   // It would be refused again, or is due already, or it is too early for the second sight.
@@ -51,12 +63,13 @@ void ListKeeper::Found(std::shared_ptr<const List> list, TimePoint now) {
 }
 
 void ListKeeper::Failed(std::string error, TimePoint now) {
-  view_.error = std::move(error);
+  SetErrors(std::move(error), std::move(state_error_));
+  interrupted_ = true;
   ask_not_before_ = base::DeadlineAfter(now, kConfirm);
 }
 
 void ListKeeper::Take(TimePoint now) {
-  if (in_force_ != nullptr && *in_force_ == *found_) {
+  if (certain_ && in_force_ != nullptr && *in_force_ == *found_) {
     empty_since_.reset();
     unconfirmed_since_.reset();
     return Change(KeeperState::kCurrent);
@@ -65,6 +78,7 @@ void ListKeeper::Take(TimePoint now) {
     empty_since_.reset();
   } else {
     if (!empty_since_) empty_since_ = now;
+    unconfirmed_since_.reset();  // a list behind it is seen for the first time
     if (now < base::DeadlineAfter(*empty_since_, options_.empty_after))
       return Change(KeeperState::kHeld, "the source has no endpoints; that is believed after " +
                                             std::to_string(options_.empty_after.count()) + " ms");
@@ -88,8 +102,9 @@ void ListKeeper::PutDone(const PutResult& result, TimePoint now) {
   switch (result.kind) {
     case PutResult::Kind::kDone:
       in_force_ = found_;
+      certain_ = true;
       view_.had_list = true;
-      view_.changed_at = now;
+      if (result.changed) view_.changed_at = now;
       empty_since_.reset();
       unconfirmed_since_.reset();
       return Change(KeeperState::kCurrent);
@@ -109,10 +124,12 @@ void ListKeeper::PutDone(const PutResult& result, TimePoint now) {
   }
 }
 
-void ListKeeper::Reset(TimePoint now) {
-  if (view_.state != KeeperState::kOverridden) return;
-  if (found_ == nullptr) return Change(KeeperState::kWaiting);
-  Take(now);
+void ListKeeper::Again(TimePoint now) {
+  certain_ = false;
+  if (found_ != nullptr)
+    Take(now);
+  else if (view_.state == KeeperState::kOverridden)
+    Change(KeeperState::kWaiting);
 }
 
 TimePoint ListKeeper::ask_at() const {

@@ -8,9 +8,10 @@
 //           +-----------> held -------------------+ +-- unconfirmed <
 //                          empty_after has passed
 //
-// From every state: failed answers change nothing but the view. From due: `refused`, if the list cannot be put in force
-// (too many endpoints, say), and `overridden`, while a list by RPC is in force. From everywhere a new list that may be
-// taken at once leads to due.
+// From every state: failed answers change nothing but the view, and what is held or unconfirmed is seen for the first
+// time again after them. From due: `refused`, if the list cannot be put in force (too many endpoints, say), and
+// `overridden`, while a list by RPC is in force. From everywhere a new list that may be taken at once leads to due, and
+// so does Again.
 //
 // Bad news is believed slowly, good news at once: an empty list, and one that would move more of the keys than
 // moved_max, are what a source says that has lost its data, or of which a part is away.
@@ -59,8 +60,9 @@ class ListKeeper {
   std::shared_ptr<const List> Due(base::TimePoint now) const;
   double moved_max() const;
   void PutDone(const PutResult& result, base::TimePoint now);
-  // The list by RPC is not in force any more.
-  void Reset(base::TimePoint now);
+  // What is in force may not be what PutDone has told any more, or what was refused might be taken now: a list by RPC
+  // has come or gone, or the configuration has changed. The list is put once more.
+  void Again(base::TimePoint now);
 
   // When Due is to be asked again; kNever.
   base::TimePoint due_at() const { return view_.state == KeeperState::kDue ? due_at_ : base::kNever; }
@@ -71,13 +73,17 @@ class ListKeeper {
 
  private:
   void Change(KeeperState state, std::string error = {});
+  void SetErrors(std::string of_answer, std::string of_state);
   void Take(base::TimePoint now);
 
   const DiscoveryOptions options_;
   KeeperView view_;
-  // The source's list that is in force; null while one of another origin is. And its last answer.
+  // The source's list that was put in force last; null while one of another origin is. And its last answer.
   std::shared_ptr<const List> in_force_, found_;
-  bool seen_twice_ = false;  // found_ may move what it will
+  bool certain_ = true;       // in_force_ is in force, as far as is known
+  bool interrupted_ = false;  // the last answer has failed
+  bool seen_twice_ = false;   // found_ may move what it will
+  std::string answer_error_, state_error_;
   std::optional<base::TimePoint> empty_since_, unconfirmed_since_;
   base::TimePoint due_at_{}, merged_until_{}, ask_not_before_{};
 };

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "discovery/list.h"
+#include "discovery/options.h"
 
 namespace sluice::discovery {
 
@@ -17,16 +18,19 @@ struct PutResult {
     kRefused,       // it is no list that the cluster may have
     kLater,         // the cluster is busy, or the state file cannot be written
   } kind = Kind::kDone;
-  double moved = 0;   // share of the keys, 0..1
-  std::string error;  // of kRefused and kLater
+  double moved = 0;     // share of the keys, 0..1
+  std::string error{};  // of kRefused and kLater
+  bool changed = true;  // of kDone: false where that list was in force already
 };
 
 // Where lists go. Any thread but a worker's; may block.
 class ListSink {
  public:
   virtual ~ListSink() = default;
-  // Puts the list in force if that moves at most `moved_max` of the keys. `source`: DiscoveryOptions::Name.
-  virtual PutResult Put(const std::string& cluster, const std::string& source, const List& list, double moved_max) = 0;
+  // Puts the list in force if that moves at most `moved_max` of the keys. `source`: as the cluster's is configured;
+  // lists of one that was are refused.
+  virtual PutResult Put(const std::string& cluster, const DiscoveryOptions& source, const List& list,
+                        double moved_max) = 0;
 };
 
 }  // namespace sluice::discovery

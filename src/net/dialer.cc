@@ -154,6 +154,7 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
 
   void Failed(const SocketAddress& target, int problem) {
     error = MakeError(ErrorKind::kConnectFailed, "connect to " + ToString(target) + ": " + std::strerror(problem));
+    error.os_error = problem;
   }
 
   void Connected(int fd) {

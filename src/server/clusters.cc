@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "base/log.h"
 #include "runtime/worker.h"
 #include "server/cluster_view.h"
 #include "upstream/cluster_health.h"
@@ -43,8 +44,8 @@ base::Status Clusters::Init(const config::Config& config, const SnapshotInputs& 
   SavedLists kept;
   for (auto& [name, list] : plan->lists) {
     if (list.source == ListSource::kConfig) continue;
-    kept[name] = {list.configured, std::move(list.wanted), list.source, saved[name].at};
-    if (list.source == ListSource::kDiscovery) TellAge(name, kept[name]);
+    if (list.source == ListSource::kDiscovery) TellAge(name, list);
+    kept[name] = {list.configured, std::move(list.wanted), list.source, list.put_at};
   }
   // Of a cluster that is gone, or configured otherwise now: it goes from the file with the next change, and must not
   // come back.
@@ -89,7 +90,7 @@ base::Status Clusters::Apply(const config::Config& config, const SnapshotInputs&
     std::optional<SavedList>& list = changes[cluster.lock->name()];
     auto it = plan->lists.find(cluster.lock->name());
     if (it != plan->lists.end() && it->second.source != ListSource::kConfig)
-      list = {it->second.configured, it->second.wanted, it->second.source, UnixSeconds()};
+      list = {it->second.configured, it->second.wanted, it->second.source, it->second.put_at};
   }
   if (auto saved = state_.Update(std::move(changes)); !saved) return saved.error();
   // 3. From here on nothing fails. Build aside; only now, because series of metrics last as long as the process.
@@ -112,7 +113,7 @@ base::Status Clusters::Apply(const config::Config& config, const SnapshotInputs&
     std::lock_guard lock(mutex_);
     for (auto& [name, entry] : built) {
       auto it = before.find(name);
-      if (it != before.end() && it->second.state == entry.state) entry.state = entries_.find(name)->second.state;
+      if (it != before.end() && it->second.state == entry.state) entry = entries_.find(name)->second;
     }
     entries_.swap(built);
     // New endpoints were made with what is configured; calls must not meet them before what is in force.
@@ -251,10 +252,17 @@ base::Result<admin::ChangeResult> Clusters::PutList(LockedCluster held, const st
   // All that can fail comes first: series of metrics, which new endpoints have, last as long as the process and are
   // bounded.
   if (auto status = CheckChange(before, wanted); !status) return status.error();
+  const int64_t put_at = UnixSeconds();
   if (!preview && state_.keeps()) {
     std::optional<SavedList> list;
-    if (source != ListSource::kConfig) list = {entry.configured, WantedOf(before, wanted), source, UnixSeconds()};
-    if (auto saved = state_.Update({{cluster, std::move(list)}}); !saved) return saved.error();
+    if (source != ListSource::kConfig) list = {entry.configured, WantedOf(before, wanted), source, put_at};
+    const bool must = source != ListSource::kDiscovery;
+    if (auto saved = state_.Update({{cluster, std::move(list)}}, must); !saved) {
+      if (must) return saved.error();
+      std::lock_guard lock(mutex_);
+      if (const auto suffix = unsaved_log_.Allow(Now()))
+        SLUICE_LOG_WARN("{}; lists of sources are in force all the same{}", saved.error().detail, *suffix);
+    }
   }
   // A preview's endpoints are never in force, so they leave no series.
   std::optional<metrics::Registry> unseen;
@@ -277,6 +285,7 @@ base::Result<admin::ChangeResult> Clusters::PutList(LockedCluster held, const st
     Entry& current = entries_.find(cluster)->second;
     current.state = std::move(*state);
     current.released = false;
+    current.put_at = put_at;
     if (limits_ != nullptr && !added.empty()) {  // they were made with what is configured
       const limits::ConcurrencyOptions in_force = limits_->EndpointConcurrency(cluster);
       for (const auto& endpoint : added) endpoint->concurrency()->Configure(in_force);

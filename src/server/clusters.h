@@ -28,6 +28,7 @@
 
 #include "admin/backend.h"
 #include "base/error.h"
+#include "base/log_limit.h"
 #include "config/config.h"
 #include "discovery/list_sink.h"
 #include "metrics/registry.h"
@@ -68,9 +69,10 @@ class Clusters final : public discovery::ListSink {
   LimitSet::EndpointUse UseOfEndpoints(std::string_view cluster);
   // kBusy, kRemoved, and as admin::Backend::ChangeEndpoints.
   base::Result<admin::ChangeResult> Change(const upstream::EndpointChange& change);
-  // The list of the cluster's source. `source`: as it is configured; one that was is refused.
-  discovery::PutResult Put(const std::string& cluster, const std::string& source, const discovery::List& list,
-                           double moved_max) override;
+  // The list of the cluster's source. It is put in force where the state file cannot be written, too: the source says
+  // it again.
+  discovery::PutResult Put(const std::string& cluster, const discovery::DiscoveryOptions& source,
+                           const discovery::List& list, double moved_max) override;
   // The list in force, if the source gave it. Null: another one is. The cluster is there.
   std::shared_ptr<const discovery::List> Discovered(const std::string& cluster);
   // As admin::Backend::SetEndpointHealth. The list stays as it is, so no lock is taken.
@@ -95,6 +97,7 @@ class Clusters final : public discovery::ListSink {
     std::shared_ptr<ClusterLock> lock;
     discovery::DiscoveryOptions discovery;
     bool released = false;  // a list by RPC is in force that the next one of the source replaces
+    int64_t put_at = 0;     // when the list was put in force, in seconds since 1970
     // A list by RPC is in force, and stays.
     bool Overridden() const;
   };
@@ -103,6 +106,8 @@ class Clusters final : public discovery::ListSink {
     uint64_t configured;
     std::vector<upstream::WantedEndpoint> wanted;
     upstream::ListSource source;
+    int64_t put_at = 0;     // as of Entry
+    bool released = false;  // the same
   };
   struct Plan {
     std::map<std::string, PlannedList, std::less<>> lists;  // of clusters that are new or change
@@ -126,7 +131,7 @@ class Clusters final : public discovery::ListSink {
   base::Result<admin::ChangeResult> PutList(LockedCluster held, const std::string& cluster, const Entry& entry,
                                             const upstream::ListChange& wanted, upstream::ListSource source,
                                             bool preview);
-  static void TellAge(const std::string& cluster, const SavedList& list);
+  static void TellAge(const std::string& cluster, const PlannedList& list);
   base::Result<admin::ChangeResult> ResetList(LockedCluster held, const std::string& cluster, const Entry& entry,
                                               bool preview);
   // Locks the cluster and reads its entry under the lock. kNotFound, kBusy, kRemoved.
@@ -174,6 +179,7 @@ class Clusters final : public discovery::ListSink {
   // All below: under mutex_.
   std::vector<proxy::CallContext*> workers_;
   Entries entries_;
+  base::LogLimit unsaved_log_{1, std::chrono::seconds(10)};  // lists of sources that the state file has not
   std::shared_ptr<const proxy::Snapshot> current_;
   std::vector<std::shared_ptr<const proxy::Snapshot>> former_;  // that may still be read
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "base/log.h"
 #include "proxy/call/hedge_delay.h"
 #include "proxy/call/observer.h"
 #include "server/clusters.h"
@@ -76,8 +77,12 @@ bool Clusters::Entry::Overridden() const {
 
 bool Clusters::Keeps(const Entry& entry, const upstream::ClusterOptions& options, const config::Config& config) {
   const discovery::DiscoveryOptions& discovery = DiscoveryOf(config, options.name);
+  // What a source has given does not depend on the configuration's list; while it has given none, that list is in
+  // force.
+  const bool begins = discovery.enabled() && entry.state->source == ListSource::kConfig;
   return SameOptions(*entry.state->options, options) && entry.discovery == discovery &&
-         entry.configured == Fingerprint(options.endpoints, discovery.Name());
+         entry.configured == Fingerprint(options.endpoints, discovery.Name()) &&
+         (!begins || entry.state->options->endpoints == options.endpoints);
 }
 
 // A reload leaves a list that a source keeps to the source, also where that is another one now: the configuration's is
@@ -86,12 +91,19 @@ Clusters::PlannedList Clusters::PlanList(const upstream::ClusterOptions& options
                                          const SavedLists& saved, const Entry* before) {
   const discovery::DiscoveryOptions& discovery = DiscoveryOf(config, options.name);
   const uint64_t configured = Fingerprint(options.endpoints, discovery.Name());
-  if (const auto kept = saved.find(options.name); kept != saved.end() && kept->second.configured == configured)
-    return {configured, kept->second.endpoints, kept->second.source};
-  const bool same = before != nullptr && before->configured == configured;
-  const bool lent = before != nullptr && discovery.enabled() && !before->state->endpoints.empty();
-  if (lent || (same && before->state->source != ListSource::kConfig))
-    return {configured, WantedOf(*before->state), before->state->source};
+  if (const auto kept = saved.find(options.name); kept != saved.end() && kept->second.configured == configured) {
+    const SavedList& list = kept->second;
+    const auto fits = CheckList(options, list.endpoints);
+    if (fits.ok() || list.source != ListSource::kDiscovery) return {configured, list.endpoints, list.source, list.at};
+    SLUICE_LOG_WARN("cluster {}: the last list of its source cannot be taken: {}", options.name, fits.error().detail);
+  }
+  if (before != nullptr) {
+    const ListSource source = before->state->source;
+    const bool same = before->configured == configured && source != ListSource::kConfig;
+    const bool lent = discovery.enabled() && !before->state->endpoints.empty() &&
+                      (source != ListSource::kConfig || options.endpoints.empty());
+    if (same || lent) return {configured, WantedOf(*before->state), source, before->put_at, same && before->released};
+  }
   return {configured, WantedOf(options.endpoints), ListSource::kConfig};
 }
 
@@ -142,7 +154,8 @@ Clusters::Entries Clusters::BuildEntries(const config::Config& config, const Sna
                                              ClusterLimitsOf(inputs, options.name, previous, registry_));
     SLUICE_CHECK(state.ok());  // the plan has checked the list
     auto lock = previous == nullptr ? std::make_shared<ClusterLock>(options.name) : it->second.lock;
-    entries[options.name] = {std::move(*state), list.configured, std::move(lock), DiscoveryOf(config, options.name)};
+    entries[options.name] = {std::move(*state), list.configured, std::move(lock), DiscoveryOf(config, options.name),
+                             list.released,     list.put_at};
   }
   return entries;
 }

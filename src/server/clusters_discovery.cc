@@ -9,6 +9,21 @@ using sync::LockMode;
 using upstream::ClusterState;
 using upstream::ListSource;
 
+namespace {
+
+// Sorted.
+discovery::List ListOf(const ClusterState& state) {
+  discovery::List list;
+  for (upstream::WantedEndpoint& endpoint : WantedOf(state)) {
+    list.push_back({std::move(endpoint.name), std::move(endpoint.address), endpoint.weight, endpoint.standing.priority,
+                    std::move(endpoint.standing.locality)});
+  }
+  discovery::Sort(list);
+  return list;
+}
+
+}  // namespace
+
 // Back to the configuration's list, or to the source's, which its follower puts in force when it is told.
 base::Result<admin::ChangeResult> Clusters::ResetList(LockedCluster held, const std::string& cluster,
                                                       const Entry& entry, bool preview) {
@@ -19,25 +34,30 @@ base::Result<admin::ChangeResult> Clusters::ResetList(LockedCluster held, const 
     return PutList(std::move(held), cluster, entry, *wanted, ListSource::kConfig, preview);
   }
   if (!preview) {
+    // After a restart the list by RPC is not in force again.
+    if (state_.keeps()) {
+      if (auto saved = state_.Update({{cluster, std::nullopt}}); !saved) return saved.error();
+    }
     std::lock_guard lock(mutex_);
     entries_.find(cluster)->second.released = true;
   }
   return admin::ChangeResult{before.version, before.balancer->Digest(), 0};
 }
 
-discovery::PutResult Clusters::Put(const std::string& cluster, const std::string& source, const discovery::List& list,
-                                   double moved_max) {
+discovery::PutResult Clusters::Put(const std::string& cluster, const discovery::DiscoveryOptions& source,
+                                   const discovery::List& list, double moved_max) {
   using Kind = discovery::PutResult::Kind;
   const auto failed = [](const base::Error& error) {
     const bool later = error.kind == ErrorKind::kBusy || error.kind == ErrorKind::kIo;
-    return discovery::PutResult{later ? Kind::kLater : Kind::kRefused, 0, error.detail};
+    return discovery::PutResult{.kind = later ? Kind::kLater : Kind::kRefused, .error = error.detail};
   };
   auto held = Hold(cluster, LockMode::kExclusive, "list of its source");
   if (!held) return failed(held.error());
   const Entry& entry = held->entry;
   const ClusterState& before = *entry.state;
-  if (entry.discovery.Name() != source) return {Kind::kRefused, 0, "another source is configured by now"};
-  if (entry.Overridden()) return {Kind::kOverridden, 0, {}};
+  if (!(entry.discovery == source)) return {.kind = Kind::kRefused, .error = "another source is configured by now"};
+  if (entry.Overridden()) return {.kind = Kind::kOverridden};
+  if (before.source == ListSource::kDiscovery && ListOf(before) == list) return {.changed = false};
   auto wanted = upstream::ChangeTo(upstream::WantedOf(list), &before);
   if (!wanted) return failed(wanted.error());
   if (moved_max < 1) {
@@ -45,29 +65,23 @@ discovery::PutResult Clusters::Put(const std::string& cluster, const std::string
     metrics::Registry unseen(worker_count_);
     auto state = upstream::ChangeClusterState(before, *wanted, worker_count_, unseen, ListSource::kDiscovery);
     const double moved = state.ok() ? MovedShare(before, **state) : 0;
-    if (moved > moved_max) return {Kind::kMovesTooMuch, moved, {}};
+    if (moved > moved_max) return {.kind = Kind::kMovesTooMuch, .moved = moved};
   }
   auto result = PutList(std::move(held->cluster), cluster, entry, *wanted, ListSource::kDiscovery, false);
   if (!result) return failed(result.error());
-  return {Kind::kDone, result->moved_share, {}};
+  return {.moved = result->moved_share};
 }
 
 std::shared_ptr<const discovery::List> Clusters::Discovered(const std::string& cluster) {
   const Entry entry = entries().find(cluster)->second;
   if (entry.state->source != ListSource::kDiscovery) return nullptr;
-  auto list = std::make_shared<discovery::List>();
-  for (upstream::WantedEndpoint& endpoint : WantedOf(*entry.state)) {
-    list->push_back({std::move(endpoint.name), std::move(endpoint.address), endpoint.weight, endpoint.standing.priority,
-                     std::move(endpoint.standing.locality)});
-  }
-  discovery::Sort(*list);
-  return list;
+  return std::make_shared<const discovery::List>(ListOf(*entry.state));
 }
 
 // The source may be away: then this is what there is.
-void Clusters::TellAge(const std::string& cluster, const SavedList& list) {
+void Clusters::TellAge(const std::string& cluster, const PlannedList& list) {
   SLUICE_LOG_INFO("cluster {}: begins with the last list of its source, {} endpoints, put in force {} s ago", cluster,
-                  list.endpoints.size(), UnixSeconds() - list.at);
+                  list.wanted.size(), UnixSeconds() - list.put_at);
 }
 
 }  // namespace sluice::server

@@ -40,38 +40,48 @@ std::shared_ptr<Follower> DiscoverySet::Make(const std::string& cluster, const D
   const auto make_source = [path = options.file.path](discovery::Bell& bell) -> std::unique_ptr<discovery::Source> {
     return std::make_unique<discovery::FileSource>(path, &ReadList, bell);
   };
-  return std::make_shared<Follower>(cluster, options, clusters_.Discovered(cluster), make_source, clusters_, count);
+  return std::make_shared<Follower>(cluster, options, clusters_.Discovered(cluster), make_source, clusters_, puts_,
+                                    count);
 }
 
 void DiscoverySet::Apply(const config::Config& config) {
   std::map<std::string, std::shared_ptr<Follower>> next;
-  std::vector<std::shared_ptr<Follower>> added, ended;
+  std::vector<std::shared_ptr<Follower>> kept, added, ended;
+  // Followers are made without the mutex, for which workers wait.
+  for (const auto& [cluster, options] : config.discovery) {
+    std::shared_ptr<Follower> follower = Find(cluster);
+    if (follower != nullptr && follower->options() == options)
+      kept.push_back(follower);
+    else
+      added.push_back(follower = Make(cluster, options));
+    next[cluster] = std::move(follower);
+  }
   {
     std::lock_guard lock(mutex_);
-    for (const auto& [cluster, options] : config.discovery) {
-      const auto it = followers_.find(cluster);
-      if (it != followers_.end() && it->second->options() == options)
-        next[cluster] = it->second;
-      else
-        added.push_back(next[cluster] = Make(cluster, options));
-    }
-    for (const auto& [cluster, follower] : followers_) {
-      if (const auto it = next.find(cluster); it == next.end() || it->second != follower) ended.push_back(follower);
-    }
     followers_.swap(next);
+    applied_ = true;
+    for (const auto& [cluster, follower] : next) {
+      if (const auto it = followers_.find(cluster); it == followers_.end() || it->second != follower)
+        ended.push_back(follower);
+    }
   }
   for (const auto& follower : ended) follower->Stop();
   for (const auto& follower : added) follower->Start(runtime_);
+  // A list that was refused may fit now.
+  for (const auto& follower : kept) follower->Again();
 }
 
 void DiscoverySet::Stop() { Apply({}); }
 
 bool DiscoverySet::ready() const {
+  if (was_ready_.load(std::memory_order_relaxed)) return true;
   const base::Nanos up = runtime_.clock().Now() - started_;
   std::lock_guard lock(mutex_);
-  return std::all_of(followers_.begin(), followers_.end(), [&](const auto& each) {
+  const bool ready = std::all_of(followers_.begin(), followers_.end(), [&](const auto& each) {
     return each.second->had_list() || up >= each.second->options().ready_timeout;
   });
+  if (ready && applied_) was_ready_.store(true, std::memory_order_relaxed);
+  return ready;
 }
 
 std::shared_ptr<Follower> DiscoverySet::Find(const std::string& cluster) const {
@@ -90,8 +100,8 @@ void DiscoverySet::Hurry(const std::string& cluster) const {
   if (const auto follower = Find(cluster)) follower->Hurry();
 }
 
-void DiscoverySet::Reset(const std::string& cluster) const {
-  if (const auto follower = Find(cluster)) follower->Reset();
+void DiscoverySet::Again(const std::string& cluster) const {
+  if (const auto follower = Find(cluster)) follower->Again();
 }
 
 void DiscoverySet::AddMetrics() {

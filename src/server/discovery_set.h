@@ -3,6 +3,7 @@
 // Thread safety: every function from any thread but where a worker is named; Apply one at a time.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -29,13 +30,14 @@ class DiscoverySet {
   // None may start any more.
   void Stop();
 
-  // Each cluster with a source has had a list, or its ready_timeout is over.
+  // Each cluster with a source has had a list, or its ready_timeout is over. Once that is so it stays so: a cluster
+  // that a reload adds does not take the others out of service.
   bool ready() const;
   std::optional<discovery::DiscoveryView> Describe(const std::string& cluster) const;
   // Also on a worker: an endpoint of the cluster cannot be connected to.
   void Hurry(const std::string& cluster) const;
-  // The cluster's list by RPC is to be replaced.
-  void Reset(const std::string& cluster) const;
+  // The cluster's list has changed by RPC, or that one is to be replaced.
+  void Again(const std::string& cluster) const;
 
  private:
   std::shared_ptr<discovery::Follower> Make(const std::string& cluster, const discovery::DiscoveryOptions& options);
@@ -47,8 +49,15 @@ class DiscoverySet {
   metrics::Registry& registry_;
   const base::TimePoint started_;
 
+  // Lists that are put in force at once: a put may wait for its cluster, and the helper threads have other work, too.
+  static constexpr uint32_t kPutsMax = 2;
+  const std::shared_ptr<sync::Semaphore> puts_ = std::make_shared<sync::Semaphore>(kPutsMax);
+
+  mutable std::atomic<bool> was_ready_{false};
   mutable std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<discovery::Follower>> followers_;  // under mutex_
+  // Under mutex_:
+  std::map<std::string, std::shared_ptr<discovery::Follower>> followers_;
+  bool applied_ = false;  // followers_ are those of a configuration
 };
 
 }  // namespace sluice::server

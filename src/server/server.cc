@@ -227,8 +227,7 @@ base::Result<std::vector<admin::ClusterView>> Server::ListClusters(std::string_v
 
 base::Result<admin::ChangeResult> Server::ChangeEndpoints(const upstream::EndpointChange& change) {
   auto result = clusters_->Change(change);
-  if (result.ok() && change.kind == upstream::EndpointChange::Kind::kReset && !change.preview)
-    discovery_->Reset(change.cluster);
+  if (result.ok() && !change.preview) discovery_->Again(change.cluster);
   return result;
 }
 

@@ -186,6 +186,7 @@ int64_t UnixSeconds() {
 }
 
 uint64_t Fingerprint(const std::vector<upstream::EndpointOptions>& endpoints, const std::string& discovery) {
+  if (!discovery.empty()) return base::Hash64("discovery" + discovery);
   // A sum does not depend on the order, and the hashes are well mixed.
   uint64_t sum = endpoints.size();
   for (const upstream::EndpointOptions& e : endpoints) {
@@ -194,7 +195,6 @@ uint64_t Fingerprint(const std::vector<upstream::EndpointOptions>& endpoints, co
     if (e.priority != 0 || !e.locality.empty()) text += '\0' + std::to_string(e.priority) + '\0' + e.locality;
     sum += base::Hash64(text);
   }
-  if (!discovery.empty()) sum += base::Hash64("discovery" + discovery);
   return sum;
 }
 

@@ -29,9 +29,10 @@ class StateFileWriter {
   // There is a file to write.
   bool keeps() const { return !path_.empty(); }
 
-  // Returns when the file is written (SaveState); on an error (kIo) it is as before. Where no list changes there is
-  // nothing to write, so a full disk does not refuse a reload that is about something else. Blocks; writers take turns.
-  base::Status Update(Changes changes) {
+  // Returns when the file is written (SaveState); on an error (kIo) it is as before, and so are the lists where they
+  // `must` be in it, else they are written with the next change. Where no list changes there is nothing to write, so a
+  // full disk does not refuse a reload that is about something else. Blocks; writers take turns.
+  base::Status Update(Changes changes, bool must = true) {
     if (path_.empty()) return base::Ok();
     std::lock_guard lock(mutex_);
     const bool something = std::any_of(changes.begin(), changes.end(), [this](const auto& change) {
@@ -41,7 +42,10 @@ class StateFileWriter {
     Exchange(changes);
     auto saved = SaveState(path_, lists_);
     if (!saved) {
-      Exchange(changes);
+      if (must)
+        Exchange(changes);
+      else
+        in_file_ = false;
       return saved;
     }
     in_file_ = true;

@@ -1,6 +1,7 @@
 #include "upstream/endpoint_pool.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 
 #include "base/log.h"
@@ -135,9 +136,9 @@ void EndpointPool::OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
   const ClusterOptions& options = *options_;
   if (!result) {
     BackOff();
-    const bool refused = result.error().kind == ErrorKind::kConnectFailed;
-    if (refused) endpoint_->NoteRefused();
-    ConnectFailed(result.error().detail, refused);
+    const int problem = result.error().os_error;  // others, such as too few descriptors, say nothing of the port
+    if (problem == ECONNREFUSED || problem == ENOENT) endpoint_->NoteRefused();
+    ConnectFailed(result.error().detail, result.error().kind == ErrorKind::kConnectFailed);
     SLUICE_LOG_DEBUG("cluster {} endpoint {}: {}", endpoint_->cluster(), endpoint_->name(), result.error().detail);
     UpdateLink();
     if (UsableConnections() == 0)

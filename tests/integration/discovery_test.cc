@@ -181,6 +181,18 @@ TEST_F(DiscoveryTest, AChangeByRpcLastsUntilItIsReset) {
   EXPECT_TRUE(Follows(proxy, {0, 2}));
 }
 
+TEST_F(DiscoveryTest, AResetBringsBackAListThatHasNotChanged) {
+  List({0});
+  Proxy proxy(Config(", changes_by_rpc: override"));
+  ASSERT_TRUE(Follows(proxy, {0}));
+  Operator person(proxy);
+  ASSERT_EQ(person.Ctl({"add", "echo", backends.address(1)}).code, 0);
+  EXPECT_TRUE(WaitUntil([&] { return person.Ctl({"clusters"}).output.find("overridden") != std::string::npos; }))
+      << "an operator sees that the source is not heard";
+  ASSERT_EQ(person.Ctl({"reset", "echo"}).code, 0);
+  EXPECT_TRUE(Follows(proxy, {0}));
+}
+
 TEST_F(DiscoveryTest, AReloadStartsAndEndsSources) {
   List({2, 3});
   ProxyConfig plain;

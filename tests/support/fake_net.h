@@ -2,6 +2,7 @@
 // ones.
 #pragma once
 
+#include <cerrno>
 #include <functional>
 #include <map>
 #include <memory>
@@ -65,8 +66,11 @@ class FakeNet {
     ~Attempt() override { std::erase(net.hanging_, this); }
     void Answer() {
       FakeHost& host = net.host(address);
-      if (host.mode == FakeHost::Mode::kRefuse)
-        return Finish(base::MakeError(base::ErrorKind::kConnectFailed, "refused"));
+      if (host.mode == FakeHost::Mode::kRefuse) {
+        base::Error error = base::MakeError(base::ErrorKind::kConnectFailed, "refused");
+        error.os_error = ECONNREFUSED;
+        return Finish(std::move(error));
+      }
       auto pair = net::MemoryStream::Make(net.worker_, "proxy", address);
       host.connections.push_back(std::make_unique<FramePeer>(FramePeer::Role::kServer, std::move(pair.far)));
       host.last().acknowledge = host.speaks;

@@ -38,36 +38,43 @@ FileSource::Stamp FileSource::StampOf(const std::string& path) {
 runtime::Task<Answer> FileSource::Next(base::TimePoint until) {
   for (;;) {
     const base::TimePoint now = runtime::Worker::Current()->now();
-    if (!asked_ && !edge_ && now < poll_at_) {
+    const base::TimePoint look_at = asked_ || edge_ ? not_before_ : std::max(poll_at_, not_before_);
+    if (now < look_at) {
       if (now >= until) co_return Answer();
-      co_await bell_.Wait(std::min(until, poll_at_));
-      if (!edge_ && runtime::Worker::Current()->now() < poll_at_) co_return Answer();
-      continue;
+      co_await bell_.Wait(std::min(until, look_at));
+      // Not in a loop: the bell may have rung for the owner as well.
+      co_return Answer();
     }
     const bool asked = std::exchange(asked_, false);
     edge_ = false;
     // The stamp is older than what is read: a change meanwhile is seen at the next poll, if nothing tells of it.
-    runtime::BlockingCall look([way = way_, path = path_, read = read_, asked, known = stamp_] {
-      std::optional<Reading> reading;
+    runtime::BlockingCall look([way = way_, path = path_, read = read_, asked, read_last = stamp_, seen = seen_] {
       const bool told = way->LookForChange();
-      const Stamp stamp = StampOf(path);
-      if (asked || told || stamp != known) reading.emplace(Reading{stamp, read(path)});
-      return reading;
+      Look look{StampOf(path), std::nullopt};
+      const bool settled = told || look.stamp == read_last || look.stamp == seen;
+      if (settled && (told || asked || look.stamp != read_last)) look.list.emplace(read(path));
+      return look;
     });
-    std::optional<std::optional<Reading>> looked = co_await look;
+    std::optional<Look> looked = co_await look;
+    const base::TimePoint done = runtime::Worker::Current()->now();
     if (!looked) {
       asked_ = asked;
       edge_ = true;
-      poll_at_ = runtime::Worker::Current()->now() + kBusy;
-      co_await bell_.Wait(poll_at_);
-      continue;
+      not_before_ = base::DeadlineAfter(done, kBusy);
+      co_return Answer();
     }
-    poll_at_ = base::DeadlineAfter(runtime::Worker::Current()->now(), kPoll);
-    if (!*looked) continue;
-    Reading& reading = **looked;
-    stamp_ = reading.stamp;
-    if (!reading.list.ok()) co_return Answer(reading.list.error().detail);
-    co_return Answer(std::move(*reading.list));
+    seen_ = looked->stamp;
+    if (!looked->list) {
+      const bool settles = looked->stamp != stamp_;
+      asked_ = asked_ || (settles && asked);
+      poll_at_ = base::DeadlineAfter(done, settles ? kSettle : kPoll);
+      if (settles) not_before_ = poll_at_;
+      co_return Answer();
+    }
+    poll_at_ = base::DeadlineAfter(done, kPoll);
+    stamp_ = looked->stamp;
+    if (!looked->list->ok()) co_return Answer(looked->list->error().detail);
+    co_return Answer(std::move(**looked->list));
   }
 }
 

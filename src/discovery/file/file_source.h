@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/error.h"
@@ -21,6 +22,8 @@ class FileSource final : public Source, private runtime::FdWatch {
   static constexpr base::Nanos kPoll = std::chrono::seconds(5);
   // After helper threads had no time for it.
   static constexpr base::Nanos kBusy = std::chrono::milliseconds(100);
+  // A change that nothing has told of may be half written: it is read when the file has not changed for this long.
+  static constexpr base::Nanos kSettle = std::chrono::milliseconds(100);
 
   // The file's list, sorted. Blocks; any thread. The error says where it is wrong, and what is allowed.
   using Read = std::function<base::Result<List>(const std::string& path)>;
@@ -40,9 +43,9 @@ class FileSource final : public Source, private runtime::FdWatch {
     bool operator==(const Stamp&) const = default;
   };
   static Stamp StampOf(const std::string& path);
-  struct Reading {
+  struct Look {
     Stamp stamp;
-    base::Result<List> list;
+    std::optional<base::Result<List>> list;  // unset: not read
   };
 
   void OnEdge(uint32_t events) override;
@@ -56,7 +59,8 @@ class FileSource final : public Source, private runtime::FdWatch {
   bool asked_ = true;
   bool edge_ = false;  // there are events to be read
   Stamp stamp_;        // of what was read last
-  base::TimePoint poll_at_{};
+  Stamp seen_;         // of the last look
+  base::TimePoint poll_at_{}, not_before_{};
 };
 
 }  // namespace sluice::discovery

@@ -67,6 +67,15 @@ class FileSourceTest : public ::testing::Test {
          answers == before && std::chrono::steady_clock::now() < until; std::this_thread::yield())
       time.Run();
   }
+  // A look that is due after `by` is over: the one helper thread takes its work in turn.
+  void Look(base::Nanos by) {
+    time.clock.Advance(by);
+    time.Run();
+    bool done = false;
+    ASSERT_TRUE(time.runtime.Block(
+        time.worker, [] {}, [&done] { done = true; }));
+    while (!done) time.Run();
+  }
   static std::string Yaml(const std::string& hosts) { return "endpoints: [" + hosts + "]\n"; }
 
   integration::TempDir dir;
@@ -193,6 +202,31 @@ TEST_F(FileSourceTest, HurriedItLooksAtTheFile) {
   bell->Ring();
   AskAndWait();
   EXPECT_EQ(answers, before + 1) << "the same file is an answer only where it was asked for";
+}
+
+// No event tells of what is written before the file is closed; a poll may come upon half of it.
+TEST_F(FileSourceTest, AFileThatIsBeingWrittenIsReadWhenItHasSettled) {
+  Start(dir.Write("list.yaml", Yaml("a:1")));
+  ASSERT_TRUE(Hears("a:1")) << heard;
+  std::ofstream file(dir.File("list.yaml"));
+  file << "endpoints:\n" << std::flush;
+  Look(FileSource::kPoll);
+  for (const char* host : {"b", "c", "d"}) {
+    file << "  - " << host << ":1\n" << std::flush;
+    Look(FileSource::kSettle);
+    EXPECT_EQ(heard, "a:1") << "it is being written";
+  }
+  Look(FileSource::kSettle);
+  EXPECT_TRUE(Hears("b:1 c:1 d:1")) << "its writer may never close it: " << heard;
+}
+
+TEST_F(FileSourceTest, ACutOffListIsNoEmptyOne) {
+  Start(dir.Write("list.yaml", "endpoints:\n"));
+  EXPECT_TRUE(
+      Hears("error: " + dir.File("list.yaml") + ":3:1: endpoints: has nothing; allowed: a list, or [] for none"))
+      << heard;
+  dir.Write("list.yaml", "endpoints: []\n");
+  EXPECT_TRUE(Hears("")) << heard;
 }
 
 }  // namespace

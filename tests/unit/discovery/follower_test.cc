@@ -64,9 +64,10 @@ class PlayedSource final : public Source {
 };
 
 struct PlayedSink final : ListSink {
-  PutResult Put(const std::string& cluster, const std::string& source, const List& list, double moved_max) override {
+  PutResult Put(const std::string& cluster, const DiscoveryOptions& source, const List& list,
+                double moved_max) override {
     std::lock_guard lock(mutex);
-    std::string text = cluster + " " + source + ":";
+    std::string text = cluster + " " + source.Name() + ":";
     for (const auto& endpoint : list) text += " " + endpoint.name;
     if (moved_max < 1) text += " <=" + std::to_string(moved_max).substr(0, 3);
     puts.push_back(text);
@@ -94,7 +95,7 @@ class FollowerTest : public ::testing::Test {
   ~FollowerTest() override { time.runtime.Shutdown(); }
   void Start() {
     follower = std::make_shared<Follower>(
-        "c", options, nullptr, [this](Bell& bell) { return std::make_unique<PlayedSource>(script, bell); }, sink,
+        "c", options, nullptr, [this](Bell& bell) { return std::make_unique<PlayedSource>(script, bell); }, sink, puts,
         [this](Update update) { updates.push_back(std::string(ToString(update))); });
     follower->Start(time.runtime);
     time.Run();
@@ -125,6 +126,7 @@ class FollowerTest : public ::testing::Test {
   DiscoveryOptions options;
   Script script;
   PlayedSink sink;
+  std::shared_ptr<sync::Semaphore> puts = std::make_shared<sync::Semaphore>(1);
   Strings updates;
   size_t counted = 0;  // of them
   test::ManualWorker time;
@@ -218,7 +220,7 @@ TEST_F(FollowerTest, AfterAResetTheSourcesListIsPut) {
   EXPECT_EQ(State(), KeeperState::kOverridden);
   sink.Answer({});
   Advance(seconds(1));
-  follower->Reset();
+  follower->Again();
   EXPECT_EQ(Put(), (Strings{"c file f: a"}));
   EXPECT_EQ(State(), KeeperState::kCurrent);
 }
@@ -244,8 +246,28 @@ TEST_F(FollowerTest, StoppedItEndsAndItsSourceWithIt) {
   EXPECT_EQ(script.bell, nullptr);
   EXPECT_EQ(time.runtime.LiveTasks(), 0u);
   follower->Hurry();
-  follower->Reset();
+  follower->Again();
   time.Run();
+}
+
+TEST_F(FollowerTest, AListWaitsForItsTurnToBePut) {
+  std::optional<sync::Permit> other = puts->TryAcquire(1);
+  Start();
+  script.Say(Hosts({"a"}));
+  time.Run();
+  EXPECT_EQ(State(), KeeperState::kWaiting) << "not even begun";
+  EXPECT_EQ(sink.Take(), Strings());
+  other.reset();
+  EXPECT_EQ(Put(), (Strings{"c file f: a"}));
+}
+
+TEST_F(FollowerTest, TheEndOfTheRuntimeEndsItsWaitForItsTurn) {
+  std::optional<sync::Permit> other = puts->TryAcquire(1);
+  Start();
+  script.Say(Hosts({"a"}));
+  time.Run();
+  time.runtime.Shutdown();
+  EXPECT_EQ(script.bell, nullptr);
 }
 
 TEST_F(FollowerTest, TheEndOfTheRuntimeEndsIt) {

@@ -217,9 +217,106 @@ TEST_F(ListKeeperTest, AListByRpcStaysUntilItIsReset) {
   Keeper().Found(Listed({"a", "b", "c"}), now += seconds(1));
   EXPECT_EQ(State(), KeeperState::kOverridden);
   EXPECT_EQ(Keeper().Due(now), nullptr);
-  Keeper().Reset(now);
+  Keeper().Again(now);
   EXPECT_EQ(DueSize(), 3u);
   EXPECT_EQ(Keeper().moved_max(), 1);
+}
+
+// The source has nothing new to say: its list comes back all the same.
+TEST_F(ListKeeperTest, TheSameListIsPutAgainWhereAnotherMayBeInForce) {
+  Take({"a"});
+  now += seconds(1);
+  Keeper().Again(now);  // a list by RPC has come
+  EXPECT_EQ(DueSize(), 1u);
+  Keeper().PutDone({Kind::kOverridden}, now);
+  EXPECT_EQ(State(), KeeperState::kOverridden);
+  Keeper().Found(Listed({"a"}), now += seconds(1));
+  EXPECT_EQ(State(), KeeperState::kOverridden);
+  Keeper().Again(now += seconds(1));  // and is to go
+  EXPECT_EQ(DueSize(), 1u);
+  EXPECT_EQ(Keeper().moved_max(), 1);
+  Keeper().PutDone({Kind::kDone}, now);
+  EXPECT_EQ(State(), KeeperState::kCurrent);
+  EXPECT_EQ(Keeper().view().changed_at, now);
+}
+
+TEST_F(ListKeeperTest, AListThatWasInForceIsNoChange) {
+  Take({"a"});
+  const base::TimePoint taken = now;
+  Keeper().Again(now += seconds(1));
+  Keeper().PutDone({.changed = false}, now);
+  EXPECT_EQ(State(), KeeperState::kCurrent);
+  EXPECT_EQ(Keeper().view().changed_at, taken);
+}
+
+// To look again is no second sight, and does not make an empty list good.
+TEST_F(ListKeeperTest, AgainKeepsWhatIsHeldAndUnconfirmed) {
+  Take({"a", "b"});
+  Keeper().Found(Listed({}), now += seconds(1));
+  Keeper().Again(now += seconds(1));
+  EXPECT_EQ(State(), KeeperState::kHeld);
+  EXPECT_EQ(Keeper().Due(now), nullptr);
+  Keeper().Found(Listed({"c"}), now += seconds(1));
+  Keeper().PutDone({Kind::kMovesTooMuch, 1}, now);
+  Keeper().Again(now += milliseconds(500));
+  EXPECT_EQ(Keeper().moved_max(), 0.5);
+}
+
+TEST_F(ListKeeperTest, BeforeAnAnswerAgainHasNothingToPut) {
+  Keeper().Again(now);
+  EXPECT_EQ(State(), KeeperState::kWaiting);
+  EXPECT_EQ(Keeper().Due(now), nullptr);
+}
+
+TEST_F(ListKeeperTest, ARefusedListIsTriedAgainWhenTheConfigurationHasChanged) {
+  Take({"a"});
+  Keeper().Found(Listed({"a", "b"}), now += seconds(1));
+  Keeper().PutDone({Kind::kRefused, 0, "too many"}, now);
+  Keeper().Again(now += seconds(1));
+  EXPECT_EQ(DueSize(), 2u);
+}
+
+TEST_F(ListKeeperTest, AnErrorBetweenTwoSightsMakesTheNextOneTheFirst) {
+  Take({"a", "b"});
+  Keeper().Found(Listed({"c"}), now += seconds(1));
+  Keeper().PutDone({Kind::kMovesTooMuch, 1}, now);
+  Keeper().Failed("away", now += seconds(1));
+  Keeper().Found(Listed({"d"}), now += std::chrono::hours(1));
+  EXPECT_EQ(Keeper().moved_max(), 0.5);
+  Keeper().PutDone({Kind::kMovesTooMuch, 1}, now);
+  Keeper().Found(Listed({"d"}), now += ListKeeper::kConfirm);
+  EXPECT_EQ(Keeper().moved_max(), 1);
+}
+
+TEST_F(ListKeeperTest, AnErrorBetweenTwoEmptyAnswersBeginsTheTimeAnew) {
+  Take({"a"});
+  Keeper().Found(Listed({}), now += seconds(1));
+  Keeper().Failed("away", now += seconds(1));
+  Keeper().Found(Listed({}), now += std::chrono::minutes(10));
+  EXPECT_EQ(State(), KeeperState::kHeld);
+  EXPECT_EQ(Keeper().ask_at(), now + seconds(30));
+  Keeper().Found(Listed({}), now += seconds(30));
+  EXPECT_EQ(State(), KeeperState::kDue);
+}
+
+TEST_F(ListKeeperTest, BehindAnEmptyAnswerAListIsSeenForTheFirstTime) {
+  Take({"a", "b"});
+  Keeper().Found(Listed({"c"}), now += seconds(1));
+  Keeper().PutDone({Kind::kMovesTooMuch, 1}, now);
+  Keeper().Found(Listed({}), now += seconds(2));
+  Keeper().Found(Listed({"c"}), now += seconds(2));
+  EXPECT_EQ(Keeper().moved_max(), 0.5);
+}
+
+TEST_F(ListKeeperTest, AnErrorThatIsOverDoesNotHideWhyAListIsRefused) {
+  Take({"a"});
+  Keeper().Found(Listed({"a", "b"}), now += seconds(1));
+  Keeper().PutDone({Kind::kRefused, 0, "too many"}, now);
+  Keeper().Failed("line 3", now += seconds(1));
+  EXPECT_EQ(Keeper().view().error, "line 3");
+  Keeper().Found(Listed({"a", "b"}), now += seconds(1));
+  EXPECT_EQ(State(), KeeperState::kRefused);
+  EXPECT_EQ(Keeper().view().error, "too many");
 }
 
 }  // namespace

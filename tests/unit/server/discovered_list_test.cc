@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,10 +37,7 @@ class DiscoveredListTest : public ::testing::Test {
     clusters.reset();
     time.runtime.Shutdown();
   }
-  void Source(const std::string& path) {
-    config.discovery["c"].kind = discovery::SourceKind::kFile;
-    config.discovery["c"].file.path = path;
-  }
+  void Source(const std::string& path) { config.discovery["c"] = FileOf(path); }
   static discovery::List Listed(const std::vector<std::string>& hosts) {
     discovery::List list;
     for (const std::string& host : hosts) {
@@ -57,7 +55,18 @@ class DiscoveredListTest : public ::testing::Test {
     }
     return *clusters;
   }
-  PutKind Put(const std::vector<std::string>& hosts, double moved_max = 1, const std::string& source = "file f") {
+  static discovery::DiscoveryOptions FileOf(const std::string& path, RpcRule rule = RpcRule::kRefuse) {
+    discovery::DiscoveryOptions options;
+    options.kind = discovery::SourceKind::kFile;
+    options.file.path = path;
+    options.changes_by_rpc = rule;
+    return options;
+  }
+  PutKind Put(const std::vector<std::string>& hosts, double moved_max = 1) {
+    return PutFrom(config.discovery["c"], hosts, moved_max);
+  }
+  PutKind PutFrom(const discovery::DiscoveryOptions& source, const std::vector<std::string>& hosts,
+                  double moved_max = 1) {
     last = Started().Put("c", source, Listed(hosts), moved_max);
     return last.kind;
   }
@@ -107,9 +116,9 @@ TEST_F(DiscoveredListTest, WhatMovesTooMuchChangesNothing) {
 
 TEST_F(DiscoveredListTest, AnotherSourcesListIsRefused) {
   Started();
-  EXPECT_EQ(Put({"a"}, 1, "file g"), PutKind::kRefused);
+  EXPECT_EQ(PutFrom(FileOf("g"), {"a"}), PutKind::kRefused);
   EXPECT_EQ(Names(), (Strings{"configured"}));
-  last = clusters->Put("gone", "file f", Listed({"a"}), 1);
+  last = clusters->Put("gone", FileOf("f"), Listed({"a"}), 1);
   EXPECT_EQ(last.kind, PutKind::kRefused);
   EXPECT_EQ(last.error, "no cluster gone");
 }
@@ -120,7 +129,7 @@ TEST_F(DiscoveredListTest, AListThatCannotBeIsRefused) {
   discovery::List heavy = Listed({"a", "b", "c", "d", "e"});
   for (auto& endpoint : heavy) endpoint.weight = 100;
   for (const double moved_max : {1.0, 0.5}) {
-    last = clusters->Put("c", "file f", heavy, moved_max);
+    last = clusters->Put("c", FileOf("f"), heavy, moved_max);
     EXPECT_EQ(last.kind, PutKind::kRefused);
     EXPECT_THAT(last.error, HasSubstr("points"));
   }
@@ -169,8 +178,8 @@ TEST_F(DiscoveredListTest, AReloadLeavesItToTheSource) {
   config.clusters[0].endpoints.clear();
   ASSERT_TRUE(clusters->Apply(config).ok());
   EXPECT_EQ(Names(), (Strings{"a"})) << "until the new source's first list";
-  EXPECT_EQ(Put({"z"}), PutKind::kRefused) << "the former source's follower may be at work still";
-  EXPECT_EQ(Put({"b"}, 1, "file g"), PutKind::kDone);
+  EXPECT_EQ(PutFrom(FileOf("f"), {"z"}), PutKind::kRefused) << "the former source's follower may be at work still";
+  EXPECT_EQ(Put({"b"}), PutKind::kDone);
 }
 
 TEST_F(DiscoveredListTest, AReloadThatTakesTheSourceAwayGoesBackToTheConfiguration) {
@@ -213,10 +222,96 @@ TEST_F(DiscoveredListTest, AfterARestartWithAnotherSourceItIsForgotten) {
   EXPECT_EQ(Names(), (Strings{"configured"}));
 }
 
-TEST_F(DiscoveredListTest, AFullDiskPutsItOff) {
-  config.state_file = dir.File("none/state");
-  EXPECT_EQ(Put({"a"}), PutKind::kLater);
+// The source says it again after a restart; endpoints that are gone would not come back.
+TEST_F(DiscoveredListTest, AFullDiskDoesNotKeepItOut) {
+  config.state_file = dir.File("folder/state");
+  EXPECT_EQ(Put({"a"}), PutKind::kDone);
+  EXPECT_EQ(Names(), (Strings{"a"}));
+  std::filesystem::create_directory(dir.File("folder"));
+  EXPECT_EQ(Put({"a", "b"}), PutKind::kDone);
+  clusters.reset();
+  EXPECT_EQ(Names(), (Strings{"a", "b"})) << "the next one is written";
+}
+
+TEST_F(DiscoveredListTest, TheSameListAgainIsNoChange) {
+  ASSERT_EQ(Put({"a", "b"}), PutKind::kDone);
+  EXPECT_TRUE(last.changed);
+  const uint64_t version = (*clusters->List("c"))[0].version;
+  ASSERT_EQ(Put({"a", "b"}), PutKind::kDone);
+  EXPECT_FALSE(last.changed);
+  EXPECT_EQ((*clusters->List("c"))[0].version, version);
+}
+
+TEST_F(DiscoveredListTest, AFollowerOfOtherOptionsIsRefused) {
+  ASSERT_EQ(Put({"a"}), PutKind::kDone);
+  const auto former = config.discovery["c"];
+  config.discovery["c"].empty_after = std::chrono::milliseconds(1);
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_EQ(PutFrom(former, {}), PutKind::kRefused) << "its successor knows nothing of what it puts";
+  EXPECT_EQ(Names(), (Strings{"a"}));
+}
+
+TEST_F(DiscoveredListTest, AResetHoldsOverAReload) {
+  config.discovery["c"].changes_by_rpc = RpcRule::kOverride;
+  ASSERT_EQ(Put({"a"}), PutKind::kDone);
+  ASSERT_TRUE(Change(EndpointChange::Kind::kAdd, "b").ok());
+  ASSERT_TRUE(Change(EndpointChange::Kind::kReset).ok());
+  config.clusters[0].connections_max = 3;
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_EQ(Put({"a"}), PutKind::kDone);
+  EXPECT_EQ(Names(), (Strings{"a"}));
+}
+
+TEST_F(DiscoveredListTest, AResetHoldsOverARestart) {
+  config.state_file = dir.File("state");
+  config.discovery["c"].changes_by_rpc = RpcRule::kOverride;
+  ASSERT_EQ(Put({"a"}), PutKind::kDone);
+  ASSERT_TRUE(Change(EndpointChange::Kind::kAdd, "b").ok());
+  ASSERT_TRUE(Change(EndpointChange::Kind::kReset).ok());
+  clusters.reset();
+  EXPECT_EQ(Put({"a"}), PutKind::kDone);
+  EXPECT_EQ(Names(), (Strings{"a"}));
+}
+
+TEST_F(DiscoveredListTest, TheConfigurationsListMayChangeWhileTheSourceIsAway) {
+  config.state_file = dir.File("state");
+  ASSERT_EQ(Put({"a", "b"}), PutKind::kDone);
+  config.clusters[0].endpoints = Listed({"other"});
+  clusters.reset();
+  EXPECT_EQ(Names(), (Strings{"a", "b"}));
+  // One that the source has emptied stays empty.
+  ASSERT_EQ(Put({}), PutKind::kDone);
+  config.clusters[0].endpoints = Listed({"another"});
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_EQ(Names(), Strings());
+}
+
+TEST_F(DiscoveredListTest, BeforeTheFirstListTheConfigurationsIsInForceAlsoWhenItChanges) {
   EXPECT_EQ(Names(), (Strings{"configured"}));
+  config.clusters[0].endpoints = Listed({"other"});
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_EQ(Names(), (Strings{"other"}));
+}
+
+TEST_F(DiscoveredListTest, ASavedListThatDoesNotFitAnyMoreDoesNotStopTheStart) {
+  config.state_file = dir.File("state");
+  discovery::List heavy = Listed({"a", "b", "c", "d", "e"});
+  for (auto& endpoint : heavy) endpoint.weight = 100;
+  ASSERT_EQ(Started().Put("c", FileOf("f"), heavy, 1).kind, PutKind::kDone);
+  clusters.reset();
+  config.clusters[0].ring_points = 10000;
+  EXPECT_EQ(Names(), (Strings{"configured"}));
+}
+
+TEST_F(DiscoveredListTest, AReloadDoesNotMakeASavedListYounger) {
+  config.state_file = dir.File("state");
+  dir.Write("state", "clusters:\n  c:\n    configured: " + std::to_string(Fingerprint({}, "file f")) +
+                         "\n    discovered: 1000\n    endpoints:\n"
+                         "      - {name: a, address: \"a:1\", weight: 1, draining: false}\n");
+  EXPECT_EQ(Names(), (Strings{"a"}));
+  config.clusters[0].connections_max = 3;
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_THAT(dir.Read("state"), HasSubstr("discovered: 1000\n"));
 }
 
 }  // namespace
