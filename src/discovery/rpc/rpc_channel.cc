@@ -1,0 +1,35 @@
+#include "discovery/rpc/rpc_channel.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+namespace sluice::discovery {
+namespace {
+
+std::shared_ptr<grpc::Channel> Open(const RpcTarget& target) {
+  grpc::ChannelArguments args;
+  args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // a sidecar's way is its configuration's, not its environment's
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(target.keepalive.count()));
+  args.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(RpcChannel::kPingTimeout.count()));
+  args.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // The least back-off is also the time that a connection may take.
+  args.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 1000);
+  args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(RpcChannel::kConnectTimeout.count()));
+  args.SetMaxReceiveMessageSize(static_cast<int>(RpcChannel::kMessageBytesMax));
+  if (!target.tls) return grpc::CreateCustomChannel(target.address, grpc::InsecureChannelCredentials(), args);
+  if (!target.server_name.empty()) args.SetSslTargetNameOverride(target.server_name);
+  grpc::SslCredentialsOptions options;
+  options.pem_root_certs = target.ca;
+  options.pem_cert_chain = target.certificate;
+  options.pem_private_key = target.key;
+  return grpc::CreateCustomChannel(target.address, grpc::SslCredentials(options), args);
+}
+
+}  // namespace
+
+RpcChannel::RpcChannel(const RpcTarget& target) : channel_(Open(target)) {}
+
+RpcChannel::~RpcChannel() = default;
+
+}  // namespace sluice::discovery
