@@ -12,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,8 +26,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Answers each message with as many as its text says, ends at "end" with FAILED_PRECONDITION, at the client's end with OK, and never
-// where the method is /t.T/Hang.
+// Answers each message with as many as its text says, ends at "end" with FAILED_PRECONDITION, at the client's end with
+// OK, and never where the method is /t.T/Hang.
 class Server {
  public:
   Server() {
@@ -54,14 +55,14 @@ class Server {
     }
     void OnReadDone(bool ok) override {
       if (!ok) {
-        if (!hang_) Finish(grpc::Status::OK);
+        if (!hang_) End(grpc::Status::OK);
         return;
       }
       std::vector<grpc::Slice> slices;
       EXPECT_TRUE(in_.Dump(&slices).ok());
       std::string text;
       for (const auto& slice : slices) text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-      if (text == "end") return Finish({grpc::StatusCode::FAILED_PRECONDITION, "as asked"});
+      if (text == "end") return End({grpc::StatusCode::FAILED_PRECONDITION, "as asked"});
       left_ = std::stoi(text);
       WriteOn();
     }
@@ -70,11 +71,15 @@ class Server {
     }
     void OnCancel() override {
       ++service_.cancelled;
-      Finish(grpc::Status::CANCELLED);
+      End(grpc::Status::CANCELLED);
     }
     void OnDone() override { delete this; }
 
    private:
+    // Its end and its cancellation may both be heard.
+    void End(const grpc::Status& status) {
+      if (!ended_.exchange(true)) Finish(status);
+    }
     void WriteOn() {
       if (left_ == 0) return StartRead(&in_);
       const grpc::Slice slice(std::to_string(left_--));
@@ -85,6 +90,7 @@ class Server {
     const bool hang_;
     grpc::ByteBuffer in_, out_;
     int left_ = 0;
+    std::atomic<bool> ended_ = false;
   };
   struct Service final : grpc::CallbackGenericService {
     grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
@@ -109,6 +115,7 @@ class RpcStreamTest : public ::testing::Test {
  protected:
   ~RpcStreamTest() override {
     stream.reset();
+    current.reset();
     time.runtime.Shutdown();
   }
   // A stream on the worker, and a task that takes what comes as long as `taking`.
@@ -141,7 +148,7 @@ class RpcStreamTest : public ::testing::Test {
 
   Server server;
   test::SocketWorker time;
-  runtime::Worker::ScopedCurrentForTest current{time.worker};
+  std::optional<runtime::Worker::ScopedCurrentForTest> current{time.worker};
   Bell bell;
   std::shared_ptr<RpcChannel> channel;
   std::unique_ptr<RpcStream> stream;
