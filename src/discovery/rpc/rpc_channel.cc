@@ -1,5 +1,6 @@
 #include "discovery/rpc/rpc_channel.h"
 
+#include <grpcpp/channel.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
@@ -31,5 +32,7 @@ std::shared_ptr<grpc::Channel> Open(const RpcTarget& target) {
 RpcChannel::RpcChannel(const RpcTarget& target) : channel_(Open(target)) {}
 
 RpcChannel::~RpcChannel() = default;
+
+bool RpcChannel::connected() const { return channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY; }
 
 }  // namespace sluice::discovery

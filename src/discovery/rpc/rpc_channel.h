@@ -40,6 +40,9 @@ class RpcChannel {
   RpcChannel(const RpcChannel&) = delete;
   RpcChannel& operator=(const RpcChannel&) = delete;
 
+  // The server answers: it has sent its SETTINGS. A host that is there with a process that hangs does not.
+  bool connected() const;
+
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
 
  private:

@@ -118,7 +118,7 @@ class RpcStreamTest : public ::testing::Test {
     current.reset();
     time.runtime.Shutdown();
   }
-  // A stream on the worker, and a task that takes what comes as long as `taking`.
+  // A stream on the worker, and a task that takes all messages as long as `taking`.
   void Begin(const std::string& address, const std::string& method, milliseconds timeout = {}) {
     channel = std::make_shared<RpcChannel>(RpcTarget{.address = address});
     stream = std::make_unique<RpcStream>(channel, RpcStream::Options{method, {{"token", "t1"}}, timeout}, bell);
@@ -164,6 +164,7 @@ TEST_F(RpcStreamTest, MessagesGoBothWaysInOrder) {
   EXPECT_EQ(heard, (std::vector<std::string>{"3", "2", "1", "2", "1"}));
   EXPECT_FALSE(stream->end());
   EXPECT_EQ(server.token(), "t1");
+  EXPECT_TRUE(channel->connected());
 }
 
 TEST_F(RpcStreamTest, AUnaryCallIsAStreamOfOneMessage) {
@@ -212,6 +213,7 @@ TEST_F(RpcStreamTest, AServerThatIsNotThereIsUnavailable) {
   stream->Send("1");
   ASSERT_TRUE(Until([&] { return stream->end().has_value(); }));
   EXPECT_THAT(stream->end()->ToString(), ::testing::StartsWith("UNAVAILABLE: "));
+  EXPECT_FALSE(channel->connected());
   stream->Send("2");  // for nothing
   stream->SendEnd();
 }
@@ -256,6 +258,8 @@ TEST(BackoffTest, DoublesWithJitterUpToItsBoundAndBeginsAnew) {
     EXPECT_GE(wait, expected * 8 / 10) << i;
     EXPECT_LE(wait, expected * 12 / 10) << i;
   }
+  Backoff often(milliseconds(300));
+  for (int i = 0; i < 5; ++i) EXPECT_LE(often.Next(random), milliseconds(360)) << i;
   backoff.Reset();
   EXPECT_LE(backoff.Next(random), Backoff::kFirst * 12 / 10);
 }
