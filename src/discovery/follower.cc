@@ -113,6 +113,11 @@ runtime::Task<void> Follower::Run(std::shared_ptr<Follower> self) {
       Answer answer = co_await std::move(next);
       now = runtime::Worker::Current()->now();
       if (answer.index() == 0) continue;
+      if (std::holds_alternative<Unchanged>(answer)) {
+        keeper.Confirmed(now);
+        self->Publish();
+        continue;
+      }
       asking = false;
       const KeeperView before = keeper.view();
       if (List* list = std::get_if<List>(&answer))

@@ -55,6 +55,8 @@ class ListKeeper {
   // Answers of the source. The list is sorted.
   void Found(std::shared_ptr<const List> list, base::TimePoint now);
   void Failed(std::string error, base::TimePoint now);
+  // The list found last is the source's still.
+  void Confirmed(base::TimePoint now) { view_.answered_at = now; }
 
   // The list to be put in force now, of which `moved_max` of the keys may move; null: none. PutDone is to follow.
   std::shared_ptr<const List> Due(base::TimePoint now) const;

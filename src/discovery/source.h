@@ -14,8 +14,10 @@
 
 namespace sluice::discovery {
 
-// Nothing new, a list, or why there is none.
-using Answer = std::variant<std::monostate, List, std::string>;
+// A source that watches still has the list that it gave last.
+struct Unchanged {};
+// Nothing new, a list, why there is none, or that nothing has changed.
+using Answer = std::variant<std::monostate, List, std::string, Unchanged>;
 
 class Source {
  public:

@@ -162,6 +162,20 @@ TEST_F(FollowerTest, AnErrorIsShownAndCountedAndChangesNothing) {
   EXPECT_EQ(updates, (Strings{"applied", "error"}));
 }
 
+TEST_F(FollowerTest, AListThatIsConfirmedIsYoungAgain) {
+  Start();
+  script.Say(Hosts({"a"}));
+  Put();
+  Advance(seconds(5));
+  script.Say(Unchanged());
+  time.Run();
+  Advance(seconds(2));
+  EXPECT_EQ(View().answered_ago, seconds(2));
+  EXPECT_EQ(View().changed_ago, seconds(7));
+  EXPECT_EQ(sink.Take(), Strings());
+  EXPECT_EQ(updates, (Strings{"applied"}));
+}
+
 TEST_F(FollowerTest, AHeldAnswerIsAskedForAgainWhenItMayBeBelieved) {
   Start();
   script.Say(Hosts({"a"}));
