@@ -1,13 +1,34 @@
 #include "discovery/rpc/rpc_channel.h"
 
 #include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/client_callback.h>
 
 namespace sluice::discovery {
 namespace {
 
+// The threads that run reactions belong to the channels that use them: the destructor of the last one joins them. It
+// may run on one of them, behind the OnDone of a stream that outlived its owner, and a thread cannot join itself. So
+// one channel, whose only call has failed at once, uses them for as long as the process lives.
+void KeepReactionThreads() {
+  struct Kept final : grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+    Kept() {
+      stub.PrepareBidiStreamingCall(&context, "/none", {}, this);
+      StartCall();
+    }
+    void OnDone(const grpc::Status&) override {}
+    grpc::ClientContext context;
+    grpc::GenericStub stub{grpc::CreateChannel("none", /*creds=*/nullptr)};  // fails each call, and never connects
+  };
+  [[maybe_unused]] static const Kept* const kept = new Kept;
+}
+
 std::shared_ptr<grpc::Channel> Open(const RpcTarget& target) {
+  KeepReactionThreads();
   grpc::ChannelArguments args;
   args.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   args.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // a sidecar's way is its configuration's, not its environment's

@@ -94,6 +94,7 @@ class RpcStream::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer
       if (inbox_.empty()) return message;
       message.emplace(std::move(inbox_.front()));
       inbox_.pop_front();
+      inbox_bytes_ -= message->size();
       read_on = paused_ && held_;
       if (read_on) {
         paused_ = false;
@@ -119,6 +120,7 @@ class RpcStream::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer
       std::lock_guard lock(mutex_);
       worker_ = nullptr;
       inbox_.clear();
+      inbox_bytes_ = 0;
       outbox_.clear();
     }
     context_.TryCancel();
@@ -129,10 +131,14 @@ class RpcStream::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer
   void OnReadDone(bool ok) override {
     if (!ok) return GiveHoldBack();
     bool read_on = false;
+    std::string message = TextOf(incoming_);
     {
       std::lock_guard lock(mutex_);
-      if (worker_ != nullptr) inbox_.push_back(TextOf(incoming_));
-      read_on = inbox_.size() < kInboxMax;
+      if (worker_ != nullptr) {
+        inbox_bytes_ += message.size();
+        inbox_.push_back(std::move(message));
+      }
+      read_on = inbox_.size() < kInboxMax && inbox_bytes_ < kInboxBytesMax;
       paused_ = !read_on;
       Ring();
     }
@@ -221,6 +227,7 @@ class RpcStream::Reactor final : public grpc::ClientBidiReactor<grpc::ByteBuffer
   std::shared_ptr<Reactor> self_;  // until OnDone
   runtime::Worker* worker_;        // null: abandoned
   std::deque<std::string> inbox_, outbox_;
+  size_t inbox_bytes_ = 0;
   bool held_ = true;
   bool paused_ = false;  // the inbox is full, and nothing is being read
   bool writing_ = false, sending_ended_ = false, half_closed_ = false;

@@ -20,8 +20,8 @@ namespace sluice::discovery {
 // One worker only, that of its bell, which outlives it.
 class RpcStream {
  public:
-  // Messages that wait for Take; then no more are read, and the server has to wait.
-  static constexpr size_t kInboxMax = 16;
+  // Messages that wait for Take, and their bytes; with so many no more are read, and the server has to wait.
+  static constexpr size_t kInboxMax = 16, kInboxBytesMax = RpcChannel::kMessageBytesMax;
 
   struct Options {
     std::string method;                                         // "/etcdserverpb.Watch/Watch"

@@ -249,6 +249,25 @@ TEST_F(RpcStreamTest, ManyThatAreDestroyedInEachStateLeaveNothing) {
   EXPECT_TRUE(Until([&] { return time.Run(), true; }));
 }
 
+// Without a server here, whose channels would keep the library's threads alive.
+TEST(RpcStreamAloneTest, TheLastChannelOfTheProcessMayEndOnAThreadOfTheLibrary) {
+  test::SocketWorker time;
+  {
+    const runtime::Worker::ScopedCurrentForTest current(time.worker);
+    Bell bell;
+    for (int i = 0; i < 50; ++i) {
+      auto channel = std::make_shared<RpcChannel>(RpcTarget{.address = "127.0.0.1:1"});
+      const std::weak_ptr<RpcChannel> gone = channel;
+      { RpcStream stream(std::move(channel), {"/t.T/Talk", {}, {}}, bell); }
+      for (const auto until = std::chrono::steady_clock::now() + seconds(10);
+           !gone.expired() && std::chrono::steady_clock::now() < until; std::this_thread::yield())
+        time.Run();  // a ring on its way holds it, too
+      ASSERT_TRUE(gone.expired());
+    }
+  }
+  time.runtime.Shutdown();
+}
+
 TEST(BackoffTest, DoublesWithJitterUpToItsBoundAndBeginsAnew) {
   base::Random random(7);
   Backoff backoff;
