@@ -39,19 +39,31 @@ void ParseHealth(Section& section, upstream::HealthOptions* out) {
   }
 }
 
+// The one endpoint that is a name whose addresses are the list; null: there is none.
+const std::string* DnsTargetOf(Section& section) {
+  if (section.Find("discovery") != nullptr) return nullptr;
+  const Node* list = section.Find("endpoints");
+  if (list == nullptr || list->kind != Node::Kind::kList || list->items.size() != 1) return nullptr;
+  const Node& only = *list->items[0];
+  return only.kind == Node::Kind::kScalar && only.text.starts_with(kDnsScheme) ? &only.text : nullptr;
+}
+
 void ParseCluster(Section& section, upstream::ClusterOptions* out, discovery::DiscoveryOptions* discovery) {
   if (section.Require("name") != nullptr) ParseName(section, "name", &out->name);
   section.Choice("policy", upstream::kPolicies, &out->policy);
   section.Options(upstream::kClusterOptions, out);
   section.Map("discovery", [&](Section& source) { ParseDiscovery(source, discovery); });
-  ParseList(section, /*required=*/section.Find("discovery") == nullptr, out);
+  if (const std::string* name = DnsTargetOf(section))
+    ParseDnsTarget(section, *name, discovery);
+  else
+    ParseList(section, /*required=*/section.Find("discovery") == nullptr, out);
   if (out->backoff_base > out->backoff_max) {
     section.Fail(section.Find("backoff_max") != nullptr ? "backoff_max" : "backoff_base",
                  Cat("backoff_base ", FormatDuration(out->backoff_base), " is above backoff_max ",
                      FormatDuration(out->backoff_max)));
   }
   ParseConnections(section, out);
-  section.Map("tls", [&](Section& tls) { ParseClusterTls(tls, out); });
+  section.Map("tls", [&](Section& tls) { ParseClusterTls(tls, *discovery, out); });
   section.Map("rate_limit", [&](Section& rate) { ParseRate(rate, &out->rate_limit); });
   section.Map("concurrency", limits::kConcurrencyOptions, &out->concurrency);
   section.Map("endpoint_concurrency", limits::kConcurrencyOptions, &out->endpoint_concurrency);

@@ -17,7 +17,12 @@ bool ParseEndpointAddress(Reader& reader, const Node& at, const std::string& pat
                           net::Address* out) {
   auto address = net::Address::Parse(text);
   if (!address.ok()) {
-    reader.Fail(at, path, address.error().detail);
+    reader.Fail(at, path,
+                text.starts_with(kDnsScheme)
+                    ? Cat(Shown(text),
+                          ": it stands for a list, so it is only allowed as the only one of a cluster's "
+                          "endpoints, without a name or weight, and without another source")
+                    : address.error().detail);
     return false;
   }
   if (address->kind() != net::Address::Kind::kUnix && address->port() == 0) {

@@ -32,6 +32,17 @@ bool IsDnsName(const std::string& text) {
   return address.ok() && address->kind() == net::Address::Kind::kName;
 }
 
+// The endpoints are named by address, and certificates by what was asked for.
+void NameByDns(Section& section, const discovery::DnsOptions& dns, net::ClusterTlsOptions* out) {
+  if (!out->server_name.empty() || dns.name.empty()) return;
+  if (dns.records == discovery::DnsRecords::kAddress) {
+    out->server_name = dns.name.substr(0, dns.name.size() - (dns.name.ends_with('.') ? 1 : 0));
+  } else if (out->allowed_names.empty()) {
+    section.reader().Fail(section.node(), section.path(),
+                          "no certificate is made for the name of SRV records; give server_name or allowed_names");
+  }
+}
+
 }  // namespace
 
 void ParseAllowedNames(Section& section, std::string_view key, std::string_view what, bool unique,
@@ -67,7 +78,8 @@ void ParseListenerTls(Section& section, net::ListenerTlsOptions* out) {
   }
 }
 
-void ParseClusterTls(Section& section, upstream::ClusterOptions* cluster) {
+void ParseClusterTls(Section& section, const discovery::DiscoveryOptions& discovery,
+                     upstream::ClusterOptions* cluster) {
   net::ClusterTlsOptions* out = &cluster->tls;
   out->enabled = true;
   ParseCommon(section, out);
@@ -84,6 +96,7 @@ void ParseClusterTls(Section& section, upstream::ClusterOptions* cluster) {
     section.Fail("server_name",
                  Cat(Shown(out->server_name), " is not a DNS name; an endpoint's IP address is looked for without it"));
   }
+  if (discovery.kind == discovery::SourceKind::kDns) NameByDns(section, discovery.dns, out);
   if (!out->server_name.empty() || !out->allowed_names.empty()) return;
   for (const upstream::EndpointOptions& endpoint : cluster->endpoints) {
     if (endpoint.address.kind() != net::Address::Kind::kUnix) continue;

@@ -42,8 +42,8 @@ void ParseConnections(Section& section, Owner* out) {
 
 // The files are named, not read: see server/tls_reloader.h.
 void ParseListenerTls(Section& section, net::ListenerTlsOptions* out);
-// After the endpoints of `cluster`, which need a name to look for in certificates.
-void ParseClusterTls(Section& section, upstream::ClusterOptions* cluster);
+// After the endpoints and the source of `cluster`, which need a name to look for in certificates.
+void ParseClusterTls(Section& section, const discovery::DiscoveryOptions& discovery, upstream::ClusterOptions* cluster);
 
 void ParseRate(Section& section, limits::RateOptions* out);
 void ParseClientRate(Section& section, proxy::ClientRateOptions* out);
@@ -54,6 +54,10 @@ using Discoveries = std::map<std::string, discovery::DiscoveryOptions>;
 // The sources of clusters that have one are put in `discoveries`.
 void ParseClusters(Section& root, std::vector<upstream::ClusterOptions>* out, Discoveries* discoveries);
 void ParseDiscovery(Section& section, discovery::DiscoveryOptions* out);
+// What an endpoint begins with whose addresses are the list.
+inline constexpr std::string_view kDnsScheme = "dns:";
+// `text`: "dns:...", the only one of a cluster's `endpoints`.
+void ParseDnsTarget(Section& section, const std::string& text, discovery::DiscoveryOptions* out);
 // The list at the key `endpoints`. Returns the sum of the weights.
 double ParseEndpoints(Section& section, std::vector<upstream::EndpointOptions>* out);
 // 1..kLocalityBytesMax characters.

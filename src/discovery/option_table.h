@@ -6,6 +6,10 @@
 
 namespace sluice::discovery {
 
+// Of `dns`: what has no default.
+inline constexpr base::Option<DnsOptions> kDnsOptions[] = {
+    {"port", &DnsOptions::port, 1, 65535},
+};
 inline constexpr base::Option<DiscoveryOptions> kDiscoveryOptions[] = {
     {"empty_after", &DiscoveryOptions::empty_after, 0, base::kDay},
     {"moved_max", &DiscoveryOptions::moved_max, 0, 1},

@@ -2,12 +2,24 @@
 
 namespace sluice::discovery {
 
+std::string DnsOptions::NamePort() const {
+  return records == DnsRecords::kSrv ? name : name + ":" + std::to_string(port);
+}
+
 std::string DiscoveryOptions::Name() const {
   switch (kind) {
     case SourceKind::kNone:
       return {};
     case SourceKind::kFile:
       return "file " + file.path;
+    case SourceKind::kDns: {
+      std::string text = "dns://";
+      for (size_t i = 0; i < dns.servers.size(); ++i) text += (i == 0 ? "" : ",") + dns.servers[i];
+      text += "/" + dns.NamePort();
+      if (dns.records == DnsRecords::kSrv) text += " (srv)";
+      if (dns.mode == DnsMode::kOne) text += " (one)";
+      return text;
+    }
   }
   return {};
 }

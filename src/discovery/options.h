@@ -4,19 +4,48 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sluice::discovery {
 
-enum class SourceKind : uint8_t { kNone, kFile };
+enum class SourceKind : uint8_t { kNone, kFile, kDns };
 
 // A YAML or JSON file with a list `endpoints`.
 struct FileOptions {
   std::string path;  // in the configuration relative to its directory; here, as it is opened
   bool operator==(const FileOptions&) const = default;
 };
+
+enum class DnsRecords : uint8_t {
+  kAddress,  // A and AAAA, all with `port`
+  kSrv,      // SRV: hosts with ports, weights and priorities
+};
+inline constexpr std::array<std::string_view, 2> kDnsRecords = {"address", "srv"};
+enum class DnsMode : uint8_t {
+  kAll,  // every address is an endpoint
+  kOne,  // one of them: a virtual address, behind which something else balances
+};
+inline constexpr std::array<std::string_view, 2> kDnsModes = {"all", "one"};
+
+// A name in the DNS.
+struct DnsOptions {
+  std::string name;
+  uint32_t port = 0;
+  DnsRecords records = DnsRecords::kAddress;
+  DnsMode mode = DnsMode::kAll;
+  // "10.0.0.2" or "10.0.0.2:5353"; none: the system's.
+  std::vector<std::string> servers;
+
+  // "users.internal:50051"; of SRV without the port.
+  std::string NamePort() const;
+  bool operator==(const DnsOptions&) const = default;
+};
+// Of one source.
+inline constexpr size_t kDnsServersMax = 8;
 
 // What becomes of a change by the admin RPC.
 enum class RpcRule : uint8_t {
@@ -28,6 +57,7 @@ inline constexpr std::array<std::string_view, 2> kRpcRules = {"refuse", "overrid
 struct DiscoveryOptions {
   SourceKind kind = SourceKind::kNone;
   FileOptions file;
+  DnsOptions dns;
   // An answer without endpoints is believed when the source has said so for this long.
   std::chrono::milliseconds empty_after{30000};
   // A list that would move more than this share of the keys must be seen twice.
@@ -37,7 +67,8 @@ struct DiscoveryOptions {
   RpcRule changes_by_rpc = RpcRule::kRefuse;
 
   bool enabled() const { return kind != SourceKind::kNone; }
-  // "file /etc/sluice/users.yaml": for people, and equal only where the source is the same.
+  // "file /etc/sluice/users.yaml", "dns:///users.internal:50051", "dns://10.0.0.2/users.internal (srv)": for people,
+  // and equal only where the source is the same.
   std::string Name() const;
   bool operator==(const DiscoveryOptions&) const = default;
 };

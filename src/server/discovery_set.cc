@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "discovery/dns/dns_source.h"
 #include "discovery/file/file_source.h"
 
 namespace sluice::server {
@@ -37,8 +38,9 @@ std::shared_ptr<Follower> DiscoverySet::Make(const std::string& cluster, const D
   const auto count = [updates, slot = registry_.shared_slot()](Update update) {
     updates[static_cast<size_t>(update)]->Add(slot);
   };
-  const auto make_source = [path = options.file.path](discovery::Bell& bell) -> std::unique_ptr<discovery::Source> {
-    return std::make_unique<discovery::FileSource>(path, &ReadList, bell);
+  const auto make_source = [options](discovery::Bell& bell) -> std::unique_ptr<discovery::Source> {
+    if (options.kind == discovery::SourceKind::kDns) return std::make_unique<discovery::DnsSource>(options.dns, bell);
+    return std::make_unique<discovery::FileSource>(options.file.path, &ReadList, bell);
   };
   return std::make_shared<Follower>(cluster, options, clusters_.Discovered(cluster), make_source, clusters_, puts_,
                                     count);

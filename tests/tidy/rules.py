@@ -14,7 +14,7 @@ LAYERS = {
     "limits": ["base", "metrics", "concurrent", "runtime", "sync"],
     "upstream": ["base", "metrics", "concurrent", "runtime", "sync", "net", "http2", "limits"],
     "proxy": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream"],
-    "discovery": ["base", "runtime", "sync", "upstream/options.h"],
+    "discovery": ["base", "runtime", "sync", "net/dns/dns_channel.h", "net/dns/dns_reply.h", "net/dns/dns_system.h", "upstream/options.h"],
     "config": ["base", "net/address.h", "net/tls/options.h", "net/tls/option_table.h", "runtime/options.h", "runtime/option_table.h",
                "http2/options.h", "http2/option_table.h", "limits/options.h", "limits/option_table.h", "upstream/options.h",
                "upstream/option_table.h", "upstream/health/options.h", "upstream/health/option_table.h", "proxy/options.h", "proxy/option_table.h",
@@ -54,7 +54,7 @@ LAYER_EXTENSIONS = [
 # always allowed. "." is the folder itself, without its rooms. docs/architecture.md shows the same table with each room's purpose.
 ROOMS = {
     "runtime": {".": [], "internal": ["."]},
-    "net": {".": [], "tls": ["."]},
+    "net": {".": [], "tls": ["."], "dns": []},
     "http2": {
         ".": [],
         "fields": ["."],
@@ -65,7 +65,7 @@ ROOMS = {
         "connection": [".", "fields", "frame", "hpack", "flood", "session"],
     },
     "upstream": {"health": [], ".": ["health"]},
-    "discovery": {".": [], "file": ["."], "rpc": ["."]},
+    "discovery": {".": [], "file": ["."], "dns": ["."], "rpc": ["."]},
     "proxy": {
         ".": [],
         "response_cache": ["."],
@@ -78,7 +78,7 @@ ROOMS = {
 # What an include up between the rooms of a folder would break; printed with it.
 ROOM_REASONS = {
     "runtime": "internal holds the parts of the scheduler; the headers beside it are what others see of them",
-    "net": "a plain connection does not know that there is TLS",
+    "net": "a plain connection does not know that there is TLS; questions to DNS servers know no connections",
     "http2": "a session is put together from parts that are tested without it; only the connection above it does I/O",
     "upstream": "the judge of health is a value: it is told counts and the time, and knows no endpoint, pool or socket",
     "discovery": "the follower drives any source, and is made with one",
@@ -107,6 +107,7 @@ LIBRARIES = [
      "descriptor set once, at load"),
     ("asio", r"^boost/(asio|beast)", r"^src/admin/.*\.cc$|^tests/",
      "Asio serves the control side, in its .cc files; the workers' reactor is our own (docs/scheduler.md)"),
+    ("c-ares", r"^ares", r"^src/net/dns/.*\.cc$|^tests/", "above it the answers of DNS servers are values"),
     ("openssl", r"^openssl/", r"^src/net/|^tests/", "TLS ends in net: nobody above sees it"),
     ("yaml-cpp", r"^yaml-cpp/", r"^src/config/|^src/server/state_file\.cc$",
      "files are parsed at the edge: nobody else sees YAML; the state file is the server's own"),

@@ -58,6 +58,7 @@ clusters:
   - {name: users-tls, endpoints: [users.example.com:50443], tls: {ca: system, server_name: users.example.com,
      certificate: tls/client.crt, key: tls/client.key, allowed_names: [spiffe://example.com/users]}}
   - {name: users-found, discovery: {file: {path: users.yaml}}}
+  - {name: users-by-name, endpoints: [dns:///users.internal:50051]}
 routes:
   - {cluster: users, name: example, service: pkg.Users, method: Get, authority: "*.example.com", hash_by: {metadata: x-user-id},
      metadata: [{name: x-tenant, exact: gold}, {name: x-version, prefix: v2}, {name: x-debug}],

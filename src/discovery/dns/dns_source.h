@@ -1,0 +1,54 @@
+// DnsSource: the addresses of a name, asked for again when their time to live is over, and at once where calls cannot
+// connect. /etc/hosts comes first.
+//
+// Each round of questions reads the system's files anew, on a helper thread: a change of resolv.conf is seen by the
+// next one.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "discovery/bell.h"
+#include "discovery/dns/dns_round.h"
+#include "discovery/source.h"
+#include "net/dns/dns_system.h"
+
+namespace sluice::discovery {
+
+class DnsSource final : public Source {
+ public:
+  // After an answer that failed; and between looks at a name that stands in /etc/hosts.
+  static constexpr base::Nanos kRetry = std::chrono::seconds(2), kHostsPeriod = std::chrono::seconds(5);
+  // Rounds are as far apart as their questions take at this pace: a thousand targets whose records are good for a
+  // second are not two thousand questions a second.
+  static constexpr base::Nanos kPerQuestion = std::chrono::milliseconds(5);
+
+  // `settings`: with the servers of `options`, if there are some.
+  DnsSource(const DnsOptions& options, Bell& bell, net::DnsSettings settings = {});
+
+  runtime::Task<Answer> Next(base::TimePoint until) override;
+  void Ask() override { ask_at_ = not_before_; }
+  void Hurry() override { ask_at_ = not_before_; }
+
+ private:
+  struct Looked {
+    base::Result<std::unique_ptr<net::DnsSystem>> system;
+    std::vector<std::string> hosts;
+  };
+  static Looked Look(const net::DnsSettings& settings, const DnsOptions& options);
+
+  Answer Finish(base::TimePoint now);
+  Answer Found(const std::vector<DnsHost>& hosts);
+
+  const DnsOptions options_;
+  const net::DnsSettings settings_;
+  Bell& bell_;
+  base::TimePoint ask_at_{}, not_before_{};
+  std::string current_;                 // of mode one: the address with its port
+  std::set<DnsRound::Question> found_;  // by the last round without an error
+  std::unique_ptr<DnsRound> round_;     // under way
+};
+
+}  // namespace sluice::discovery

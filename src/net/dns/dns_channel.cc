@@ -1,0 +1,117 @@
+#include "net/dns/dns_channel.h"
+
+#include <ares.h>
+#include <poll.h>
+#include <sys/epoll.h>
+
+#include <utility>
+
+#include "runtime/fd_watch.h"
+#include "runtime/worker.h"
+
+namespace sluice::net {
+
+namespace {
+
+constexpr int kClassIn = 1;  // RFC 1035 3.2.4
+
+}  // namespace
+
+struct DnsChannel::Question {
+  DnsType type;
+  Done done;
+};
+
+class DnsChannel::Socket final : private runtime::FdWatch {
+ public:
+  Socket(DnsChannel& channel, int fd) : channel_(channel), fd_(fd) {}
+  ~Socket() {
+    if (watched_) runtime::Worker::Current()->Unwatch(fd_, *this);
+  }
+  // What it is ready for already is an edge. A socket that cannot be watched leaves its questions to their timeout.
+  void Want(bool readable, bool writable) {
+    const uint32_t events = (readable ? EPOLLIN : 0u) | (writable ? EPOLLOUT : 0u);
+    if (watched_)
+      runtime::Worker::Current()->Rewatch(fd_, events, *this);
+    else
+      watched_ = runtime::Worker::Current()->Watch(fd_, events, *this) == 0;
+  }
+  // There is more to read.
+  void Later() { runtime::Worker::Current()->RequeueNextTurn(*this); }
+
+ private:
+  void OnEdge(uint32_t events) override {
+    const bool broken = (events & (EPOLLERR | EPOLLHUP)) != 0;
+    channel_.Process(fd_, broken || (events & EPOLLIN) != 0, broken || (events & EPOLLOUT) != 0);
+  }
+  void OnRequeued() override { channel_.Process(fd_, true, false); }
+
+  DnsChannel& channel_;
+  const int fd_;
+  bool watched_ = false;
+};
+
+DnsChannel::DnsChannel(std::unique_ptr<DnsSystem> system) : system_(std::move(system)) { system_->Watch(this); }
+
+// c-ares tells of each socket before it closes it: by the cancelling, where questions were out, or at its end.
+DnsChannel::~DnsChannel() {
+  ares_cancel(system_->ares());
+  system_->Watch(nullptr);
+  sockets_.clear();
+}
+
+void DnsChannel::Ask(const std::string& name, DnsType type, Done done) {
+  auto question = std::make_unique<Question>(Question{type, std::move(done)});
+  ares_query(system_->ares(), name.c_str(), kClassIn, static_cast<int>(type), &OnAnswer, question.release());
+  ArmTimer();
+}
+
+void DnsChannel::OnAnswer(void* question, int status, int, unsigned char* message, int bytes) {
+  const std::unique_ptr<Question> owned(static_cast<Question*>(question));
+  if (status == ARES_ECANCELLED || status == ARES_EDESTRUCTION) return;
+  owned->done(ReadReply(owned->type, status, {message, message == nullptr ? 0 : static_cast<size_t>(bytes)}));
+}
+
+void DnsChannel::OnSocket(int fd, bool readable, bool writable) {
+  if (!readable && !writable) {
+    sockets_.erase(fd);
+    return;
+  }
+  auto& socket = sockets_[fd];
+  if (socket == nullptr) socket = std::make_unique<Socket>(*this, fd);
+  socket->Want(readable, writable);
+}
+
+// Edges are told once, and c-ares reads what it pleases (one message of a TCP connection, say): until there is nothing
+// to read, or in the next turn.
+void DnsChannel::Process(int fd, bool readable, bool writable) {
+  for (int round = 0; readable || writable; ++round) {
+    const auto socket = sockets_.find(fd);
+    if (socket == sockets_.end()) break;
+    if (round == kRoundsMax) {
+      socket->second->Later();
+      break;
+    }
+    ares_process_fd(system_->ares(), readable ? fd : ARES_SOCKET_BAD, writable ? fd : ARES_SOCKET_BAD);
+    writable = false;
+    pollfd more{fd, POLLIN, 0};
+    readable = sockets_.contains(fd) && ::poll(&more, 1, 0) > 0;
+  }
+  ArmTimer();
+}
+
+void DnsChannel::OnTimer(base::TimePoint) {
+  ares_process_fd(system_->ares(), ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+  ArmTimer();
+}
+
+// The wheel never fires early, but its time is that of the turn's begin: what is not yet due then is armed again.
+void DnsChannel::ArmTimer() {
+  runtime::Worker& worker = *runtime::Worker::Current();
+  timeval wait{};
+  if (ares_timeout(system_->ares(), nullptr, &wait) == nullptr) return worker.timers().Disarm(*this);
+  worker.timers().Arm(*this, worker.now() + std::chrono::seconds(wait.tv_sec) +
+                                 std::chrono::microseconds(wait.tv_usec) + std::chrono::milliseconds(1));
+}
+
+}  // namespace sluice::net

@@ -1,0 +1,44 @@
+// DnsChannel: questions to DNS servers, by c-ares, on the reactor of one worker. A truncated answer is asked for again
+// over TCP; a server that is silent, or fails, gives way to the next one (resolv.conf(5)).
+//
+// Lives and dies on its worker. c-ares goes by the system's steady clock, not by the worker's.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "net/dns/dns_reply.h"
+#include "net/dns/dns_system.h"
+#include "runtime/timer_wheel.h"
+
+namespace sluice::net {
+
+class DnsChannel final : private runtime::Timer, private DnsSystem::SocketWatcher {
+ public:
+  // Rounds of reading one socket in a turn of the worker.
+  static constexpr int kRoundsMax = 16;
+
+  explicit DnsChannel(std::unique_ptr<DnsSystem> system);
+  // No `done` is called any more. Not from inside one.
+  ~DnsChannel();
+
+  // `name`: a full one. `done` is called once, perhaps at once, and bounded by the settings' timeout and tries.
+  using Done = std::function<void(DnsReply)>;
+  void Ask(const std::string& name, DnsType type, Done done);
+
+ private:
+  class Socket;
+  struct Question;
+  static void OnAnswer(void* question, int status, int timeouts, unsigned char* message, int bytes);
+  void OnSocket(int fd, bool readable, bool writable) override;
+  void OnTimer(base::TimePoint now) override;
+  void Process(int fd, bool readable, bool writable);
+  void ArmTimer();
+
+  const std::unique_ptr<DnsSystem> system_;
+  std::map<int, std::unique_ptr<Socket>> sockets_;
+};
+
+}  // namespace sluice::net

@@ -1,0 +1,100 @@
+#include "net/dns/dns_system.h"
+
+#include <ares.h>
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice::net {
+
+using base::ErrorKind;
+using base::MakeError;
+
+namespace {
+
+constexpr size_t kNameBytesMax = 253;  // RFC 1035 2.3.4, as text
+
+void TakeAddresses(void* out, int, int, ares_addrinfo* found) {
+  if (found == nullptr) return;
+  for (const ares_addrinfo_node* node = found->nodes; node != nullptr; node = node->ai_next) {
+    char text[INET6_ADDRSTRLEN] = "";
+    const void* address = node->ai_family == AF_INET6
+                              ? static_cast<const void*>(&reinterpret_cast<sockaddr_in6*>(node->ai_addr)->sin6_addr)
+                              : &reinterpret_cast<sockaddr_in*>(node->ai_addr)->sin_addr;
+    if (::inet_ntop(node->ai_family, address, text, sizeof text) == nullptr) continue;
+    auto& addresses = *static_cast<std::vector<std::string>*>(out);
+    if (std::find(addresses.begin(), addresses.end(), text) == addresses.end()) addresses.emplace_back(text);
+  }
+  ares_freeaddrinfo(found);
+}
+
+}  // namespace
+
+base::Result<std::unique_ptr<DnsSystem>> DnsSystem::Read(const DnsSettings& settings) {
+  std::unique_ptr<DnsSystem> system(new DnsSystem);
+  std::string files = "f", resolv_conf = settings.resolv_conf;
+  ares_options options{};
+  // Of names only ares_getaddrinfo looks into files, and it alone: InHosts. Questions go to servers by ares_query.
+  options.lookups = files.data();
+  options.flags = ARES_FLAG_EDNS;
+  options.ednspsz = kUdpBytesMax;
+  options.timeout = static_cast<int>(settings.timeout.count());
+  options.tries = settings.tries;
+  options.sock_state_cb = &OnSocketState;
+  options.sock_state_cb_data = system.get();
+  options.resolvconf_path = resolv_conf.data();
+  int which = ARES_OPT_LOOKUPS | ARES_OPT_FLAGS | ARES_OPT_EDNSPSZ | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES |
+              ARES_OPT_SOCK_STATE_CB;
+  if (!resolv_conf.empty()) which |= ARES_OPT_RESOLVCONF;
+  int status = ares_init_options(&system->ares_, &options, which);
+  if (status != ARES_SUCCESS)
+    return MakeError(ErrorKind::kIo, std::string("the system's DNS configuration: ") + ares_strerror(status));
+  std::string all;
+  for (const std::string& server : settings.servers) all += (all.empty() ? "" : ",") + server;
+  if (!all.empty()) status = ares_set_servers_ports_csv(system->ares_, all.c_str());
+  if (status != ARES_SUCCESS) return MakeError(ErrorKind::kIo, "servers " + all + ": " + ares_strerror(status));
+  ares_options in_force{};
+  int known = 0;
+  if (ares_save_options(system->ares_, &in_force, &known) == ARES_SUCCESS) {
+    for (int i = 0; i < in_force.ndomains; ++i) system->domains_.emplace_back(in_force.domains[i]);
+    system->ndots_ = in_force.ndots;
+  }
+  ares_destroy_options(&in_force);
+  return system;
+}
+
+DnsSystem::~DnsSystem() {
+  if (ares_ != nullptr) ares_destroy(ares_);
+}
+
+void DnsSystem::OnSocketState(void* system, int fd, int readable, int writable) {
+  if (SocketWatcher* watcher = static_cast<DnsSystem*>(system)->watcher_)
+    watcher->OnSocket(fd, readable != 0, writable != 0);
+}
+
+std::vector<std::string> DnsSystem::InHosts(const std::string& name) const {
+  std::vector<std::string> addresses;
+  ares_addrinfo_hints hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_flags = ARES_AI_NOSORT;
+  const std::string plain = name.ends_with('.') ? name.substr(0, name.size() - 1) : name;
+  ares_getaddrinfo(ares_, plain.c_str(), nullptr, &hints, &TakeAddresses, &addresses);
+  return addresses;
+}
+
+std::vector<std::string> DnsSystem::NamesFor(const std::string& name) const {
+  if (name.ends_with('.')) return {name.substr(0, name.size() - 1)};
+  std::vector<std::string> names;
+  for (const std::string& domain : domains_) {
+    if (name.size() + 1 + domain.size() <= kNameBytesMax && names.size() + 1 < kNamesMax && domain != ".")
+      names.push_back(name + "." + domain);
+  }
+  const bool full = std::count(name.begin(), name.end(), '.') >= ndots_;
+  names.insert(full ? names.begin() : names.end(), name);
+  return names;
+}
+
+}  // namespace sluice::net
