@@ -336,11 +336,54 @@ def proxy():
     yield "retries", bytes([0, 0, 0x0c, 0]) + request + backend(5, 0, 3) + turn + backend(5, 0, 3) + turn + answer
 
 
+# A byte of dns_reply_fuzz.cc (record type, mode), and an answer (RFC 1035 4.1).
+def dns_reply():
+    def name(text):
+        return b"".join(bytes([len(label)]) + label.encode() for label in text.split(".") if label) + b"\0"
+
+    def record(kind, ttl, data, owner=b"\xc0\x0c"):
+        return owner + struct.pack(">HHIH", kind, 1, ttl, len(data)) + data
+
+    def answer(kind, *records, flags=0x8180, count=None):
+        header = struct.pack(">HHHHHH", 7, flags, 1, len(records) if count is None else count, 0, 0)
+        return header + name("users.test") + struct.pack(">HH", kind, 1) + b"".join(records)
+
+    def srv(priority, weight, port, host, ttl=30):
+        return record(33, ttl, struct.pack(">HHH", priority, weight, port) + host)
+    a, aaaa = [record(1, 60, bytes([10, 0, 0, i])) for i in range(1, 101)], record(28, 60, bytes(range(16)))
+    alias = record(5, 20, name("a.test"))
+    yield "a-one", b"\0" + answer(1, a[0])
+    yield "a-hundred", b"\0" + answer(1, *a)
+    yield "a-one-of-two", b"\x81" + answer(1, a[0], a[1])
+    yield "a-none", b"\0" + answer(1)
+    yield "a-alias", b"\0" + answer(1, alias, record(1, 60, b"\x0a\0\0\1", name("a.test")))
+    yield "a-alias-in-a-circle", b"\0" + answer(1, record(5, 20, b"\xc0\x0c"))
+    yield "a-alias-only", b"\0" + answer(1, alias)
+    yield "a-ttl-zero", b"\0" + answer(1, record(1, 0, b"\x0a\0\0\1"))
+    yield "a-ttl-high", b"\0" + answer(1, record(1, 0xffffffff, b"\x0a\0\0\1"))
+    yield "a-too-short", b"\0" + answer(1, record(1, 60, b"\x0a\0"))
+    yield "a-count-too-large", b"\0" + answer(1, a[0], count=65535)
+    yield "a-cut-off", b"\0" + answer(1, a[0])[:-3]
+    yield "aaaa-one", b"\1" + answer(28, aaaa)
+    yield "aaaa-of-both", b"\1" + answer(28, a[0], aaaa)
+    yield "srv-two", b"\2" + answer(33, srv(1, 60, 5, name("a.test")), srv(2, 0, 6, name("b.test")))
+    yield "srv-weights", b"\2" + answer(33, *[srv(i % 9 * 10, i, i, name("h.test")) for i in range(40)])
+    yield "srv-one", b"\x80" + answer(33, srv(1, 60, 5, name("a.test")))
+    yield "srv-one-of-many", b"\x80" + answer(33, *[srv(i % 3, i, 1, name(f"h{i}.test")) for i in range(20)])
+    yield "srv-root", b"\2" + answer(33, srv(0, 0, 0, name(".")))
+    yield "srv-pointer", b"\2" + answer(33, srv(0, 0, 1, b"\1h\xc0\x0c"))
+    yield "srv-pointer-to-itself", b"\2" + answer(33, srv(0, 0, 1, b"\xc0\x32"))
+    yield "srv-label-too-long", b"\2" + answer(33, srv(0, 0, 1, b"\x7f" + b"a" * 127))
+    yield "srv-port-zero", b"\2" + answer(33, srv(0, 1, 0, name("a.test")))
+    yield "header-only", b"\0" + answer(1)[:12]
+    yield "truncated", b"\0" + answer(1, flags=0x8380)
+
+
 def main():
     root = sys.argv[1]
     targets = {"frame": frame_corpus}
     for name in ("grpc_timeout", "hpack_decode", "hpack_round_trip", "message_field", "config", "descriptor_set", "admin",
-                 "admin_http", "server_session", "client_session", "proxy"):
+                 "admin_http", "server_session", "client_session", "proxy", "dns_reply"):
         targets[name] = globals()[name]
     for target, make in targets.items():
         os.makedirs(os.path.join(root, target), exist_ok=True)
