@@ -46,8 +46,9 @@ class ListKeeper {
  public:
   // Lists are put in force at least so far apart: those found meanwhile are merged.
   static constexpr base::Nanos kMerge = std::chrono::milliseconds(50);
-  // Between the two sights of a list that moves much; between attempts at one that came to kLater.
-  static constexpr base::Nanos kConfirm = std::chrono::seconds(1);
+  // Between the two sights of a list that moves much; between attempts at one that came to kLater. With it and the time
+  // of a question, a record of the DNS that is replaced is followed within its time to live and a second.
+  static constexpr base::Nanos kConfirm = std::chrono::milliseconds(800);
 
   // `in_force`: the list that the source gave to the process before this one; null: it has given none yet. Sorted.
   ListKeeper(const DiscoveryOptions& options, std::shared_ptr<const List> in_force);
