@@ -2,19 +2,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <iterator>
-#include <memory>
 #include <random>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "support/backends.h"
-#include "support/echo_call.h"
+#include "support/call_stream.h"
 #include "support/operator.h"
 #include "support/proxy.h"
 #include "support/wait_until.h"
@@ -59,36 +55,6 @@ class DiscoveryTest : public ::testing::Test {
   TempDir dir;
 };
 
-// Calls with changing keys until it is stopped; each must succeed.
-class Calls {
- public:
-  explicit Calls(const std::string& target)
-      : stub_(echo::v1::Echo::NewStub(Connect(target))), thread_([this] { Run(); }) {}
-  ~Calls() { Stop(); }
-  void Stop() {
-    over_ = true;
-    if (thread_.joinable()) thread_.join();
-  }
-  uint64_t made() const { return made_; }
-  std::string failed() const { return failed_; }  // after Stop
-
- private:
-  void Run() {
-    for (uint64_t i = 0; !over_; ++i) {
-      grpc::ClientContext context;
-      context.AddMetadata("x-key", std::to_string(i % 50));
-      const Reply reply = Call(stub_.get(), kKinds[i % std::size(kKinds)], &context, {}, 2);
-      ++made_;
-      if (!reply.status.ok()) failed_ += Describe(reply.status) + "; ";
-    }
-  }
-  const std::unique_ptr<echo::v1::Echo::Stub> stub_;
-  std::atomic<bool> over_{false};
-  std::atomic<uint64_t> made_{0};
-  std::string failed_;
-  std::thread thread_;
-};
-
 TEST_F(DiscoveryTest, AFileThatChangesUnderLoadFailsNoCall) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -97,7 +63,7 @@ TEST_F(DiscoveryTest, AFileThatChangesUnderLoadFailsNoCall) {
   List(listed);
   Proxy proxy(Config());
   ASSERT_TRUE(Follows(proxy, listed));
-  Calls calls(proxy.target());
+  CallStream calls(proxy.target());
   for (int i = 0; i < kChanges; ++i) {
     // One comes or one goes: at most a half of the keys moves.
     const size_t place = random() % kBackends;
@@ -119,7 +85,7 @@ TEST_F(DiscoveryTest, NeitherAnEmptyListNorABadFileTakesEndpointsAway) {
   List({0, 1});
   Proxy proxy(Config());
   ASSERT_TRUE(Follows(proxy, {0, 1}));
-  Calls calls(proxy.target());
+  CallStream calls(proxy.target());
   Operator person(proxy);
   List({});
   ASSERT_TRUE(WaitUntil([&] { return person.Ctl({"clusters"}).output.find("held") != std::string::npos; }));
@@ -138,7 +104,7 @@ TEST_F(DiscoveryTest, AListThatReplacesAllIsTakenWhenItIsSeenAgain) {
   List({0, 1});
   Proxy proxy(Config());
   ASSERT_TRUE(Follows(proxy, {0, 1}));
-  Calls calls(proxy.target());
+  CallStream calls(proxy.target());
   List({2, 3, 4});
   ASSERT_TRUE(
       WaitUntil([&] { return Operator(proxy).Ctl({"clusters"}).output.find("unconfirmed") != std::string::npos; }));
@@ -199,7 +165,7 @@ TEST_F(DiscoveryTest, AReloadStartsAndEndsSources) {
   plain.endpoints = {{"a", backends.address(0)}};
   Proxy proxy(plain);
   Operator person(proxy);
-  Calls calls(proxy.target());
+  CallStream calls(proxy.target());
   for (int i = 0; i < 5; ++i) {
     person.ReloadWith(Config());
     ASSERT_TRUE(Follows(proxy, {2, 3}));
