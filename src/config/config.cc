@@ -30,6 +30,7 @@ ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::
     ParseDescriptorSet(root, &descriptors, &result.config.descriptor_set);
     ParseRoutes(root, result.config.clusters, descriptors, &result.config.routes);
     ParseProcess(root, &result.config);
+    ParseXdsProcess(root, &result.config);
   }  // reports unknown keys
   result.errors = reader.TakeErrors();
   if (!result.ok()) result.config = Config();  // half of one is of no use
@@ -40,7 +41,11 @@ ParseResult Parse(std::string_view yaml, std::string_view file) { return ParseAn
 
 ParseResult Load(const std::string& path) {
   auto text = ReadText(path);
-  if (text.ok()) return Parse(*text, path);
+  if (text.ok()) {
+    ParseResult result = Parse(*text, path);
+    FindXdsBootstrap(path, &result);
+    return result;
+  }
   ParseResult failed;
   failed.errors.push_back(ConfigError{path, 0, 0, "", text.error().detail.substr(path.size() + 2)});
   return failed;

@@ -57,6 +57,8 @@ struct Config {
   std::vector<upstream::ClusterOptions> clusters;
   // By cluster: the source that keeps its list. Clusters without one are not in it.
   std::map<std::string, discovery::DiscoveryOptions> discovery;
+  // The control plane of those that follow xDS, as its bootstrap file says. Read again with each reload.
+  discovery::XdsBootstrap xds;
   std::vector<proxy::RouteOptions> routes;
   runtime::RuntimeOptions runtime;
   AdminOptions admin;
@@ -102,7 +104,8 @@ struct ParseResult {
 
 // `file` is the name to show in errors; its directory is where a relative `descriptor_set` is looked for and read.
 ParseResult Parse(std::string_view yaml, std::string_view file);
-// Reads and parses; a file that cannot be read is one error.
+// Reads and parses; a file that cannot be read is one error. What a cluster needs of xDS and the file does not name is
+// looked for in the environment.
 ParseResult Load(const std::string& path);
 
 // The endpoints of a file with a list of them, in its order. kInvalidArgument: all errors, a line each. Blocks.

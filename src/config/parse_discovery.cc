@@ -90,7 +90,11 @@ void ParseDiscovery(Section& section, discovery::DiscoveryOptions* out) {
     out->kind = SourceKind::kDns;
     ParseDns(dns, &out->dns);
   });
-  if (!out->enabled()) section.Fail("file", "is missing: discovery names no source; allowed: file, dns");
+  section.Map("xds", [&](Section& xds) {
+    if (out->enabled()) section.Fail("xds", "is a second source; only one is allowed");
+    ParseXdsSource(xds, out);
+  });
+  if (!out->enabled()) section.Fail("file", "is missing: discovery names no source; allowed: file, dns, xds");
 }
 
 }  // namespace sluice::config

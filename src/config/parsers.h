@@ -58,6 +58,12 @@ void ParseDiscovery(Section& section, discovery::DiscoveryOptions* out);
 inline constexpr std::string_view kDnsScheme = "dns:";
 // `text`: "dns:...", the only one of a cluster's `endpoints`.
 void ParseDnsTarget(Section& section, const std::string& text, discovery::DiscoveryOptions* out);
+// Of a cluster's discovery; FinishXdsSource when the cluster has been read.
+void ParseXdsSource(Section& section, discovery::DiscoveryOptions* out);
+void FinishXdsSource(const upstream::ClusterOptions& cluster, discovery::DiscoveryOptions* out);
+void ParseXdsProcess(Section& root, Config* config);
+// Of a whole configuration: what the environment names, if a cluster needs it and the key `xds` does not say it.
+void FindXdsBootstrap(const std::string& file, ParseResult* result);
 // The list at the key `endpoints`. Returns the sum of the weights.
 double ParseEndpoints(Section& section, std::vector<upstream::EndpointOptions>* out);
 // 1..kLocalityBytesMax characters.

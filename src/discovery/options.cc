@@ -20,6 +20,8 @@ std::string DiscoveryOptions::Name() const {
       if (dns.mode == DnsMode::kOne) text += " (one)";
       return text;
     }
+    case SourceKind::kXds:
+      return "xds " + xds.resource;
   }
   return {};
 }

@@ -10,9 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "discovery/xds_options.h"
+
 namespace sluice::discovery {
 
-enum class SourceKind : uint8_t { kNone, kFile, kDns };
+enum class SourceKind : uint8_t { kNone, kFile, kDns, kXds };
 
 // A YAML or JSON file with a list `endpoints`.
 struct FileOptions {
@@ -65,6 +67,7 @@ struct DiscoveryOptions {
   // The process is not ready before the cluster has had a list, or this long after its start.
   std::chrono::milliseconds ready_timeout{10000};
   RpcRule changes_by_rpc = RpcRule::kRefuse;
+  XdsOptions xds{};
 
   bool enabled() const { return kind != SourceKind::kNone; }
   // "file /etc/sluice/users.yaml", "dns:///users.internal:50051", "dns://10.0.0.2/users.internal (srv)": for people,

@@ -7,6 +7,7 @@
 
 #include "discovery/dns/dns_source.h"
 #include "discovery/file/file_source.h"
+#include "discovery/xds/xds_source.h"
 
 namespace sluice::server {
 
@@ -38,21 +39,50 @@ std::shared_ptr<Follower> DiscoverySet::Make(const std::string& cluster, const D
   const auto count = [updates, slot = registry_.shared_slot()](Update update) {
     updates[static_cast<size_t>(update)]->Add(slot);
   };
-  const auto make_source = [options](discovery::Bell& bell) -> std::unique_ptr<discovery::Source> {
-    if (options.kind == discovery::SourceKind::kDns) return std::make_unique<discovery::DnsSource>(options.dns, bell);
-    return std::make_unique<discovery::FileSource>(options.file.path, &ReadList, bell);
+  return std::make_shared<Follower>(cluster, options, clusters_.Discovered(cluster), SourceOf(options), clusters_,
+                                    puts_, count);
+}
+
+Follower::MakeSource DiscoverySet::SourceOf(const DiscoveryOptions& options) const {
+  if (options.kind == discovery::SourceKind::kXds) {
+    return [client = xds_, xds = options.xds](discovery::Bell& bell) -> std::unique_ptr<discovery::Source> {
+      return std::make_unique<discovery::XdsSource>(client, xds, bell);
+    };
+  }
+  if (options.kind == discovery::SourceKind::kDns) {
+    return [dns = options.dns](discovery::Bell& bell) -> std::unique_ptr<discovery::Source> {
+      return std::make_unique<discovery::DnsSource>(dns, bell);
+    };
+  }
+  return [path = options.file.path](discovery::Bell& bell) -> std::unique_ptr<discovery::Source> {
+    return std::make_unique<discovery::FileSource>(path, &ReadList, bell);
   };
-  return std::make_shared<Follower>(cluster, options, clusters_.Discovered(cluster), make_source, clusters_, puts_,
-                                    count);
+}
+
+bool DiscoverySet::ApplyXds(const config::Config& config) {
+  const bool needed = std::any_of(config.discovery.begin(), config.discovery.end(),
+                                  [](const auto& each) { return each.second.kind == discovery::SourceKind::kXds; });
+  std::shared_ptr<discovery::AdsClient> before;
+  {
+    std::lock_guard lock(mutex_);
+    if (needed && xds_ != nullptr && xds_->bootstrap() == config.xds) return false;
+    before = std::move(xds_);
+    xds_ = needed ? std::make_shared<discovery::AdsClient>(config.xds) : nullptr;
+    if (needed) xds_->Start(runtime_);
+  }
+  if (before != nullptr) before->Stop();
+  return true;
 }
 
 void DiscoverySet::Apply(const config::Config& config) {
+  const bool xds_changed = ApplyXds(config);
   std::map<std::string, std::shared_ptr<Follower>> next;
   std::vector<std::shared_ptr<Follower>> kept, added, ended;
   // Followers are made without the mutex, for which workers wait.
   for (const auto& [cluster, options] : config.discovery) {
     std::shared_ptr<Follower> follower = Find(cluster);
-    if (follower != nullptr && follower->options() == options)
+    const bool other = xds_changed && options.kind == discovery::SourceKind::kXds;
+    if (follower != nullptr && follower->options() == options && !other)
       kept.push_back(follower);
     else
       added.push_back(follower = Make(cluster, options));
@@ -104,6 +134,16 @@ void DiscoverySet::Hurry(const std::string& cluster) const {
 
 void DiscoverySet::Again(const std::string& cluster) const {
   if (const auto follower = Find(cluster)) follower->Again();
+}
+
+std::optional<discovery::XdsView> DiscoverySet::DescribeXds() const {
+  std::shared_ptr<discovery::AdsClient> client;
+  {
+    std::lock_guard lock(mutex_);
+    client = xds_;
+  }
+  if (client == nullptr) return std::nullopt;
+  return client->Describe(runtime_.clock().Now());
 }
 
 void DiscoverySet::AddMetrics() {

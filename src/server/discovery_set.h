@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "config/config.h"
 #include "discovery/follower.h"
+#include "discovery/xds/ads_client.h"
 #include "metrics/registry.h"
 #include "runtime/runtime.h"
 #include "server/clusters.h"
@@ -38,9 +39,15 @@ class DiscoverySet {
   void Hurry(const std::string& cluster) const;
   // The cluster's list has changed by RPC, or that one is to be replaced.
   void Again(const std::string& cluster) const;
+  // The control plane; nullopt: no cluster follows one.
+  std::optional<discovery::XdsView> DescribeXds() const;
 
  private:
   std::shared_ptr<discovery::Follower> Make(const std::string& cluster, const discovery::DiscoveryOptions& options);
+  // In Apply, which alone writes xds_.
+  discovery::Follower::MakeSource SourceOf(const discovery::DiscoveryOptions& options) const;
+  // The client of the bootstrap file is replaced if that has changed. True: it was.
+  bool ApplyXds(const config::Config& config);
   std::shared_ptr<discovery::Follower> Find(const std::string& cluster) const;
   void AddMetrics();
 
@@ -58,6 +65,7 @@ class DiscoverySet {
   // Under mutex_:
   std::map<std::string, std::shared_ptr<discovery::Follower>> followers_;
   bool applied_ = false;  // followers_ are those of a configuration
+  std::shared_ptr<discovery::AdsClient> xds_;  // null: none is needed
 };
 
 }  // namespace sluice::server

@@ -84,7 +84,7 @@ TEST(Mutation, NoFileCrashesTheParserAndErrorsStayInOrder) {
   int bad = 0;
   for (int i = 0; i < 3000; ++i) {
     const std::string text = Mutated(texts[random.Below(texts.size())], random);
-    const ParseResult result = Parse(text, "f");
+    const ParseResult result = Parse(text, std::string(SLUICE_SOURCE_DIR) + "/config/f");
     ++(result.ok() ? good : bad);
     if (!result.ok()) {
       ASSERT_EQ(result.config, Config());

@@ -35,7 +35,7 @@ void CollectKeys(const Node& node, const std::string& path, std::set<std::string
 TEST(Reference, HasEveryKeyTheParserKnowsAndNoOther) {
   const std::string yaml = Read(Path("reference.yaml"));
   std::set<std::string> known;
-  const ParseResult result = ParseAndListKeys(yaml, "reference.yaml", &known);
+  const ParseResult result = ParseAndListKeys(yaml, Path("reference.yaml"), &known);
   for (const ConfigError& error : result.errors) ADD_FAILURE() << error.ToString();
   YamlTree tree;
   std::vector<ConfigError> errors;
@@ -59,6 +59,8 @@ clusters:
      certificate: tls/client.crt, key: tls/client.key, allowed_names: [spiffe://example.com/users]}}
   - {name: users-found, discovery: {file: {path: users.yaml}}}
   - {name: users-by-name, endpoints: [dns:///users.internal:50051]}
+  - {name: users-by-xds, discovery: {xds: {resource: users}}}
+xds: {bootstrap: xds-bootstrap.json}
 routes:
   - {cluster: users, name: example, service: pkg.Users, method: Get, authority: "*.example.com", hash_by: {metadata: x-user-id},
      metadata: [{name: x-tenant, exact: gold}, {name: x-version, prefix: v2}, {name: x-debug}],
