@@ -48,6 +48,7 @@ constexpr CommandSpec kCommands[] = {
     {"limits", Command::kLimits, kLook, "limits of rate and concurrency: what is in force, what waits"},
     {"certs", Command::kCerts, kLook,
      "certificates of TLS: where in use, how long valid, why a new file is not in force"},
+    {"xds", Command::kXds, kLook, "the control plane: its servers, the stream, each resource: version, state, error"},
     {"metrics", Command::kMetrics, kLook, "all metrics, in Prometheus text format"},
     {"add", Command::kAdd, kEndpoints, "add endpoints; without NAME the address is the name", kEndpoint, 2, kMany,
      kOfferClusters},

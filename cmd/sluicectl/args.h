@@ -30,6 +30,7 @@ enum class Command : uint8_t {
   kResetBackoff,
   kLimits,
   kCerts,
+  kXds,
   kLimitSet,
   kLimitReset,
   kCacheStats,

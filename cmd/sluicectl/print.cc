@@ -244,6 +244,32 @@ std::string Print(const v1::ListCertificatesResponse& certificates) {
   return Table(rows, {false, false, false, false, false, true, false}) + errors;
 }
 
+// A line under the table for each resource that was refused, or of which something is left out.
+std::string Print(const v1::GetXdsResponse& xds) {
+  if (!xds.enabled()) return "no cluster follows xDS\n";
+  std::string servers;
+  for (const std::string& server : xds.servers()) servers += (servers.empty() ? "" : ", ") + server;
+  std::string text = Table({{"Node", xds.node_id().empty() ? "-" : xds.node_id()},
+                            {"Servers", servers},
+                            {"Stream", xds.server() + " " + xds.stream()},
+                            {"Error", xds.error().empty() ? "-" : xds.error()}},
+                           {false, false});
+  const auto age = [](uint64_t milliseconds) { return Age(milliseconds / 1000) + " ago"; };
+  std::string notes;
+  std::vector<std::vector<std::string>> rows = {{"TYPE", "NAME", "STATE", "VERSION", "UPDATED"}};
+  for (const v1::XdsResource& one : xds.resources()) {
+    const std::string type = one.type_url().substr(one.type_url().rfind('.') + 1);
+    rows.push_back({type, one.name(), one.state(), one.version().empty() ? "-" : one.version(),
+                    one.has_updated_ago_ms() ? age(one.updated_ago_ms()) : "-"});
+    if (!one.error().empty())
+      notes += Printable(type + " " + one.name() + ": version " + one.refused_version() + " was refused " +
+                         age(one.refused_ago_ms()) + ": " + one.error()) +
+               "\n";
+    if (!one.note().empty()) notes += Printable(type + " " + one.name() + ": " + one.note()) + "\n";
+  }
+  return text + "\n" + Table(rows, {false, false, false, false, false}) + notes;
+}
+
 std::string Print(const v1::GetCacheResponse& cache) {
   if (!cache.enabled()) return "no route caches\n";
   const uint64_t asked = cache.hits() + cache.stale() + cache.coalesced() + cache.misses();

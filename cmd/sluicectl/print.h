@@ -23,6 +23,7 @@ std::string Print(const admin::v1::ListLimitsResponse& limits);
 std::string Print(const admin::v1::Limit& limit);
 std::string Print(const admin::v1::GetCacheResponse& cache);
 std::string Print(const admin::v1::ListCertificatesResponse& certificates);
+std::string Print(const admin::v1::GetXdsResponse& xds);
 
 // Any message as JSON: stable field names (as in the .proto), defaults included.
 std::string Json(const google::protobuf::Message& message);

@@ -114,6 +114,8 @@ class Session {
       case Command::kCerts:
         return Call(&v1::Admin::Stub::ListCertificates, v1::ListCertificatesRequest(),
                     [](const auto& r) { return Print(r); });
+      case Command::kXds:
+        return Call(&v1::Admin::Stub::GetXds, v1::GetXdsRequest(), [](const auto& r) { return Print(r); });
       case Command::kMetrics:
         return Call(&v1::Admin::Stub::GetMetrics, v1::GetMetricsRequest(), [](const auto& r) { return r.text(); });
       case Command::kReload:

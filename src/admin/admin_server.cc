@@ -16,6 +16,7 @@
 #include "admin/admin_service.h"
 #include "admin/control_acceptor.h"
 #include "admin/control_loop.h"
+#include "admin/csds_service.h"
 #include "admin/health_reporter.h"
 #include "net/descriptor_reserve.h"
 
@@ -54,7 +55,7 @@ struct AdminServer::Impl {
   // runs on it.
   Access access;
   std::shared_ptr<GrpcCredentials> tls;  // null: none
-  std::unique_ptr<grpc::Service> service;
+  std::unique_ptr<grpc::Service> service, client_status;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
   ControlLoop loop;
@@ -94,6 +95,8 @@ base::Result<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string&
   impl->connections = builder.experimental().AddExternalConnectionAcceptor(
       External::FROM_FD, impl->tls != nullptr ? impl->tls->ForServer() : grpc::InsecureServerCredentials());
   builder.RegisterService(impl->service.get());
+  impl->client_status = MakeCsdsService(backend, impl->access);
+  builder.RegisterService(impl->client_status.get());
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr)
     return base::MakeError(base::ErrorKind::kInternal, "the admin RPC's server does not start");

@@ -127,6 +127,13 @@ class AdminService final : public v1::Admin::Service {
     });
   }
 
+  grpc::Status GetXds(Context* context, const v1::GetXdsRequest*, v1::GetXdsResponse* response) override {
+    return Read(*context, "GetXds", [&] {
+      if (const std::optional<discovery::XdsView> view = backend_.DescribeXds()) ToMessage(*view, *response);
+      return grpc::Status::OK;
+    });
+  }
+
   grpc::Status Reload(Context* context, const v1::ReloadRequest*, v1::ReloadResponse* response) override {
     return Write(*context, "Reload", "", [&]() -> Outcome {
       const ReloadResult result = backend_.Reload();

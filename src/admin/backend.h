@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "discovery/view.h"
+#include "discovery/xds/xds_view.h"
 #include "proxy/response_cache/cache.h"
 #include "upstream/cluster_health.h"
 #include "upstream/endpoint_change.h"
@@ -133,6 +134,8 @@ class Backend {
   // Calls that begin after it returns get nothing from before. Returns how many responses were dropped.
   virtual uint64_t PurgeCache(const proxy::CachePurge& purge) = 0;
   virtual std::vector<CertificateView> ListCertificates() = 0;
+  // nullopt: no cluster follows xDS.
+  virtual std::optional<discovery::XdsView> DescribeXds() = 0;
   virtual ReloadResult Reload() = 0;
   // "trace".."off"; kInvalidArgument names what is allowed.
   virtual base::Status SetLogLevel(std::string_view level) = 0;

@@ -93,6 +93,7 @@ class Server final : private admin::Backend {
   admin::CacheView DescribeCache() override { return cache_->Describe(); }
   uint64_t PurgeCache(const proxy::CachePurge& purge) override { return cache_->Purge(purge); }
   std::vector<admin::CertificateView> ListCertificates() override { return tls_->List(); }
+  std::optional<discovery::XdsView> DescribeXds() override { return discovery_->DescribeXds(); }
   base::Status SetLogLevel(std::string_view level) override;
   std::string LogLevel() override;
   std::string RenderMetrics() override { return registry_->RenderPrometheus(); }

@@ -193,6 +193,7 @@ EXCEPTIONS = [
     (r"^src/proxy/access_log\.cc$", "wall clock", "the time of a log line"),
     (r"^src/admin/admin_service\.cc$", "wall clock", "whether a client's certificate is over"),
     (r"^src/admin/admin_server\.cc$", "wall clock", "gRPC takes its deadlines so"),
+    (r"^src/admin/csds_service\.cc$", "wall clock", "when a resource was sent, as its messages say it; and whether a client's certificate is over"),
     (r"^src/server/state_file\.cc$", "wall clock", "when a list was saved, for the next process to say"),
     (r"^src/server/certificate_view\.cc$", "wall clock", "certificates: a date that is over"),
     (r"^src/server/(server|life_cycle)\.(h|cc)$", "clock", "uptime and the drain's end, outside the loop's turns"),

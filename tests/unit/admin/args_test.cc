@@ -128,6 +128,7 @@ TEST(Args, SaysWhatIsWrong) {
 TEST(Args, ReadsLimits) {
   EXPECT_EQ(Good({"limits"}).command, Command::kLimits);
   EXPECT_EQ(Good({"certs"}).command, Command::kCerts);
+  EXPECT_EQ(Good({"xds"}).command, Command::kXds);
   Args args = Good({"limit", "set", "cluster/users/rate", "--rate", "0.5", "--burst=7", "--queue", "0"});
   EXPECT_EQ(args.command, Command::kLimitSet);
   EXPECT_EQ(args.word, "cluster/users/rate");

@@ -109,6 +109,11 @@ class FakeBackend final : public Backend {
     return 3;
   }
 
+  std::optional<discovery::XdsView> DescribeXds() override {
+    std::lock_guard lock(mutex_);
+    return xds_;
+  }
+
   std::vector<CertificateView> ListCertificates() override {
     std::lock_guard lock(mutex_);
     return certificates_;
@@ -168,6 +173,29 @@ class FakeBackend final : public Backend {
     std::lock_guard lock(mutex_);
     certificates_ = std::move(certificates);
   }
+  void set_xds(std::optional<discovery::XdsView> view) {
+    std::lock_guard lock(mutex_);
+    xds_ = std::move(view);
+  }
+  // One resource of each kind and state.
+  static discovery::XdsView Xds() {
+    using State = discovery::XdsResourceState;
+    const std::string cluster = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
+    const std::string list = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
+    discovery::XdsView view;
+    view.node.id = "node-1";
+    view.node.zone = "z";
+    view.servers = {"a:1", "b:2"};
+    view.server = 1;
+    view.stream = discovery::AdsStreamState::kConnected;
+    const auto bytes = std::make_shared<const std::string>("\x0a\x01u");
+    view.resources = {{cluster, "users", State::kAcked, "7", "", "", "", std::chrono::seconds(65), std::nullopt, bytes},
+                      {cluster, "gone", State::kDoesNotExist, "", "", "", "", std::nullopt, std::nullopt, nullptr},
+                      {list, "new", State::kRequested, "", "", "", "", std::nullopt, std::nullopt, nullptr},
+                      {list, "users", State::kNacked, "3", "endpoints[0].priority: 9; allowed: [0, 7]", "4",
+                       "localities skipped: 1", std::chrono::seconds(9), std::chrono::milliseconds(2500), bytes}};
+    return view;
+  }
   void set_cache(CacheView cache) {
     std::lock_guard lock(mutex_);
     cache_ = std::move(cache);
@@ -211,6 +239,7 @@ class FakeBackend final : public Backend {
   std::vector<HealthOrder> orders_;
   std::vector<LimitView> limits_;
   std::vector<LimitChange> limit_changes_;
+  std::optional<discovery::XdsView> xds_;
   CacheView cache_{true, CacheStats()};
   std::vector<proxy::CachePurge> purges_;
   std::vector<CertificateView> certificates_ = {

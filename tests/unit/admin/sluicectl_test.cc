@@ -165,6 +165,25 @@ TEST_F(Sluicectl, CertificatesAreATableAndWhatIsWrongBelow) {
   EXPECT_EQ(Ctl({"certs"}).out, "no listener, no cluster and not the admin RPC has TLS\n");
 }
 
+TEST_F(Sluicectl, TheControlPlaneIsATableAndWhatItWasToldBelow) {
+  EXPECT_EQ(Ctl({"xds"}).out, "no cluster follows xDS\n");
+  backend_.set_xds(FakeBackend::Xds());
+  EXPECT_EQ(Ctl({"xds"}).out,
+            "Node     node-1\n"
+            "Servers  a:1, b:2\n"
+            "Stream   b:2 connected\n"
+            "Error    -\n"
+            "\n"
+            "TYPE                   NAME   STATE           VERSION  UPDATED\n"
+            "Cluster                users  ACKED           7        1m 5s ago\n"
+            "Cluster                gone   DOES_NOT_EXIST  -        -\n"
+            "ClusterLoadAssignment  new    REQUESTED       -        -\n"
+            "ClusterLoadAssignment  users  NACKED          3        9s ago\n"
+            "ClusterLoadAssignment users: version 4 was refused 2s ago: endpoints[0].priority: 9; allowed: [0, 7]\n"
+            "ClusterLoadAssignment users: localities skipped: 1\n");
+  EXPECT_THAT(Ctl({"--json", "xds"}).out, HasSubstr("\"refused_version\": \"4\""));
+}
+
 TEST_F(Sluicectl, SetsAndResetsALimit) {
   ProgramResult result = Ctl({"limit", "set", "cluster/users/rate", "--rate", "2.5", "--burst", "4", "--queue", "0"});
   EXPECT_EQ(result.code, 0) << result.err;
