@@ -165,6 +165,75 @@ def descriptor_set():
     yield "binary-empty", b"\x02id"
 
 
+def xds():
+    def varint(value):
+        out = b""
+        while value > 127:
+            out += bytes([value & 127 | 128])
+            value >>= 7
+        return out + bytes([value])
+    def field(number, value):
+        if isinstance(value, int):
+            return varint(number << 3) + varint(value)
+        return varint(number << 3 | 2) + varint(len(value)) + value
+    def wrapped(value):
+        return field(1, value)
+    def endpoint(address, port, weight=None, health=0, key=None):
+        out = field(1, field(1, field(1, field(2, address) + field(3, port)))) + field(2, health)
+        if key is not None:
+            out += field(3, field(1, field(1, b"envoy.lb") + field(2, field(1, field(1, b"hash_key") + field(2, field(3, key))))))
+        return out + (field(4, wrapped(weight)) if weight is not None else b"")
+    def locality(endpoints, weight=1, priority=0):
+        return (field(1, field(1, b"eu") + field(2, b"a")) + b"".join(field(2, e) for e in endpoints) +
+                (field(3, wrapped(weight)) if weight is not None else b"") + field(5, priority))
+    def assignment(*localities, name=b"s"):
+        return field(1, name) + b"".join(field(2, one) for one in localities)
+    def cluster(name, kind=3, source=3, service=b"s"):
+        return field(1, name) + field(2, kind) + field(3, field(1, field(source, b"")) + field(2, service))
+    def response(kind, *resources, wrap=None):
+        url = b"type.googleapis.com/envoy.config." + kind
+        packed = [field(1, url) + field(2, one) for one in resources]
+        if wrap is not None:
+            packed = [field(1, b"type.googleapis.com/envoy.service.discovery.v3.Resource") +
+                      field(2, field(3, wrap) + field(2, one)) for one in packed]
+        return field(1, b"7") + b"".join(field(2, one) for one in packed) + field(4, url) + field(5, b"n")
+    cds, eds = b"cluster.v3.Cluster", b"endpoint.v3.ClusterLoadAssignment"
+    # Follow, begin, clusters, the response, time, a new stream, the response.
+    story = bytes([7]) + bytes([0, 2, 5, 4, 6, 2, 4])
+    plain = endpoint(b"10.0.0.1", 80)
+    yield "one-endpoint", story + response(eds, assignment(locality([plain])))
+    yield "weights", story + response(eds, assignment(locality([endpoint(b"10.0.0.1", 80, 6), endpoint(b"10.0.0.2", 80, 4)], 3),
+                                                      locality([endpoint(b"::1", 80, 9)], 2)))
+    yield "no-weights", story + response(eds, assignment(locality([plain], None), locality([endpoint(b"10.0.0.2", 1)], None)))
+    yield "weight-zero", story + response(eds, assignment(locality([endpoint(b"10.0.0.1", 80, 0)]), locality([plain], 0)))
+    yield "priorities", story + response(eds, assignment(locality([plain]), locality([endpoint(b"10.0.0.2", 1)], 1, 1)))
+    yield "priority-gap", story + response(eds, assignment(locality([plain]), locality([endpoint(b"10.0.0.2", 1)], 1, 3)))
+    yield "priority-too-low", story + response(eds, assignment(locality([plain], 1, 9)))
+    yield "sick", story + response(eds, assignment(locality([endpoint(b"10.0.0.%d" % i, 1, None, i) for i in range(7)])))
+    yield "hash-keys", story + response(eds, assignment(locality([endpoint(b"10.0.0.1", 1, None, 0, b"k"),
+                                                                  endpoint(b"10.0.0.2", 1, None, 0, b"k"),
+                                                                  endpoint(b"10.0.0.3", 1, None, 0, b"10.0.0.2:1")])))
+    yield "twice-the-same-address", story + response(eds, assignment(locality([plain, plain])))
+    yield "a-name-for-an-address", story + response(eds, assignment(locality([endpoint(b"backend.example.com", 80)])))
+    yield "port-too-large", story + response(eds, assignment(locality([endpoint(b"10.0.0.1", 70000)])))
+    yield "empty-list", story + response(eds, assignment())
+    yield "not-asked-for", story + response(eds, assignment(locality([plain]), name=b"other"))
+    yield "one-bad-of-two", story + response(eds, assignment(locality([plain])), assignment(locality([plain], 1, 9), name=b"a"))
+    yield "cluster", story + response(cds, cluster(b"a"), cluster(b"b", service=b""))
+    yield "cluster-static", story + response(cds, cluster(b"a", 0))
+    yield "cluster-of-a-path", story + response(cds, cluster(b"a", 3, 1))
+    yield "cluster-left-out", story + response(cds, cluster(b"b"))
+    yield "cluster-left-out-ignored", bytes([7 | 32]) + story[1:] + response(cds, cluster(b"b"))
+    yield "wrapped", story + response(cds, cluster(b"a"), wrap=b"a")
+    yield "wrapped-garbage", story + response(cds, b"\xff", wrap=b"a")
+    yield "twice-the-same-name", story + response(cds, cluster(b"a"), cluster(b"a"))
+    yield "another-type", story + response(b"listener.v3.Listener", b"")
+    yield "another-server", bytes([7 | 64]) + story[1:] + response(eds, assignment(locality([plain])))
+    yield "bare-assignment", bytes([7 | 128]) + story[1:] + assignment(locality([plain]))
+    yield "no-response", story + b"\xff\xff"
+    yield "time-passes", bytes([9, 0, 2, 6, 6, 4, 1, 6, 3, 6]) + response(eds, assignment(locality([plain])))
+
+
 def admin():
     def field(number, value):
         if isinstance(value, int):
@@ -382,8 +451,8 @@ def dns_reply():
 def main():
     root = sys.argv[1]
     targets = {"frame": frame_corpus}
-    for name in ("grpc_timeout", "hpack_decode", "hpack_round_trip", "message_field", "config", "descriptor_set", "admin",
-                 "admin_http", "server_session", "client_session", "proxy", "dns_reply"):
+    for name in ("grpc_timeout", "hpack_decode", "hpack_round_trip", "message_field", "config", "descriptor_set", "xds",
+                 "admin", "admin_http", "server_session", "client_session", "proxy", "dns_reply"):
         targets[name] = globals()[name]
     for target, make in targets.items():
         os.makedirs(os.path.join(root, target), exist_ok=True)

@@ -19,6 +19,7 @@ sources_of() {
       src/proxy tests/fuzz/support tests/support ;;
     config) echo src/config "src/[a-z0-9]+/options" ;;
     descriptor_set) echo src/config/descriptor_set ;;
+    xds) echo src/discovery/xds src/upstream/options proto/envoy tests/support/xds_messages ;;
     admin) echo src/admin proto ;;
     admin_http) echo src/admin/http ;;
     *) echo "run.sh: sources_of does not know the target $1" >&2; exit 2 ;;
