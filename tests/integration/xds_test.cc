@@ -1,0 +1,234 @@
+// Lists by xDS, under load: real clients and servers, and a control plane that the test plays.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/ads_server.h"
+#include "support/backends.h"
+#include "support/echo_call.h"
+#include "support/operator.h"
+#include "support/proxy.h"
+#include "support/wait_until.h"
+
+namespace sluice::integration {
+namespace {
+
+constexpr size_t kBackends = 6;
+constexpr int kChanges = 200;
+
+class XdsTest : public ::testing::Test {
+ protected:
+  XdsTest() { plane.Put(test::EdsCluster("echo", "echo-list")); }
+  void List(const std::set<size_t>& places) { plane.Put(test::Assignment("echo-list", Names(places))); }
+  ProxyConfig Config(const std::string& more = "") {
+    const std::string path = dir.Write("bootstrap.json", R"({"xds_servers": [{"server_uri": ")" + plane.target() +
+                                                             R"(", "channel_creds": [{"type": "insecure"}]}],
+                                                                "node": {"id": "sidecar-1"}})");
+    ProxyConfig config;
+    config.cluster = {"discovery: {xds: {}" + more + "}"};
+    config.top = {"xds: {bootstrap: " + path + "}"};
+    return config;
+  }
+  std::vector<std::string> Names(const std::set<size_t>& places) {
+    std::vector<std::string> names;
+    for (const size_t place : places) names.push_back(backends.address(place));
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  // Sorted; nothing while the cluster is busy with a list.
+  static std::vector<std::string> Listed(Proxy& proxy) {
+    std::vector<std::string> names;
+    const auto clusters = proxy.server().backend().ListClusters("echo");
+    if (!clusters.ok()) return names;
+    for (const auto& endpoint : clusters->front().endpoints) {
+      if (endpoint.state != upstream::EndpointState::kRemoved) names.push_back(endpoint.name);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  bool Follows(Proxy& proxy, const std::set<size_t>& places) {
+    return WaitUntil([&] { return Listed(proxy) == Names(places); });
+  }
+  static bool Shows(Proxy& proxy, const std::string& command, const std::string& text) {
+    return WaitUntil([&] { return Operator(proxy).Ctl({command}).output.find(text) != std::string::npos; });
+  }
+
+  Backends backends{kBackends};
+  test::AdsServer plane;
+  TempDir dir;
+};
+
+// Calls with changing keys until it is stopped; each must succeed.
+class Load {
+ public:
+  explicit Load(const std::string& target)
+      : stub_(echo::v1::Echo::NewStub(Connect(target))), thread_([this] { Run(); }) {}
+  ~Load() { Stop(); }
+  void Stop() {
+    over_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  uint64_t made() const { return made_; }
+  std::string failed() const { return failed_; }  // after Stop
+
+ private:
+  void Run() {
+    for (uint64_t i = 0; !over_; ++i) {
+      grpc::ClientContext context;
+      context.AddMetadata("x-key", std::to_string(i % 50));
+      const Reply reply = Call(stub_.get(), kKinds[i % std::size(kKinds)], &context, {}, 2);
+      ++made_;
+      if (!reply.status.ok()) failed_ += Describe(reply.status) + "; ";
+    }
+  }
+  const std::unique_ptr<echo::v1::Echo::Stub> stub_;
+  std::atomic<bool> over_{false};
+  std::atomic<uint64_t> made_{0};
+  std::string failed_;
+  std::thread thread_;
+};
+
+TEST_F(XdsTest, AListThatChangesUnderLoadFailsNoCall) {
+  const auto seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  std::set<size_t> listed = {0, 1, 2};
+  List(listed);
+  Proxy proxy(Config());
+  ASSERT_TRUE(Follows(proxy, listed));
+  Load load(proxy.target());
+  for (int i = 0; i < kChanges; ++i) {
+    // One comes or one goes: at most a half of the keys moves.
+    const size_t place = random() % kBackends;
+    if (listed.contains(place) && listed.size() > 2)
+      listed.erase(place);
+    else
+      listed.insert(place);
+    List(listed);
+    ASSERT_TRUE(Follows(proxy, listed)) << "change " << i;
+  }
+  const uint64_t before = load.made();
+  ASSERT_TRUE(WaitUntil([&] { return load.made() > before + 50; }));
+  load.Stop();
+  EXPECT_EQ(load.failed(), "");
+  EXPECT_EQ(plane.streams_begun(), 1);
+}
+
+TEST_F(XdsTest, NoBadNewsTakesEndpointsAway) {
+  List({0, 1});
+  Proxy proxy(Config());
+  ASSERT_TRUE(Follows(proxy, {0, 1}));
+  Load load(proxy.target());
+  List({});
+  ASSERT_TRUE(Shows(proxy, "clusters", "held"));
+  auto bad = test::Assignment("echo-list", Names({2}));
+  bad.mutable_endpoints(0)->set_priority(9);
+  plane.Put(bad);
+  ASSERT_TRUE(Shows(proxy, "clusters", "endpoints[0].priority: 9; allowed: [0, 7]"));
+  ASSERT_TRUE(Shows(proxy, "xds", "NACKED"));
+  plane.Remove(test::kClusterUrl, "echo");
+  ASSERT_TRUE(Shows(proxy, "clusters", "the cluster \"echo\" does not exist on the server"));
+  ASSERT_TRUE(Shows(proxy, "xds", "DOES_NOT_EXIST"));
+  plane.Stop();
+  ASSERT_TRUE(Shows(proxy, "clusters", "cannot be asked: UNAVAILABLE"));
+  EXPECT_EQ(Listed(proxy), Names({0, 1}));
+  plane.Start();
+  plane.Put(test::EdsCluster("echo", "echo-list"));
+  List({1, 2});
+  ASSERT_TRUE(Follows(proxy, {1, 2}));
+  ASSERT_TRUE(Shows(proxy, "xds", "connected"));
+  load.Stop();
+  EXPECT_EQ(load.failed(), "");
+}
+
+TEST_F(XdsTest, AControlPlaneThatRestartsAgainAndAgainFailsNoCall) {
+  std::set<size_t> listed = {0, 1, 2};
+  List(listed);
+  Proxy proxy(Config());
+  ASSERT_TRUE(Follows(proxy, listed));
+  Load load(proxy.target());
+  for (size_t i = 0; i < 5; ++i) {
+    plane.Stop();
+    plane.Start();
+    if (!listed.erase(i)) listed.insert(i);
+    if (listed.size() < 2) listed.insert(5);
+    List(listed);
+    ASSERT_TRUE(Follows(proxy, listed)) << "restart " << i;
+  }
+  load.Stop();
+  EXPECT_EQ(load.failed(), "");
+}
+
+TEST_F(XdsTest, ALargeListIsTakenBesideCallsAndGivenBack) {
+  List({0, 1, 2});
+  Proxy proxy(Config());
+  ASSERT_TRUE(Follows(proxy, {0, 1, 2}));
+  Load load(proxy.target());
+  // Of the next priority, so that no call goes where no server is.
+  test::XdsAssignment many = test::Assignment("echo-list", Names({0, 1, 2}));
+  auto* spare = test::AddLocality(&many, 1);
+  for (size_t i = 0; i < upstream::kEndpointsMax - 3; ++i)
+    test::AddEndpoint(spare, "127.1." + std::to_string(i / 250) + "." + std::to_string(i % 250) + ":9");
+  plane.Put(many);
+  ASSERT_TRUE(WaitUntil([&] { return Listed(proxy).size() == upstream::kEndpointsMax; }));
+  List({0, 1, 2});
+  ASSERT_TRUE(Follows(proxy, {0, 1, 2}));
+  load.Stop();
+  EXPECT_EQ(load.failed(), "");
+}
+
+TEST_F(XdsTest, AReloadStartsAndEndsIt) {
+  List({2, 3});
+  ProxyConfig plain;
+  plain.endpoints = {{"a", backends.address(0)}};
+  Proxy proxy(plain);
+  Operator person(proxy);
+  EXPECT_EQ(person.Ctl({"xds"}).output, "no cluster follows xDS\n");
+  Load load(proxy.target());
+  for (int i = 0; i < 3; ++i) {
+    person.ReloadWith(Config());
+    ASSERT_TRUE(Follows(proxy, {2, 3}));
+    person.ReloadWith(plain);
+    ASSERT_EQ(Listed(proxy), (std::vector<std::string>{"a"}));
+  }
+  load.Stop();
+  EXPECT_EQ(load.failed(), "");
+}
+
+TEST_F(XdsTest, AReloadMayNameAnotherControlPlane) {
+  List({0, 1});
+  Proxy proxy(Config());
+  ASSERT_TRUE(Follows(proxy, {0, 1}));
+  test::AdsServer second;
+  second.Put(test::EdsCluster("echo"));
+  second.Put(test::Assignment("echo", Names({1, 2})));
+  ProxyConfig config = Config();
+  dir.Write("bootstrap.json", R"({"xds_servers": [{"server_uri": ")" + second.target() +
+                                  R"(", "channel_creds": [{"type": "insecure"}]}]})");
+  Load load(proxy.target());
+  Operator(proxy).ReloadWith(config);
+  ASSERT_TRUE(Follows(proxy, {1, 2}));
+  EXPECT_TRUE(Shows(proxy, "xds", second.target() + " connected"));
+  load.Stop();
+  EXPECT_EQ(load.failed(), "");
+}
+
+TEST_F(XdsTest, ItIsReadyWhenItHasAList) {
+  Proxy proxy(Config(", ready_timeout: 1h"));
+  EXPECT_FALSE(proxy.server().backend().Ready());
+  EXPECT_TRUE(Shows(proxy, "xds", "REQUESTED"));
+  List({0});
+  EXPECT_TRUE(WaitUntil([&] { return proxy.server().backend().Ready(); }));
+  EXPECT_EQ(Listed(proxy), Names({0}));
+}
+
+}  // namespace
+}  // namespace sluice::integration
