@@ -2,6 +2,7 @@
 # Installs what building and testing Sluice needs from Debian 12. Does nothing, and needs no root, when all is there.
 # With the argument "bench": also the libraries that tests/bench compares with. With "peers": also the proxies and tools of
 # tests/bench/peers and tests/faults/matrix. With "fuzz": also clang with libFuzzer. With "lint": also what tests/lint.sh runs.
+# With "xds": also node and npm, which tests/xds/install.sh needs.
 set -euo pipefail
 
 installed() {
@@ -30,6 +31,9 @@ elif [ "${1:-}" = fuzz ]; then
   packages+=(clang-14 libclang-rt-14-dev)
 elif [ "${1:-}" = lint ]; then
   packages+=(clang-tidy-14 cppcheck)
+elif [ "${1:-}" = xds ]; then
+  # Another build of node, which brings its npm along, will do too.
+  if ! command -v node >/dev/null || ! command -v npm >/dev/null; then packages+=(nodejs npm); fi
 fi
 
 fail() {

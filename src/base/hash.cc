@@ -19,6 +19,8 @@ uint64_t Hash64(uint64_t value, uint64_t seed) {
   return XXH3_64bits_withSeed(bytes, sizeof(bytes), seed);
 }
 
+uint64_t XxHash64(std::string_view bytes) { return XXH64(bytes.data(), bytes.size(), 0); }
+
 SecretHash::SecretHash() {
   static_assert(sizeof(secret_) >= XXH3_SECRET_SIZE_MIN);
   SLUICE_CHECK(getentropy(secret_.data(), secret_.size()) == 0);

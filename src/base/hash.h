@@ -12,6 +12,9 @@ namespace sluice::base {
 uint64_t Hash64(std::string_view bytes, uint64_t seed = 0);
 // Of an integer, well mixed.
 uint64_t Hash64(uint64_t value, uint64_t seed);
+// XXH64 with seed 0: what Envoy and gRPC hash keys and ring points by (gRFC A42). Not seeded, so a client can choose
+// its value.
+uint64_t XxHash64(std::string_view bytes);
 
 struct Hash128 {
   uint64_t hi = 0, lo = 0;

@@ -10,11 +10,13 @@ namespace sluice::config {
 namespace {
 
 using upstream::Policy;
+using upstream::Ring;
 
 void ParseList(Section& section, bool required, upstream::ClusterOptions* cluster) {
   if (required) section.Require("endpoints");
   const double points = ParseEndpoints(section, &cluster->endpoints) * cluster->ring_points;
-  if (cluster->policy == Policy::kRingHash && points > static_cast<double>(upstream::kRingPointsMax)) {
+  const bool by_points = cluster->policy == Policy::kRingHash && cluster->ring == Ring::kSluice;
+  if (by_points && points > static_cast<double>(upstream::kRingPointsMax)) {
     section.Fail("endpoints",
                  Cat("the ring would have ", static_cast<uint64_t>(points),
                      " points (weights times ring_points); at most ", upstream::kRingPointsMax, " are allowed"));
@@ -51,6 +53,7 @@ const std::string* DnsTargetOf(Section& section) {
 void ParseCluster(Section& section, upstream::ClusterOptions* out, discovery::DiscoveryOptions* discovery) {
   if (section.Require("name") != nullptr) ParseName(section, "name", &out->name);
   section.Choice("policy", upstream::kPolicies, &out->policy);
+  section.Choice("ring", upstream::kRings, &out->ring);
   section.Options(upstream::kClusterOptions, out);
   section.Map("discovery", [&](Section& source) { ParseDiscovery(source, discovery); });
   if (const std::string* name = DnsTargetOf(section))
@@ -61,6 +64,13 @@ void ParseCluster(Section& section, upstream::ClusterOptions* out, discovery::Di
     section.Fail(section.Find("backoff_max") != nullptr ? "backoff_max" : "backoff_base",
                  Cat("backoff_base ", FormatDuration(out->backoff_base), " is above backoff_max ",
                      FormatDuration(out->backoff_max)));
+  }
+  if (out->ring == Ring::kXds && out->policy != Policy::kRingHash) {
+    section.Fail("ring", "xds is only allowed with policy ring_hash");
+  }
+  if (out->ring_size_min > out->ring_size_max) {
+    section.Fail(section.Find("ring_size_max") != nullptr ? "ring_size_max" : "ring_size_min",
+                 Cat("ring_size_min ", out->ring_size_min, " is above ring_size_max ", out->ring_size_max));
   }
   ParseConnections(section, out);
   section.Map("tls", [&](Section& tls) { ParseClusterTls(tls, *discovery, out); });

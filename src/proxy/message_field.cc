@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "base/check.h"
 #include "base/hash.h"
@@ -319,6 +320,15 @@ uint64_t HashField(const FieldValue& value, uint64_t seed) {
     return base::Hash64(value.bytes(), seed);
   }
   return base::Hash64(value.kind == FieldValue::Kind::kFound ? value.number : uint64_t{0}, seed);
+}
+
+uint64_t XxHashField(const FieldValue& value) {
+  if (value.kind != FieldValue::Kind::kFound) return base::XxHash64({});
+  if (value.delimited) return base::XxHash64(value.bytes());
+  if (value.number == 0) return base::XxHash64({});
+  std::array<char, 20> digits;  // of 2^64 - 1
+  const char* end = std::to_chars(digits.data(), digits.data() + digits.size(), value.number).ptr;
+  return base::XxHash64({digits.data(), static_cast<size_t>(end - digits.data())});
 }
 
 const MethodField* FindMethodField(const HashBy& hash_by, std::string_view path) {

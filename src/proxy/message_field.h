@@ -64,6 +64,9 @@ size_t FieldBytesWanted(std::span<const base::Slice> message, size_t bytes_max);
 // The key: of a number's value or of the bytes. Zero, no bytes, kAbsent and kTruncated have one key: a default that was
 // written out and one that was left out are the same message. Only for values with HasKey().
 uint64_t HashField(const FieldValue& value, uint64_t seed);
+// As base::XxHash64 hashes a header with this value: the bytes, or a number's decimal digits. What has one key above
+// has that of an empty header.
+uint64_t XxHashField(const FieldValue& value);
 
 // Where the field stands in the messages of the method at `path` ("/pkg.Service/Get"), or null. O(log methods).
 const MethodField* FindMethodField(const HashBy& hash_by, std::string_view path);

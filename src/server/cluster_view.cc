@@ -29,6 +29,7 @@ admin::ClusterView MakeClusterView(const upstream::ClusterState& state,
   admin::ClusterView view;
   view.name = state.name();
   view.policy = ToString(state.options->policy);
+  if (state.options->ring == upstream::Ring::kXds) view.policy += " (xds)";
   view.version = state.version;
   view.digest = state.balancer->Digest();
   view.source = state.source;

@@ -69,9 +69,10 @@ base::Status CheckSize(const ClusterOptions& options, const List& list) {
   if (list.size() > kEndpointsMax) {
     return MakeError(ErrorKind::kInvalidArgument, "more than " + std::to_string(kEndpointsMax) + " endpoints");
   }
+  if (options.policy != Policy::kRingHash || options.ring != Ring::kSluice) return base::Ok();
   double points = 0;
   for (const auto& entry : list) points += entry.weight * options.ring_points;
-  if (options.policy == Policy::kRingHash && points > static_cast<double>(kRingPointsMax)) {
+  if (points > static_cast<double>(kRingPointsMax)) {
     return MakeError(ErrorKind::kInvalidArgument, "the ring would have more than " + std::to_string(kRingPointsMax) +
                                                       " points (weights times ring_points)");
   }
@@ -92,7 +93,7 @@ void TakeTiers(ClusterState& state, const ListChange& change, BalancerEndpoints 
     ids.push_back(TierIdOf(state.standings.back(), options.locality));
     state.endpoints[i].tier = ids.back();
   }
-  state.tiers = BuildTiers(options.policy, options.ring_points, balanced, ids, workers,
+  state.tiers = BuildTiers(options.policy, RingShape(options), balanced, ids, workers,
                            previous == nullptr ? std::span<const Tier>() : previous->tiers);
   for (Tier& tier : state.tiers) {
     for (const uint32_t place : tier.places) {
@@ -106,7 +107,7 @@ void TakeList(ClusterState& state, const ListChange& change, const ClusterState*
               metrics::Registry& registry) {
   const ClusterOptions& options = *state.options;
   const bool same_policy = previous != nullptr && previous->options->policy == options.policy &&
-                           previous->options->ring_points == options.ring_points;
+                           RingShape(*previous->options) == RingShape(options);
   state.endpoints.reserve(change.entries.size());
   state.name_hashes.reserve(change.entries.size());
   std::vector<BalancerEndpoint> balanced;
@@ -132,7 +133,7 @@ void TakeList(ClusterState& state, const ListChange& change, const ClusterState*
     state.name_hashes.push_back(hash);
     if (!entry.draining) state.active_weight += entry.weight;
   }
-  state.balancer = MakeLoadBalancer(options.policy, options.ring_points, balanced, workers,
+  state.balancer = MakeLoadBalancer(options.policy, RingShape(options), balanced, workers,
                                     same_policy ? previous->balancer.get() : nullptr);
   TakeTiers(state, change, balanced, same_policy ? previous : nullptr, workers);
 }

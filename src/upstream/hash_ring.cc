@@ -40,7 +40,12 @@ std::unique_ptr<const RingMember> MakeMember(std::string_view name, uint32_t cou
   member->name = name;
   const uint64_t seed = HashRing::Seed(name);
   member->points.resize(count);
-  for (uint32_t i = 0; i < count; ++i) member->points[i] = hash(seed, i);
+  if (hash == nullptr) {
+    XdsPoints(name, member->points);
+    member->digest = seed;  // of two lists that differ in endpoints without points too
+  } else {
+    for (uint32_t i = 0; i < count; ++i) member->points[i] = hash(seed, i);
+  }
   std::sort(member->points.begin(), member->points.end());
   member->points.erase(std::unique(member->points.begin(), member->points.end()), member->points.end());
   for (uint64_t point : member->points) member->digest += base::Hash64(point, seed);
@@ -106,11 +111,23 @@ std::vector<uint32_t> HashRing::Match(std::span<const RingEndpoint> endpoints, s
 
 HashRing HashRing::Build(std::span<const RingEndpoint> endpoints, uint32_t base, const HashRing* previous,
                          PointHash hash) {
+  return BuildCounted(endpoints, PointCounts(endpoints, base), previous, hash);
+}
+
+HashRing HashRing::BuildXds(std::span<const RingEndpoint> endpoints, XdsRingSize size, const HashRing* previous) {
+  std::vector<double> weights;
+  weights.reserve(endpoints.size());
+  for (const RingEndpoint& endpoint : endpoints) weights.push_back(endpoint.weight);
+  return BuildCounted(endpoints, XdsPointCounts(weights, size), previous, nullptr);
+}
+
+HashRing HashRing::BuildCounted(std::span<const RingEndpoint> endpoints, std::vector<uint32_t> counts,
+                                const HashRing* previous, PointHash hash) {
   SLUICE_CHECK(endpoints.size() <= kRingEndpointsMax);
   HashRing ring;
   ring.hash_ = hash;
   if (endpoints.empty()) return ring;
-  ring.counts_ = PointCounts(endpoints, base);
+  ring.counts_ = std::move(counts);
   const size_t wanted = std::accumulate(ring.counts_.begin(), ring.counts_.end(), size_t{0});
   const int bits = BlockBits(wanted);
   if (previous != nullptr && (previous->store_ == nullptr || previous->hash_ != hash)) previous = nullptr;
@@ -278,10 +295,12 @@ uint32_t HashRing::PickNext(uint64_t key, Place at, absl::FunctionRef<bool(uint3
 }
 
 // Asks those not asked in the order in which the walk from `key` would come to them: by the distance of their next
-// point, then by name.
+// point, then by name. Those without points come last, by the distance of what would have been their first point, so
+// that keys with nowhere else to go do not all go to the same one.
 uint32_t HashRing::PickRemaining(uint64_t key, std::span<const uint64_t> asked,
                                  absl::FunctionRef<bool(uint32_t)> ok) const {
   struct Next {
+    bool pointless;
     uint64_t distance;
     uint32_t owner;
   };
@@ -289,10 +308,17 @@ uint32_t HashRing::PickRemaining(uint64_t key, std::span<const uint64_t> asked,
   for (uint32_t owner = 0; owner < members_.size(); ++owner) {
     if (asked[owner / 64] >> (owner % 64) & 1) continue;
     const std::vector<uint64_t>& own = members_[owner]->points;
+    if (own.empty()) {
+      uint64_t first = 0;
+      XdsPoints(name(owner), std::span(&first, 1));
+      rest.push_back({true, first - key, owner});
+      continue;
+    }
     auto next = std::lower_bound(own.begin(), own.end(), key);
-    rest.push_back({(next != own.end() ? *next : own.front()) - key, owner});
+    rest.push_back({false, (next != own.end() ? *next : own.front()) - key, owner});
   }
   std::sort(rest.begin(), rest.end(), [this](const Next& a, const Next& b) {
+    if (a.pointless != b.pointless) return b.pointless;
     return a.distance != b.distance ? a.distance < b.distance : name(a.owner) < name(b.owner);
   });
   for (const Next& next : rest) {

@@ -10,8 +10,8 @@
 // points, one endpoint's 160 points lie in 157 of 4,096 blocks.
 //
 // An endpoint's points depend on its name, its weight and `base` alone: adding, removing or reweighting one
-// moves keys only from or to that one. Health does not change a ring: Pick's `ok` refuses, and recovery
-// brings exactly the old keys back.
+// moves keys only from or to that one. (Not so in a ring of BuildXds.) Health does not change a ring: Pick's `ok`
+// refuses, and recovery brings exactly the old keys back.
 //
 // Immutable once built; any number of threads may read it, copy it and drop it. Knows hashes and names, no networks.
 #pragma once
@@ -27,6 +27,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "upstream/hash_ring_store.h"
+#include "upstream/xds_ring.h"
 
 namespace sluice::upstream {
 
@@ -46,7 +47,7 @@ class HashRing {
   static constexpr uint32_t kNone = UINT32_MAX;
   // Endpoints of one ring: members are numbered in 16 bits. Configuration stops earlier (upstream::kEndpointsMax).
   static constexpr size_t kRingEndpointsMax = RingStore::kMembersMax;
-  // Points of one ring; 80 MB. A list that asks for more is built with the base halved until it fits, which
+  // Points of a ring by Build; 80 MB. A list that asks for more is built with the base halved until it fits, which
   // keeps every property but one: keys move between others when a change crosses that line.
   static constexpr size_t kRingPointsMax = size_t{1} << 22;
   // Part of every point's hash and of the digest. Raised when the ring of a given list changes, never
@@ -71,6 +72,11 @@ class HashRing {
   // what is there of endpoints whose name and count are unchanged is shared; the result is the same, point for point.
   static HashRing Build(std::span<const RingEndpoint> endpoints, uint32_t base, const HashRing* previous = nullptr,
                         PointHash hash = &Point);
+  // The same with the points of Envoy's and gRPC's ring (xds_ring.h), so that a key of base::XxHash64 has the owner
+  // that it has there. Order of the list and all weights are part of it. An endpoint may have no points: its share is
+  // 0, and Pick asks it after all others.
+  static HashRing BuildXds(std::span<const RingEndpoint> endpoints, XdsRingSize size,
+                           const HashRing* previous = nullptr);
 
   // The endpoint of the first point at or after `key`, wrapping, that ok(index) accepts; each endpoint is
   // asked at most once, in the order of the circle. kNone if all refuse.
@@ -86,7 +92,7 @@ class HashRing {
 
   // Share of the circle of each endpoint, by the lengths of its arcs. Looks at all points.
   std::vector<double> Shares() const;
-  // Equal for equal rings, whatever the order of the list was.
+  // Equal for equal rings, whatever the order of the list was (which is part of a ring of BuildXds).
   uint64_t Digest() const;
   // Share of the circle whose endpoint, by name, differs. An empty ring differs everywhere from one that is
   // not. Looks at what two rings do not share.
@@ -143,6 +149,9 @@ class HashRing {
   uint32_t PickNext(uint64_t key, Place at, absl::FunctionRef<bool(uint32_t)> ok) const;
   uint32_t PickRemaining(uint64_t key, std::span<const uint64_t> asked, absl::FunctionRef<bool(uint32_t)> ok) const;
 
+  // With so many points for each; `hash` null: those of BuildXds.
+  static HashRing BuildCounted(std::span<const RingEndpoint> endpoints, std::vector<uint32_t> counts,
+                               const HashRing* previous, PointHash hash);
   static std::vector<uint32_t> Match(std::span<const RingEndpoint> endpoints, std::span<const uint32_t> counts,
                                      const HashRing& previous);
   bool Fill(std::span<const RingEndpoint> endpoints, std::span<const uint32_t> from, const HashRing* previous);
@@ -162,7 +171,7 @@ class HashRing {
   std::vector<uint32_t> counts_;  // points asked for; equal points of one endpoint are kept once
   size_t point_count_ = 0;
   uint64_t digest_sum_ = 0;
-  PointHash hash_ = &Point;
+  PointHash hash_ = &Point;  // null: points of BuildXds
 };
 
 }  // namespace sluice::upstream

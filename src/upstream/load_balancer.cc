@@ -34,12 +34,14 @@ const HashRing* RingOf(const LoadBalancer* balancer) {
 
 static_assert(BalancerEndpoint::kNew == RingEndpoint::kNew && BalancerEndpoint::kByName == RingEndpoint::kByName);
 
-std::unique_ptr<LoadBalancer> MakeRing(uint32_t ring_points, BalancerEndpoints endpoints,
+std::unique_ptr<LoadBalancer> MakeRing(const RingShape& shape, BalancerEndpoints endpoints,
                                        const LoadBalancer* previous) {
   std::vector<RingEndpoint> list;
   list.reserve(endpoints.size());
   for (const BalancerEndpoint& endpoint : endpoints) list.push_back({endpoint.name, endpoint.weight, endpoint.from});
-  return std::make_unique<RingBalancer>(HashRing::Build(list, ring_points, RingOf(previous)));
+  const HashRing* before = RingOf(previous);
+  return std::make_unique<RingBalancer>(shape.ring == Ring::kXds ? HashRing::BuildXds(list, shape.size, before)
+                                                                 : HashRing::Build(list, shape.points, before));
 }
 
 }  // namespace
@@ -52,11 +54,11 @@ uint64_t DigestOfWeights(Policy policy, BalancerEndpoints endpoints) {
   return base::Hash64(sum, static_cast<uint64_t>(policy) << 32 | endpoints.size());
 }
 
-std::unique_ptr<LoadBalancer> MakeLoadBalancer(Policy policy, uint32_t ring_points, BalancerEndpoints endpoints,
+std::unique_ptr<LoadBalancer> MakeLoadBalancer(Policy policy, const RingShape& ring, BalancerEndpoints endpoints,
                                                uint32_t workers, const LoadBalancer* previous) {
   switch (policy) {
     case Policy::kRingHash:
-      return MakeRing(ring_points, endpoints, previous);
+      return MakeRing(ring, endpoints, previous);
     case Policy::kRoundRobin:
       return std::make_unique<RoundRobin>(endpoints, workers, dynamic_cast<const RoundRobin*>(previous));
     case Policy::kLeastRequest:

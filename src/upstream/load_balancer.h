@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "upstream/feedback.h"
 #include "upstream/options.h"
+#include "upstream/xds_ring.h"
 
 namespace sluice::upstream {
 
@@ -65,10 +66,23 @@ class LoadBalancer {
   std::shared_ptr<Feedback> feedback_;
 };
 
+// Which ring Policy::kRingHash builds; other policies do not look at it.
+struct RingShape {
+  // Of kSluice, with so many points for a weight of 1.
+  RingShape(uint32_t p) : points(p) {}  // NOLINT(google-explicit-constructor): a number of points is a shape
+  explicit RingShape(const ClusterOptions& options)
+      : ring(options.ring), points(options.ring_points), size{options.ring_size_min, options.ring_size_max} {}
+
+  Ring ring = Ring::kSluice;
+  uint32_t points;
+  XdsRingSize size = {};  // of kXds
+  bool operator==(const RingShape&) const = default;
+};
+
 // `workers`: how many workers will pick; context.worker is below it. Endpoint names are unique (checked by
 // the caller). `previous`: the one to be replaced, if any; what stays is taken over from it. It changes the time
 // to build, not the result.
-std::unique_ptr<LoadBalancer> MakeLoadBalancer(Policy policy, uint32_t ring_points, BalancerEndpoints endpoints,
+std::unique_ptr<LoadBalancer> MakeLoadBalancer(Policy policy, const RingShape& ring, BalancerEndpoints endpoints,
                                                uint32_t workers, const LoadBalancer* previous = nullptr);
 
 // What Digest says of a policy that goes by weights alone: of the policy and the names with their weights, in whatever

@@ -19,6 +19,8 @@ inline constexpr base::Option<RetryBudgetOptions> kRetryBudgetOptions[] = {
 };
 inline constexpr base::Option<ClusterOptions> kClusterOptions[] = {
     {"ring_points", &ClusterOptions::ring_points, 1, 10000},
+    {"ring_size_min", &ClusterOptions::ring_size_min, 1, kXdsRingSizeMax},
+    {"ring_size_max", &ClusterOptions::ring_size_max, 1, kXdsRingSizeMax},
     {"connect_timeout", &ClusterOptions::connect_timeout, 1, 10 * base::kMinute},
     {"backoff_base", &ClusterOptions::backoff_base, 1, base::kHour},
     {"backoff_max", &ClusterOptions::backoff_max, 1, base::kHour},

@@ -50,6 +50,10 @@ enum class Policy : uint8_t { kRingHash, kRoundRobin, kLeastRequest };
 inline constexpr std::array<std::string_view, 3> kPolicies = {"ring_hash", "round_robin", "least_request"};
 inline std::string_view ToString(Policy policy) { return kPolicies[static_cast<size_t>(policy)]; }
 
+// Whose ring policy ring_hash uses: our own (hash_ring.h), or that of Envoy and gRPC (xds_ring.h).
+enum class Ring : uint8_t { kSluice, kXds };
+inline constexpr std::array<std::string_view, 2> kRings = {"sluice", "xds"};
+
 // How many calls may be tried again though that puts load on backends (retry_budget.h).
 struct RetryBudgetOptions {
   // Attempts more for each call that succeeded.
@@ -69,8 +73,12 @@ struct SpillOptions {
 struct ClusterOptions {
   std::string name;
   Policy policy = Policy::kRingHash;
-  // Points a weight of 1 gets on the ring.
+  Ring ring = Ring::kSluice;
+  // Points a weight of 1 gets on the ring of kSluice.
   uint32_t ring_points = 160;
+  // Points of the whole ring of kXds, at least and at most (XdsRingSize).
+  uint32_t ring_size_min = 1024;
+  uint32_t ring_size_max = 8 * 1024 * 1024;
   std::vector<EndpointOptions> endpoints;  // at most kEndpointsMax
 
   // A new connection must be ready (TCP, TLS and the server's SETTINGS) in this time. In a data centre that
@@ -116,8 +124,10 @@ struct ClusterOptions {
   bool operator==(const ClusterOptions&) const = default;
 };
 inline constexpr size_t kEndpointsMax = 10000;
-// Points of one cluster's ring: the sum of ring_points times weight. Bounds its memory and the time to build it; a list
-// that would need more is refused.
+// Points of one cluster's ring of kSluice: the sum of ring_points times weight. Bounds its memory and the time to build
+// it; a list that would need more is refused. A ring of kXds has ring_size_max at most, whatever the list is.
 inline constexpr size_t kRingPointsMax = 4 * 1024 * 1024;
+// The largest ring_size_min and ring_size_max, as in Envoy and gRPC. A ring of that size takes 160 MB.
+inline constexpr uint32_t kXdsRingSizeMax = 8 * 1024 * 1024;
 
 }  // namespace sluice::upstream

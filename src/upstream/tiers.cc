@@ -6,7 +6,7 @@
 
 namespace sluice::upstream {
 
-std::vector<Tier> BuildTiers(Policy policy, uint32_t ring_points, BalancerEndpoints endpoints,
+std::vector<Tier> BuildTiers(Policy policy, const RingShape& ring, BalancerEndpoints endpoints,
                              std::span<const uint8_t> ids, uint32_t workers, std::span<const Tier> previous) {
   std::vector<Tier> tiers;
   if (std::all_of(ids.begin(), ids.end(), [&](uint8_t id) { return id == ids.front(); })) return tiers;
@@ -22,8 +22,8 @@ std::vector<Tier> BuildTiers(Policy policy, uint32_t ring_points, BalancerEndpoi
       members.back().from = BalancerEndpoint::kByName;
     }
     const auto before = std::find_if(previous.begin(), previous.end(), [&](const Tier& tier) { return tier.id == id; });
-    auto balancer = MakeLoadBalancer(policy, ring_points, members, workers,
-                                     before == previous.end() ? nullptr : before->balancer.get());
+    auto balancer =
+        MakeLoadBalancer(policy, ring, members, workers, before == previous.end() ? nullptr : before->balancer.get());
     tiers.push_back({id, std::move(places[id]), std::move(balancer)});
   }
   return tiers;

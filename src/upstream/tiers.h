@@ -2,7 +2,8 @@
 // first tier takes all calls while it can carry them; which keys go to later ones says Spill.
 //
 // A key's endpoint in a tier is the one that a walk along the whole list's ring from it meets first of those in the
-// tier: points depend on names alone.
+// tier: points depend on names alone. (With ring: xds it is the one that Envoy and gRPC have: their rings are of the
+// endpoints of one priority.)
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,7 @@ struct Tier {
 
 // In ascending order of their ids; none where all endpoints are of one tier. `ids`: of each endpoint. `previous`: of
 // the list before, by the same policy, or none.
-std::vector<Tier> BuildTiers(Policy policy, uint32_t ring_points, BalancerEndpoints endpoints,
+std::vector<Tier> BuildTiers(Policy policy, const RingShape& ring, BalancerEndpoints endpoints,
                              std::span<const uint8_t> ids, uint32_t workers, std::span<const Tier> previous);
 
 }  // namespace sluice::upstream

@@ -10,8 +10,8 @@ import rooms
 import rules
 
 SOURCE = re.compile(r"\.(h|cc)$")
-COMMENTED = re.compile(r"\.(h|cc|proto|py|sh|cmake|yaml)$|CMakeLists\.txt$|^\.ci/run$")
-TEXT = re.compile(r"\.(h|cc|proto|py|sh|cmake|yaml|md|txt|service|json)$|^\.ci/run$")
+COMMENTED = re.compile(r"\.(h|cc|js|proto|py|sh|cmake|yaml)$|CMakeLists\.txt$|^\.ci/run$")
+TEXT = re.compile(r"\.(h|cc|js|proto|py|sh|cmake|yaml|md|txt|service|json)$|^\.ci/run$")
 SKIPPED_FOLDERS = {"build", ".git", ".cache", "__pycache__", "node_modules"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
@@ -89,7 +89,7 @@ class Checker:
         told = path.endswith(".cc") and any(os.path.exists(os.path.join(self.root, x)) for x in (header, beside))
         if COMMENTED.search(path) and not told:
             first = lines[1] if lines[0].startswith("#!") and len(lines) > 1 else lines[0]
-            mark = "// " if re.search(r"\.(h|cc|proto)$", path) else "# "
+            mark = "// " if re.search(r"\.(h|cc|js|proto)$", path) else "# "
             if not first.startswith(mark) or len(first) < 12:
                 self.report(path, 1, "purpose", f"the first line is not a comment ({mark}...)", "a file says first what it is for")
         if path.endswith(".h") and "#pragma once" not in lines:

@@ -81,26 +81,39 @@ void Call::Refuse(const limits::Verdict& verdict) {
   Fail(std::move(error));
 }
 
+// Of the ring of the cluster that the call goes to now: a failover cluster, or a reload, may have brought another kind.
+bool Call::KeyFitsRing() const { return key_ring_ == cluster_->options->ring; }
+
+void Call::TakeKey() {
+  key_ring_ = cluster_->options->ring;
+  key_ = HashKey();
+}
+
+// By the fleet's secret, or as Envoy and gRPC hash a header.
+uint64_t Call::HashOf(std::string_view key) const {
+  return key_ring_ == upstream::Ring::kXds ? base::XxHash64(key) : base::Hash64(key, config_->hash_seed);
+}
+
 uint64_t Call::HashKey() const {
+  const bool xds = key_ring_ == upstream::Ring::kXds;
   const HashBy& by = route_->options.hash_by;
   const http2::Field* path = request.Find(http2::Token::kPath);
   switch (by.kind) {
     case HashBy::Kind::kRandom:
       break;
     case HashBy::Kind::kPeer:
-      return base::Hash64(client_->peer_hash, config_->hash_seed);
+      return xds ? base::XxHash64(client_->address()) : base::Hash64(client_->peer_hash, config_->hash_seed);
     case HashBy::Kind::kMethod:
-      if (path != nullptr) return base::Hash64(path->value(), config_->hash_seed);
+      if (path != nullptr) return HashOf(path->value());
       break;
     case HashBy::Kind::kMetadata:
-      if (const http2::Field* field = request.Find(by.metadata))
-        return base::Hash64(field->value(), config_->hash_seed);
+      if (const http2::Field* field = request.Find(by.metadata)) return HashOf(field->value());
       break;
     case HashBy::Kind::kField: {
       const MethodField* field = path == nullptr ? nullptr : FindMethodField(by, path->value());
       if (field == nullptr) break;
       const FieldValue value = ReadField(body.parts(), field->numbers, by.field_bytes_max);
-      if (value.HasKey()) return HashField(value, config_->hash_seed);
+      if (value.HasKey()) return xds ? XxHashField(value) : HashField(value, config_->hash_seed);
       break;
     }
   }
@@ -252,8 +265,8 @@ bool Call::PickAny() {
 }
 
 void Call::Pick() {
-  if (state_ != State::kTrying) {
-    key_ = HashKey();
+  if (state_ != State::kTrying || !KeyFitsRing()) {
+    TakeKey();
     state_ = State::kTrying;
   }
   if (PickAny()) [[likely]]
@@ -263,7 +276,9 @@ void Call::Pick() {
   // takes.
   if (const Snapshot* before = snapshot_.get(); context.Refresh(), context.snapshot.get() != before) {
     Reroute();
-    if (over() || (MetGates() && PickAny())) return;
+    if (over()) return;
+    if (!KeyFitsRing()) TakeKey();
+    if (MetGates() && PickAny()) return;
   }
   // Why the last attempt failed says more than that nothing is left.
   if (history_ != nullptr && history_->last_failure != nullptr) return Fail(*history_->last_failure);

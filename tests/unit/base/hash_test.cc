@@ -27,6 +27,14 @@ TEST(Hash, KnownValuesNeverChange) {
   EXPECT_EQ(Hash64(UINT64_MAX, 7), 0x3ea937a3184e65c1u);
 }
 
+// XXH64 as its authors publish it, and as Envoy and gRPC expect it.
+TEST(Hash, XxHash64IsTheOneOfOthers) {
+  EXPECT_EQ(XxHash64(""), 0xef46db3751d8e999u);
+  EXPECT_EQ(XxHash64("a"), 0xd24ec4f1a98c6e5bu);
+  EXPECT_EQ(XxHash64("abc"), 0x44bc2cf5ad770999u);
+  EXPECT_EQ(XxHash64(std::string(100, 'x')), 0x92f0de5a88a3c094u);
+}
+
 TEST(Hash, EveryLengthAndSeedGivesAnotherValue) {
   std::set<uint64_t> seen;
   std::string bytes;

@@ -78,7 +78,7 @@ listeners:
      keepalive: {interval: 2m, timeout: 1s},
      http2: {concurrent_streams_max: 7, stream_window_bytes: 1MiB, header_table_bytes: 0, queued_bytes_max: 5GiB}}
 clusters:
-  - {name: a, endpoints: [], policy: least_request, ring_points: 9, connect_timeout: 250ms, backoff_base: 1s, backoff_max: 1s,
+  - {name: a, endpoints: [], policy: least_request, ring_points: 9, ring_size_min: 5, ring_size_max: 6, connect_timeout: 250ms, backoff_base: 1s, backoff_max: 1s,
      connections_max: 2, pending_calls_max: 1, drain_timeout: 0, idle_timeout: 1h, age_max: 2h, keepalive: {interval: 10s}, http2: {header_count_max: 9}}
 routes:
   - {name: r, service: p.S, method: M, authority: "*.b.c", timeout: 5s, cluster: a, hash_by: peer, retry: {attempts: 1, buffer: 0},
@@ -115,6 +115,9 @@ hash_seed: 12345
   const auto& cluster = c.clusters.at(0);
   EXPECT_EQ(cluster.policy, upstream::Policy::kLeastRequest);
   EXPECT_EQ(cluster.ring_points, 9u);
+  EXPECT_EQ(cluster.ring, upstream::Ring::kSluice);
+  EXPECT_EQ(cluster.ring_size_min, 5u);
+  EXPECT_EQ(cluster.ring_size_max, 6u);
   EXPECT_EQ(cluster.connect_timeout, 250ms);
   EXPECT_EQ(cluster.backoff_base, 1000ms);
   EXPECT_EQ(cluster.backoff_max, 1000ms);
@@ -210,6 +213,20 @@ drain_timeout: 2h
                   "f:25:16: drain_timeout: \"2h\" is not a time in [0, 1h] (with a unit: ms, s, m, h)"));
 }
 
+// Points times weights bound our own ring alone: that of xDS has ring_size_max at most.
+TEST(Config, ARingOfXdsTakesAnyWeights) {
+  std::string many = "{name: users, ring: xds, endpoints: [";
+  for (int i = 0; i < 50; ++i) many += "{address: \"a:" + std::to_string(i + 1) + "\", weight: 100}, ";
+  many += "], ring_points: 10000}";
+  const ParseResult result = Parse(WithCluster(many), "f");
+  ASSERT_TRUE(result.ok()) << result.errors[0].ToString();
+  EXPECT_EQ(result.config.clusters[0].ring, upstream::Ring::kXds);
+  EXPECT_EQ(result.config.clusters[0].ring_size_min, 1024u);
+  EXPECT_EQ(result.config.clusters[0].ring_size_max, 8u * 1024 * 1024);
+  many.replace(many.find("xds"), 3, "sluice");
+  EXPECT_THAT(ErrorsOf(WithCluster(many)), ElementsAre(HasSubstr("the ring would have 50000000 points")));
+}
+
 TEST(Config, ABadFileYieldsNoHalfConfig) {
   const ParseResult result = Parse(With("workers: 300\n"), "f");
   EXPECT_FALSE(result.ok());
@@ -277,6 +294,13 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"listeners: [{address: 127.0.0.1:1}]", "f:1:1: clusters: is missing"},
         Mistake{"listeners: [{address: 127.0.0.1:1}]\nclusters: []", "clusters: is empty"},
         Mistake{WithCluster("{name: a}"), "clusters[0].endpoints: is missing"},
+        Mistake{WithCluster("{name: a, endpoints: [], ring: envoy}"), "\"envoy\" is not one of: sluice, xds"},
+        Mistake{WithCluster("{name: a, endpoints: [], ring: xds, policy: round_robin}"),
+                "f:3:36: clusters[0].ring: xds is only allowed with policy ring_hash"},
+        Mistake{WithCluster("{name: a, endpoints: [], ring_size_max: 1000}"),
+                "clusters[0].ring_size_max: ring_size_min 1024 is above ring_size_max 1000"},
+        Mistake{WithCluster("{name: a, endpoints: [], ring_size_max: 8388609}"),
+                "is not a whole number in [1, 8388608]"},
         Mistake{WithCluster("{name: '', endpoints: []}"), "\"\" is not a name"},
         Mistake{WithCluster("{name: a, endpoints: [a]}"), "clusters[0].endpoints[0]: \"a\": no port"},
         Mistake{WithCluster("{name: a, endpoints: [{name: x}]}"), "endpoints[0].address: is missing"},
