@@ -31,6 +31,7 @@ ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::
     ParseRoutes(root, result.config.clusters, descriptors, &result.config.routes);
     ParseProcess(root, &result.config);
     ParseXdsProcess(root, &result.config);
+    ParseAnnounce(root, &result.config.announce);
   }  // reports unknown keys
   result.errors = reader.TakeErrors();
   if (!result.ok()) result.config = Config();  // half of one is of no use

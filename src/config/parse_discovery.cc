@@ -94,7 +94,12 @@ void ParseDiscovery(Section& section, discovery::DiscoveryOptions* out) {
     if (out->enabled()) section.Fail("xds", "is a second source; only one is allowed");
     ParseXdsSource(xds, out);
   });
-  if (!out->enabled()) section.Fail("file", "is missing: discovery names no source; allowed: file, dns, xds");
+  section.Map("etcd", [&](Section& etcd) {
+    if (out->enabled()) section.Fail("etcd", "is a second source; only one is allowed");
+    out->kind = SourceKind::kEtcd;
+    ParseEtcd(etcd, &out->etcd);
+  });
+  if (!out->enabled()) section.Fail("file", "is missing: discovery names no source; allowed: file, dns, etcd, xds");
 }
 
 }  // namespace sluice::config

@@ -33,7 +33,8 @@ bool ParseEndpointAddress(Reader& reader, const Node& at, const std::string& pat
   return true;
 }
 
-// Either "host:port" or a map. An endpoint with an empty name was wrong.
+}  // namespace
+
 void ParseEndpoint(Reader& reader, const Node& node, const std::string& path, upstream::EndpointOptions* out) {
   if (node.kind == Node::Kind::kScalar) {
     if (ParseEndpointAddress(reader, node, path, node.text, &out->address)) out->name = out->address.ToString();
@@ -44,9 +45,13 @@ void ParseEndpoint(Reader& reader, const Node& node, const std::string& path, up
     return;
   }
   Section section(reader, node, path);
+  ParseEndpointKeys(section, out);
+}
+
+void ParseEndpointKeys(Section& section, upstream::EndpointOptions* out) {
   std::string text;
   if (const Node* at = section.Require("address"); at != nullptr && section.Text("address", &text)) {
-    if (ParseEndpointAddress(reader, *at, section.PathOf("address"), text, &out->address)) {
+    if (ParseEndpointAddress(section.reader(), *at, section.PathOf("address"), text, &out->address)) {
       out->name = out->address.ToString();
     }
   }
@@ -54,8 +59,6 @@ void ParseEndpoint(Reader& reader, const Node& node, const std::string& path, up
   section.Options(upstream::kEndpointOptions, out);
   ParseLocality(section, &out->locality);
 }
-
-}  // namespace
 
 void ParseLocality(Section& section, std::string* out) {
   std::string text;

@@ -64,8 +64,15 @@ void FinishXdsSource(const upstream::ClusterOptions& cluster, discovery::Discove
 void ParseXdsProcess(Section& root, Config* config);
 // Of a whole configuration: what the environment names, if a cluster needs it and the key `xds` does not say it.
 void FindXdsBootstrap(const std::string& file, ParseResult* result);
+// Of `discovery`, or of an announcement.
+void ParseEtcd(Section& section, discovery::EtcdOptions* out);
+void ParseAnnounce(Section& root, std::vector<discovery::AnnounceOptions>* out);
+// Either "host:port" or a map. An endpoint with an empty name was wrong, which is reported.
+void ParseEndpoint(Reader& reader, const Node& node, const std::string& path, upstream::EndpointOptions* out);
 // The list at the key `endpoints`. Returns the sum of the weights.
 double ParseEndpoints(Section& section, std::vector<upstream::EndpointOptions>* out);
+// The keys of an endpoint that is a map, which may have others besides.
+void ParseEndpointKeys(Section& section, upstream::EndpointOptions* out);
 // 1..kLocalityBytesMax characters.
 void ParseLocality(Section& section, std::string* out);
 // Reads the file that the key names.

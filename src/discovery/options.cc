@@ -22,6 +22,11 @@ std::string DiscoveryOptions::Name() const {
     }
     case SourceKind::kXds:
       return "xds " + xds.resource;
+    case SourceKind::kEtcd: {
+      std::string name = "etcd " + etcd.prefix + " at ";
+      for (const std::string& server : etcd.servers) name += (&server == &etcd.servers.front() ? "" : ",") + server;
+      return name;
+    }
   }
   return {};
 }

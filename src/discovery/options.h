@@ -1,5 +1,5 @@
-// Options of a cluster's discovery: the source that its endpoint list is kept by. Parsed by config, with the ranges in
-// option_table.h; documented in config/reference.yaml and docs/discovery.md.
+// Options of a cluster's discovery: the source that its endpoint list is kept by; and of announcements. Parsed by
+// config, with the ranges in option_table.h; documented in config/reference.yaml and docs/discovery.md.
 #pragma once
 
 #include <array>
@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "discovery/xds_options.h"
+#include "upstream/options.h"
 
 namespace sluice::discovery {
 
-enum class SourceKind : uint8_t { kNone, kFile, kDns, kXds };
+enum class SourceKind : uint8_t { kNone, kFile, kDns, kEtcd, kXds };
 
 // A YAML or JSON file with a list `endpoints`.
 struct FileOptions {
@@ -49,6 +50,21 @@ struct DnsOptions {
 // Of one source.
 inline constexpr size_t kDnsServersMax = 8;
 
+// A cluster of etcd, and the keys there that are meant. Files are read whenever a connection is opened.
+struct EtcdOptions {
+  std::vector<std::string> servers;  // host:port; 1..kEtcdServersMax
+  std::string prefix;                // ends with /
+  // Without: plaintext. Without `ca` the system's authorities are trusted. PEM files.
+  bool tls = false;
+  std::string ca, certificate, key;
+  std::string server_name;  // that the servers' certificates must have; empty: that of the address
+  // Both or none. The file has the password, and may have the end of a line behind it.
+  std::string user, password_file;
+  bool operator==(const EtcdOptions&) const = default;
+};
+inline constexpr size_t kEtcdServersMax = 16;
+inline constexpr size_t kEtcdPrefixBytesMax = 1024;
+
 // What becomes of a change by the admin RPC.
 enum class RpcRule : uint8_t {
   kRefuse,    // it is refused, with the source's name
@@ -67,6 +83,7 @@ struct DiscoveryOptions {
   // The process is not ready before the cluster has had a list, or this long after its start.
   std::chrono::milliseconds ready_timeout{10000};
   RpcRule changes_by_rpc = RpcRule::kRefuse;
+  EtcdOptions etcd;
   XdsOptions xds{};
 
   bool enabled() const { return kind != SourceKind::kNone; }
@@ -75,5 +92,16 @@ struct DiscoveryOptions {
   std::string Name() const;
   bool operator==(const DiscoveryOptions&) const = default;
 };
+
+// An endpoint of this process, that others find at a key in etcd.
+struct AnnounceOptions {
+  EtcdOptions etcd;
+  // As others reach it; its name is the key below the prefix.
+  upstream::EndpointOptions endpoint;
+  // The key outlives the process by so much, where it ends without taking it back. Rounded up to whole seconds.
+  std::chrono::milliseconds lease{10000};
+  bool operator==(const AnnounceOptions&) const = default;
+};
+inline constexpr size_t kAnnouncementsMax = 16;
 
 }  // namespace sluice::discovery

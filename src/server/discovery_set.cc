@@ -6,13 +6,16 @@
 #include <vector>
 
 #include "discovery/dns/dns_source.h"
+#include "discovery/etcd/etcd_source.h"
 #include "discovery/file/file_source.h"
 #include "discovery/xds/xds_source.h"
 
 namespace sluice::server {
 
+using discovery::Bell;
 using discovery::DiscoveryOptions;
 using discovery::Follower;
+using discovery::SourceKind;
 using discovery::Update;
 
 namespace {
@@ -44,17 +47,25 @@ std::shared_ptr<Follower> DiscoverySet::Make(const std::string& cluster, const D
 }
 
 Follower::MakeSource DiscoverySet::SourceOf(const DiscoveryOptions& options) const {
-  if (options.kind == discovery::SourceKind::kXds) {
-    return [client = xds_, xds = options.xds](discovery::Bell& bell) -> std::unique_ptr<discovery::Source> {
-      return std::make_unique<discovery::XdsSource>(client, xds, bell);
-    };
+  using Made = std::unique_ptr<discovery::Source>;
+  switch (options.kind) {
+    case SourceKind::kNone:
+    case SourceKind::kFile:
+      break;
+    case SourceKind::kDns:
+      return [dns = options.dns](Bell& bell) -> Made { return std::make_unique<discovery::DnsSource>(dns, bell); };
+    case SourceKind::kEtcd:
+      return [etcd = options.etcd, &clock = runtime_.clock()](Bell& bell) -> Made {
+        // What should differ between processes is drawn by it.
+        const auto seed = static_cast<uint64_t>(clock.Now().time_since_epoch().count());
+        return std::make_unique<discovery::EtcdSource>(etcd, &config::ParseEndpointValue, seed, bell);
+      };
+    case SourceKind::kXds:
+      return [client = xds_, xds = options.xds](Bell& bell) -> Made {
+        return std::make_unique<discovery::XdsSource>(client, xds, bell);
+      };
   }
-  if (options.kind == discovery::SourceKind::kDns) {
-    return [dns = options.dns](discovery::Bell& bell) -> std::unique_ptr<discovery::Source> {
-      return std::make_unique<discovery::DnsSource>(dns, bell);
-    };
-  }
-  return [path = options.file.path](discovery::Bell& bell) -> std::unique_ptr<discovery::Source> {
+  return [path = options.file.path](Bell& bell) -> Made {
     return std::make_unique<discovery::FileSource>(path, &ReadList, bell);
   };
 }

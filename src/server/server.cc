@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <future>
 #include <latch>
 
 #include "admin/admin_server.h"
@@ -24,6 +25,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kTlsPoll{1000};
 // Calls in flight at a stop have this long to answer; they need a turn of their worker's loop.
 constexpr milliseconds kEndCallsMax{2000};
+// What is announced has this long to be taken back at a stop.
+constexpr milliseconds kWithdrawWaitMax{1500};
 
 base::Result<std::unique_ptr<Server>> Server::Start(config::Config config, ServerOptions options) {
   std::unique_ptr<Server> server(new Server(std::move(config), std::move(options)));
@@ -68,6 +71,7 @@ base::Status Server::Init() {
   const LimitTable limits = limits_.MakePlan(config_);
   if (auto status = clusters_->Init(config_, {&limits, cache_->cache()}); !status) return status;
   discovery_ = std::make_unique<DiscoverySet>(*runtime_, *clusters_, *registry_);
+  announce_ = std::make_unique<AnnounceSet>(*runtime_, *registry_, [this] { return Ready(); });
   std::vector<proxy::WorkerFront*> fronts;
   std::vector<proxy::CallContext*> contexts;
   for (uint32_t i = 0; i < count; ++i) {
@@ -88,6 +92,7 @@ base::Status Server::Init() {
   if (!sockets) return sockets.error();
   runtime_->Start();
   discovery_->Apply(config_);
+  announce_->Apply(config_.announce);
   health_ = std::make_unique<HealthTask>(*runtime_, clusters_->snapshots(), contexts,
                                          [this](const std::string& cluster) { discovery_->Hurry(cluster); });
   health_->Start();
@@ -151,10 +156,30 @@ void Server::Drain(std::optional<milliseconds> timeout) {
   const milliseconds limit = timeout.value_or(config_.drain_timeout);
   if (!life_.BeginDrain(limit, workers_.size())) return;
   leaving_ = true;
+  SLUICE_LOG_INFO("draining, for {} ms at most", limit.count());
+  if (announce_->empty()) return StopListening();
+  // Peers that found this process go elsewhere before it refuses them. The mutex is not for workers: a helper takes it.
+  announce_->Withdraw([this] {
+    const auto stop = [this] {
+      std::lock_guard lock(reload_mutex_);
+      StopListening();
+    };
+    runtime_->Block(runtime_->worker(0), stop, [] {});
+  });
+}
+
+// Under reload_mutex_.
+void Server::StopListening() {
   // New connections are refused by the kernel from here on; a balancer in front has seen "not ready" or sees this.
   // Workers drain when the last listener has stopped, so that no connection comes behind their back.
   listeners_.StopAll([this] { DrainWorkers(); });
-  SLUICE_LOG_INFO("draining, for {} ms at most", limit.count());
+}
+
+// Bounded by the announcers, and here in case one of them is not turned.
+void Server::WithdrawAndWait() {
+  auto gone = std::make_shared<std::promise<void>>();
+  announce_->Withdraw([gone] { gone->set_value(); });
+  gone->get_future().wait_for(kWithdrawWaitMax);
 }
 
 // From any thread, a worker's too.
@@ -203,6 +228,7 @@ void Server::TearDown() {
     admin_.reset();  // a reload would tell it the roles
     listeners_.StopAll([] {});
   }
+  if (announce_ != nullptr && control_.joinable()) WithdrawAndWait();
   if (discovery_ != nullptr) discovery_->Stop();
   if (control_.joinable()) {
     // Workers run. First the calls answer; what is left after that loses its connection, and is counted and logged.

@@ -2,7 +2,7 @@
 // in-process; the daemon adds flags and signals.
 //
 // Each part of its state is a class: Clusters (what calls read), LimitSet, TlsReloader, CacheOwner, Listeners,
-// LifeCycle (what the control thread waits for).
+// LifeCycle (what the control thread waits for), DiscoverySet and AnnounceSet (what it hears and tells in control planes).
 //
 // Start order: first what can fail and leaves nothing behind (state file, access log, listen sockets), then workers,
 // listeners, admin. Stop order, by the control thread: 1. admin and HTTP; 2. listeners; 3. each worker answers its
@@ -25,6 +25,7 @@
 #include "base/error.h"
 #include "config/config.h"
 #include "proxy/downstream/worker_front.h"
+#include "server/announce_set.h"
 #include "server/cache_owner.h"
 #include "server/clusters.h"
 #include "server/discovery_set.h"
@@ -66,8 +67,8 @@ class Server final : private admin::Backend {
   uint16_t HttpPort() const;
   admin::Backend& backend() { return *this; }
 
-  // Not ready any more, GOAWAY to every client, stop when their calls are done or after the timeout (nullopt: the
-  // configured one). Returns at once.
+  // Not ready any more, announcements withdrawn, then GOAWAY to every client; stop when their calls are done or after
+  // the timeout (nullopt: the configured one). Returns at once.
   void Drain(std::optional<std::chrono::milliseconds> timeout) override;
   // Stops now. Returns at once.
   void Stop() override { life_.Stop(); }
@@ -102,7 +103,9 @@ class Server final : private admin::Backend {
   void TakeCacheAndBounds(std::shared_ptr<proxy::ResponseCache> cache, const config::Config& config);
   base::Status StartAdmin();
   void AddMetrics();
+  void StopListening();
   void DrainWorkers();
+  void WithdrawAndWait();
   void EndCalls();
   void OnEveryWorker(const std::function<void(proxy::WorkerFront&)>& fn);
   void TearDown();
@@ -119,6 +122,7 @@ class Server final : private admin::Backend {
   std::vector<std::unique_ptr<proxy::WorkerFront>> workers_;
   std::unique_ptr<HealthTask> health_;
   std::unique_ptr<DiscoverySet> discovery_;
+  std::unique_ptr<AnnounceSet> announce_;
   const std::shared_ptr<proxy::ConnectionLimits> connection_limits_ = std::make_shared<proxy::ConnectionLimits>(1);
   metrics::Counter* reloads_ok_ = nullptr;
   metrics::Counter* reloads_failed_ = nullptr;

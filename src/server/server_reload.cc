@@ -36,6 +36,7 @@ admin::ReloadResult Server::Reload() {
   std::shared_ptr<proxy::ResponseCache> cache = cache_->CacheFor(wanted);
   if (auto status = clusters_->Apply(wanted, {&limits, cache}); !status) return failed(status.error().detail);
   discovery_->Apply(wanted);
+  announce_->Apply(wanted.announce);
   tls_->Commit(std::move(*tls));
   limits_.Commit(std::move(limits));
   clusters_->ConfigureEndpoints();

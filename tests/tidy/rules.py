@@ -65,7 +65,7 @@ ROOMS = {
         "connection": [".", "fields", "frame", "hpack", "flood", "session"],
     },
     "upstream": {"health": [], ".": ["health"]},
-    "discovery": {".": [], "file": ["."], "dns": ["."], "rpc": ["."], "xds": [".", "rpc"]},
+    "discovery": {".": [], "file": ["."], "dns": ["."], "rpc": ["."], "etcd": [".", "rpc"], "xds": [".", "rpc"]},
     "proxy": {
         ".": [],
         "response_cache": ["."],
@@ -102,7 +102,7 @@ CIRCLES = [
 
 # (name, pattern of the included name, where it is allowed, reason)
 LIBRARIES = [
-    ("grpc", r"^(grpcpp|grpc|google/protobuf|google/rpc)/|^sluice/(admin|echo)/|^envoy/", r"^(src/admin|cmd|tests)/|^src/config/(descriptor_set|xds_bootstrap)\.cc$|^src/discovery/.*\.cc$",
+    ("grpc", r"^(grpcpp|grpc|google/protobuf|google/rpc)/|^sluice/(admin|echo)/|^(envoy|etcd)/", r"^(src/admin|cmd|tests)/|^src/config/(descriptor_set|xds_bootstrap)\.cc$|^src/discovery/.*\.cc$",
      "gRPC and protobuf are the control plane: on the data path they cost more than a proxied call may; config reads a "
      "descriptor set and a bootstrap file once, at load"),
     ("asio", r"^boost/(asio|beast)", r"^src/admin/.*\.cc$|^tests/",

@@ -41,7 +41,7 @@ TEST(DiscoveryOptionsTest, EveryKeyReachesItsField) {
 
 TEST(DiscoveryOptionsTest, WrongValuesAreNamed) {
   const std::pair<std::string, const char*> cases[] = {
-      {"{}", "clusters[0].discovery.file: is missing: discovery names no source; allowed: file, dns, xds"},
+      {"{}", "clusters[0].discovery.file: is missing: discovery names no source; allowed: file, dns, etcd, xds"},
       {"{empty_after: 2s}", "clusters[0].discovery.file: is missing"},
       {"{file: {}}", "clusters[0].discovery.file.path: is missing"},
       {"{file: {path: \"\"}}", "clusters[0].discovery.file.path: is empty; a file is needed"},

@@ -64,6 +64,7 @@ std::vector<Entry> Entries() {
   Add("clusters[].spill.", upstream::kSpillOptions, &out);
   Add("clusters[].health.", upstream::kHealthOptions, &out);
   Add("clusters[].discovery.", discovery::kDiscoveryOptions, &out);
+  Add("announce[].", discovery::kAnnounceOptions, &out);
   Add("clusters[].endpoints[].", upstream::kEndpointOptions, &out);
   Add("routes[].", proxy::kRouteOptions, &out);
   Add("routes[].retry.", proxy::kRetryOptions, &out);
@@ -155,7 +156,7 @@ TEST(OptionTable, DocumentationHasALineOfEach) {
 TEST(OptionTable, AllTablesAreLookedAt) {
   std::set<std::string> paths;
   for (const Entry& entry : Entries()) EXPECT_TRUE(paths.insert(entry.path).second) << entry.path;
-  EXPECT_EQ(paths.size(), 100u);
+  EXPECT_EQ(paths.size(), 101u);
 }
 
 // An option at and beyond both ends of its range.

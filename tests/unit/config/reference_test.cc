@@ -60,6 +60,13 @@ clusters:
   - {name: users-found, discovery: {file: {path: users.yaml}}}
   - {name: users-by-name, endpoints: [dns:///users.internal:50051]}
   - {name: users-by-xds, discovery: {xds: {resource: users}}}
+  - {name: users-etcd, discovery: {etcd: {servers: [etcd-1.example.com:2379, etcd-2.example.com:2379], prefix: /sluice/users/,
+     user: sluice, password_file: etcd.password,
+     tls: {ca: tls/etcd-ca.crt, certificate: tls/client.crt, key: tls/client.key, server_name: etcd.example.com}}}}
+announce:
+  - {address: 10.0.0.7:50051, locality: eu-1, etcd: {servers: [etcd-1.example.com:2379], prefix: /sluice/users/,
+     user: sluice, password_file: etcd.password,
+     tls: {ca: tls/etcd-ca.crt, certificate: tls/client.crt, key: tls/client.key, server_name: etcd.example.com}}}
 xds: {bootstrap: xds-bootstrap.json}
 routes:
   - {cluster: users, name: example, service: pkg.Users, method: Get, authority: "*.example.com", hash_by: {metadata: x-user-id},

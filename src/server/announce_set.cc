@@ -1,0 +1,63 @@
+#include "server/announce_set.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+namespace sluice::server {
+
+using discovery::Announcer;
+
+AnnounceSet::AnnounceSet(runtime::Runtime& runtime, metrics::Registry& registry, std::function<bool()> ready)
+    : runtime_(runtime), ready_(std::move(ready)) {
+  registry.AddCallback("sluice_announced", "Whether the process's own key stands in etcd.", "gauge", [this] {
+    std::vector<metrics::Sample> out;
+    std::lock_guard lock(mutex_);
+    for (const auto& announcer : announcers_)
+      out.push_back({{{"key", announcer->key()}}, announcer->state() == Announcer::State::kAnnounced ? 1.0 : 0.0});
+    return out;
+  });
+}
+
+void AnnounceSet::Apply(const std::vector<discovery::AnnounceOptions>& wanted) {
+  std::vector<std::shared_ptr<Announcer>> next, added, ended;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& options : wanted) {
+      const auto it = std::find_if(announcers_.begin(), announcers_.end(),
+                                   [&](const auto& announcer) { return announcer->options() == options; });
+      if (it != announcers_.end())
+        next.push_back(*it);
+      else
+        added.push_back(next.emplace_back(std::make_shared<Announcer>(options, ready_)));
+    }
+    for (const auto& announcer : announcers_) {
+      if (std::find(next.begin(), next.end(), announcer) == next.end()) ended.push_back(announcer);
+    }
+    announcers_ = std::move(next);
+  }
+  for (const auto& announcer : ended) announcer->Withdraw(nullptr);
+  for (const auto& announcer : added) announcer->Start(runtime_);
+}
+
+void AnnounceSet::Withdraw(std::function<void()> done) {
+  std::vector<std::shared_ptr<Announcer>> ended;
+  {
+    std::lock_guard lock(mutex_);
+    ended.swap(announcers_);
+  }
+  if (ended.empty()) return done();
+  auto left = std::make_shared<std::atomic<size_t>>(ended.size());
+  for (const auto& announcer : ended) {
+    announcer->Withdraw([left, done] {
+      if (left->fetch_sub(1, std::memory_order_acq_rel) == 1) done();
+    });
+  }
+}
+
+bool AnnounceSet::empty() const {
+  std::lock_guard lock(mutex_);
+  return announcers_.empty();
+}
+
+}  // namespace sluice::server
