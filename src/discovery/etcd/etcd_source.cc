@@ -33,6 +33,8 @@ runtime::Task<Answer> EtcdSource::Next(TimePoint until) {
   for (bool waited = false;; waited = true) {
     TimePoint now = runtime::Worker::Current()->now();
     LookAtSessions(now);
+    // Before another server makes it obsolete.
+    if (std::optional<Answer> error = TakeError()) co_return std::move(*error);
     if (const std::optional<size_t> server = ServerToTry(now)) {
       runtime::Task<void> attempt = Try(*server);
       co_await std::move(attempt);
