@@ -448,11 +448,53 @@ def dns_reply():
     yield "truncated", b"\0" + answer(1, flags=0x8380)
 
 
+def etcd():
+    def varint(value):
+        out = b""
+        while value > 127:
+            out += bytes([value & 127 | 128])
+            value >>= 7
+        return out + bytes([value])
+
+    def field(number, value):
+        if isinstance(value, int):
+            return varint(number << 3) + varint(value)
+        return varint(number << 3 | 2) + varint(len(value)) + value
+
+    def message(kind, *parts):
+        body = b"".join(parts)
+        return bytes([kind]) + struct.pack(">H", len(body)) + body
+    header = field(1, field(1, 7) + field(2, 1) + field(3, 40))
+
+    def kv(name, value):
+        return field(1, b"/p/" + name) + field(2, 3) + field(3, 3) + field(5, value)
+    json = b'{"address": "10.0.0.3:80", "weight": 2, "priority": 1, "locality": "eu"}'
+    page = message(0, header, field(2, kv(b"a", b"10.0.0.1:80")), field(2, kv(b"b", b"[::1]:80@0.5")), field(2, kv(b"c", json)))
+    yield "page", page
+    yield "page-of-more", message(0, header, field(2, kv(b"a", b"h:1")), field(3, 1), field(4, 2))
+    yield "page-bad-values", b"".join(message(0, header, field(2, kv(b"a", value))) for value in (
+        b"", b"h", b"h:0", b"h:1@", b"h:1@0", b"h:1@101", b"h:1@nan", b"{}", b'{"address": 1}', b"{a: &a [*a]}", b"unix:/a@2", b"\0"))
+    yield "page-bad-keys", message(0, header, field(2, field(1, b"/q/a") + field(5, b"h:1")), field(2, field(1, b"/p/") + field(5, b"h:1")),
+                                   field(2, kv(b"\xff ", b"h:1")))
+    yield "page-same-name", message(0, header, field(2, kv(b"a", b'{"address": "h:1", "name": "b"}')), field(2, kv(b"b", b"h:2")))
+    yield "watch", page + message(1, header, field(3, 1)) + message(1, header, field(11, field(2, kv(b"d", b"h:4"))),
+                                                                    field(11, field(1, 1) + field(2, field(1, b"/p/a"))))
+    yield "watch-fragments", page + message(1, header, field(7, 1), field(11, field(2, kv(b"d", b"h:4")))) + message(
+        1, header, field(11, field(2, kv(b"e", b"h:5"))))
+    yield "watch-compacted", page + message(1, header, field(4, 1), field(5, 39)) + message(5) + page
+    yield "watch-cancelled", message(1, header, field(4, 1), field(6, b"etcdserver: permission denied"))
+    yield "token", message(2, header, field(2, b"abc.1"))
+    yield "lease", message(3, header, field(2, 1234567), field(3, 10)) + message(3, header, field(2, 1234567))
+    for name, value in {"plain": b"10.0.0.1:80", "weight": b"10.0.0.1:80@2", "json": json, "yaml": b"{address: h:1}",
+                        "depth": b"{" * 40, "quotes": b'{"address": "h:1", "locality": "\\"\\\\"}'}.items():
+        yield f"value-{name}", message(4, value)
+
+
 def main():
     root = sys.argv[1]
     targets = {"frame": frame_corpus}
     for name in ("grpc_timeout", "hpack_decode", "hpack_round_trip", "message_field", "config", "descriptor_set", "xds",
-                 "admin", "admin_http", "server_session", "client_session", "proxy", "dns_reply"):
+                 "admin", "admin_http", "server_session", "client_session", "proxy", "dns_reply", "etcd"):
         targets[name] = globals()[name]
     for target, make in targets.items():
         os.makedirs(os.path.join(root, target), exist_ok=True)

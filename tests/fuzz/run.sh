@@ -22,6 +22,7 @@ sources_of() {
     xds) echo src/discovery/xds src/upstream/options proto/envoy tests/support/xds_messages ;;
     admin) echo src/admin proto ;;
     admin_http) echo src/admin/http ;;
+    etcd) echo src/discovery/etcd src/config/parse_etcd src/config/parse_endpoint proto/etcd ;;
     *) echo "run.sh: sources_of does not know the target $1" >&2; exit 2 ;;
   esac
 }
