@@ -3,6 +3,7 @@
 # With the argument "bench": also the libraries that tests/bench compares with. With "peers": also the proxies and tools of
 # tests/bench/peers and tests/faults/matrix. With "fuzz": also clang with libFuzzer. With "lint": also what tests/lint.sh runs.
 # With "xds": also node and npm, which tests/xds/install.sh needs.
+# With "etcd": also etcd's server and client, for tests/faults and deploy/etcd-demo.sh; no service of it is started or enabled.
 set -euo pipefail
 
 installed() {
@@ -34,6 +35,8 @@ elif [ "${1:-}" = lint ]; then
 elif [ "${1:-}" = xds ]; then
   # Another build of node, which brings its npm along, will do too.
   if ! command -v node >/dev/null || ! command -v npm >/dev/null; then packages+=(nodejs npm); fi
+elif [ "${1:-}" = etcd ]; then
+  packages+=(etcd-server etcd-client iproute2)
 fi
 
 fail() {
@@ -60,7 +63,22 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -q ||
   fail "apt-get update failed: is there a network, and a Debian mirror in /etc/apt?"
+# Debian's packages of servers start them and enable them at boot, unless told not to: nothing that listens is wanted here. An answer of
+# 101 means "forbidden" (invoke-rc.d); a policy that the system has stays.
+policy=/usr/sbin/policy-rc.d
+services=()
+for package in "${missing[@]}"; do
+  if [ "$package" = etcd-server ]; then services+=(etcd.service); fi
+done
+if [ ${#services[@]} -gt 0 ] && [ ! -e "$policy" ]; then
+  printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+  "${as_root[@]}" chmod 755 "$policy"
+  trap '"${as_root[@]}" rm -f "$policy"' EXIT
+fi
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" ||
   fail "apt-get could not install: ${missing[*]} (Sluice is built on Debian 12, bookworm)"
+if [ ${#services[@]} -gt 0 ] && command -v systemctl >/dev/null; then
+  "${as_root[@]}" systemctl disable -q "${services[@]}" || true
+fi
 mapfile -t missing < <(missing_packages)
 [ ${#missing[@]} -eq 0 ] || fail "still missing after the installation: ${missing[*]}"

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-deploy/install-deps.sh
+deploy/install-deps.sh etcd
 cmake --preset release
 cmake --build --preset release
 log=$(mktemp "${TMPDIR:-/tmp}/sluice-tests.XXXXXX")

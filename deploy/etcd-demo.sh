@@ -1,0 +1,227 @@
+#!/usr/bin/env bash
+# A fleet that finds itself with etcd alone: a server of etcd, and nodes of a backend and a sidecar each. A sidecar announces itself, finds
+# the others, and sends calls on to them by their key. Nodes come and go, and etcd ends and loses its data, while calls run: none fails.
+# Stays up until Ctrl-C; with --once it cleans up and exits 0, or non-zero if anything it shows is not so.
+set -euo pipefail
+export LC_ALL=C ETCDCTL_API=3
+cd "$(dirname "$0")/.."
+
+keys=1000          # different keys in the demo
+wait_tenths=150    # bound on every wait, in tenths of a second
+bin=build/release/bin
+prefix=/sluice/echo/
+once=no
+
+case "${1:-}" in
+  "") ;;
+  --once) once=yes ;;
+  *) echo "usage: deploy/etcd-demo.sh [--once]" >&2; exit 2 ;;
+esac
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/sluice-etcd.XXXXXX")
+declare -A children  # pids of what this script started and has not stopped yet: it stops nothing else
+declare -A port backend sidecar
+
+heading() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
+say() { printf '   %s\n' "$*"; }
+fail() {
+  printf '\netcd-demo: NOT SO: %s\n' "$*" >&2
+  local log
+  for log in "$work"/*.log; do
+    [ -s "$log" ] && { echo "--- last lines of $(basename "$log")"; tail -n 20 "$log"; } >&2
+  done
+  exit 1
+}
+
+# stop PID: SIGTERM, and SIGKILL if that takes too long. The exit code is the process's own.
+stop() {
+  local i
+  kill -TERM "$1" 2>/dev/null || true
+  for ((i = 0; i < wait_tenths; i++)); do
+    kill -0 "$1" 2>/dev/null || break
+    sleep 0.1
+  done
+  kill -KILL "$1" 2>/dev/null || true
+  unset "children[$1]"
+  wait "$1"
+}
+clean_up() {
+  local child
+  for child in "${!children[@]}"; do stop "$child" 2>/dev/null || true; done
+  rm -rf "$work"
+}
+trap clean_up EXIT
+trap 'exit 130' INT TERM
+
+# wait_for WHAT COMMAND...: until the command succeeds; bounded.
+wait_for() {
+  local what=$1 i
+  shift
+  for ((i = 0; i < wait_tenths; i++)); do
+    if "$@" >/dev/null 2>&1; then return; fi
+    sleep 0.1
+  done
+  fail "not in time: $what"
+}
+in_use() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+# free_port WANTED: the wanted port, or another one if it is in use.
+free_port() {
+  local candidate=$1
+  while in_use "$candidate"; do candidate=$((20000 + RANDOM % 12000)); done
+  echo "$candidate"
+}
+etcdctl_() { etcdctl --endpoints "127.0.0.1:${port[etcd]}" --dial-timeout=1s --command-timeout=2s "$@"; }
+start_etcd() {
+  local peers=http://127.0.0.1:${port[peers]} clients=http://127.0.0.1:${port[etcd]}
+  etcd --name demo --data-dir "$work/etcd" --listen-client-urls "$clients" --advertise-client-urls "$clients" \
+    --listen-peer-urls "$peers" --initial-advertise-peer-urls "$peers" --initial-cluster "demo=$peers" >"$work/etcd.log" 2>&1 &
+  etcd=$!
+  children[$etcd]=1
+  wait_for "etcd answers" etcdctl_ get /
+}
+kill_etcd() {
+  kill -KILL "$etcd"
+  unset "children[$etcd]"
+  wait "$etcd" 2>/dev/null || true
+}
+ctl() { "$bin/sluicectl" --address "unix:$work/node-$1.sock" "${@:2}"; }
+# A node's number: its backend, and the sidecar in front of it. A call without `via` is of a client, and goes to the node of its key; one
+# with it is from another sidecar, and goes to the backend.
+start_node() {
+  local name=node-$1 at=127.0.0.1:${port[node-$1]}
+  "$bin/sluice-echo" server --listen "127.0.0.1:${port[echo-$1]}" --name "$name" >"$work/echo-$1.log" 2>&1 &
+  backend[$1]=$!
+  children[${backend[$1]}]=1
+  wait_for "the backend of $name listens" grep -q listening "$work/echo-$1.log"
+  cat >"$work/$name.yaml" <<YAML
+listeners:
+  - address: $at
+clusters:
+  - name: local
+    endpoints: [127.0.0.1:${port[echo-$1]}]
+  - name: fleet
+    slow_start: {window: 0}
+    discovery:
+      etcd: {servers: [127.0.0.1:${port[etcd]}], prefix: $prefix}
+      ready_timeout: 1s
+      empty_after: 2s
+routes:
+  - {cluster: local, metadata: [{name: via}]}
+  - {cluster: fleet, hash_by: {metadata: x-key}}
+announce:
+  - {address: $at, name: $name, lease: 3s, etcd: {servers: [127.0.0.1:${port[etcd]}], prefix: $prefix}}
+forwarding: {via: true}
+admin: {grpc: "unix:$work/$name.sock"}
+YAML
+  "$bin/sluiced" --check -c "$work/$name.yaml" >"$work/check.log" || fail "sluiced --check finds $work/$name.yaml wrong"
+  "$bin/sluiced" -c "$work/$name.yaml" >"$work/$name.log" 2>&1 &
+  sidecar[$1]=$!
+  children[${sidecar[$1]}]=1
+  say "$name: a backend, and a sidecar at $at"
+}
+# First the sidecar, which takes its announcement back; then what it fronts.
+stop_node() {
+  stop "${sidecar[$1]}" || fail "the sidecar of node-$1 did not end with exit code 0"
+  stop "${backend[$1]}" || true
+}
+# knows NODE NODES...: its list has these nodes, and no others.
+knows() {
+  local node=$1 found
+  found=$(ctl "$node" endpoints fleet | awk '/active/ { print $1 }' | sort | xargs) || return 1
+  [ "$found" = "$(printf 'node-%s\n' "${@:2}" | sort | xargs)" ]
+}
+all_know() {
+  local node
+  for node in "$@"; do wait_for "node-$node knows the nodes $*" knows "$node" "$@"; done
+  say "each of the nodes $* knows all of them"
+}
+# served_by NODES...: calls with all keys reach these nodes and no others, by every sidecar.
+served_by() {
+  local node found
+  for node in "$@"; do
+    "$bin/sluice-echo" client --target "127.0.0.1:${port[node-$node]}" --keys "$keys" --calls "$keys" --print-map "$work/map" \
+      >"$work/map.log" 2>&1 || fail "calls failed: $(cat "$work/map.log")"
+    found=$(cut -d= -f2 "$work/map" | sort -u | xargs)
+    [ "$found" = "$(printf 'node-%s\n' "$@" | sort | xargs)" ] || fail "calls were served by $found"
+    sort "$work/map" >"$work/map.$node"
+    cmp -s "$work/map.$1" "$work/map.$node" || fail "sidecars disagree on which node has a key"
+  done
+  say "every sidecar sends each of $keys keys to the same one of $found"
+}
+running() { kill -0 "$load" 2>/dev/null || fail "the running calls ended early: $(cat "$work/load.log")"; }
+
+heading "Installing and building (nothing happens where nothing is missing)"
+deploy/install-deps.sh
+deploy/install-deps.sh etcd
+cmake --preset release >"$work/configure.txt" 2>&1 || { cat "$work/configure.txt" >&2; fail "cmake could not configure"; }
+cmake --build --preset release --target sluiced sluicectl sluice-echo
+
+heading "etcd, and three nodes that find each other"
+port[etcd]=$(free_port 7379)
+port[peers]=$(free_port 7380)
+for n in 1 2 3 4; do
+  port[node-$n]=$(free_port "707$n")
+  port[echo-$n]=$(free_port "710$n")
+done
+start_etcd
+for n in 1 2 3; do start_node "$n"; done
+all_know 1 2 3
+etcdctl_ get --prefix "$prefix" | paste - - | sed 's/^/     /'
+served_by 1 2 3
+
+heading "Calls run through node-1; nodes come and go"
+"$bin/sluice-echo" client --target "127.0.0.1:${port[node-1]}" --keys "$keys" --kind all --duration 120s --rate 500 --concurrency 16 \
+  --connections 4 >"$work/load.log" 2>&1 &
+load=$!
+children[$load]=1
+start_node 4
+all_know 1 2 3 4
+served_by 1 2 3 4
+say "node-2 leaves (SIGTERM)"
+stop_node 2
+all_know 1 3 4
+served_by 1 3 4
+running
+start_node 2
+all_know 1 2 3 4
+running
+
+heading "etcd is killed, and comes back"
+kill_etcd
+wait_for "the loss is seen" bash -c "'$bin/sluicectl' --address 'unix:$work/node-1.sock' clusters | grep -q UNAVAILABLE"
+ctl 1 clusters | sed 's/^/     /'
+served_by 1 2 3 4
+start_etcd
+say "node-3 leaves (SIGTERM)"
+stop_node 3
+all_know 1 2 4
+
+heading "etcd loses its data"
+kill_etcd
+rm -rf "$work/etcd"
+start_etcd
+announced() { [ "$(etcdctl_ get --prefix --keys-only "$prefix" | grep -c .)" -eq 3 ]; }
+wait_for "all nodes announce themselves again" announced
+all_know 1 2 4
+served_by 1 2 4
+
+running
+stop "$load" || fail "calls failed: $(cat "$work/load.log")"
+sed 's/^/ /' "$work/load.log"
+grep -q ' 0 failed' "$work/load.log" || fail "calls failed"
+grep -q ' node-4 ' "$work/load.log" || fail "no call of the running load went to node-4"
+say "not one call failed"
+
+if [ "$once" = yes ]; then
+  heading "Stopping"
+  for n in 1 2 4; do stop_node "$n"; done
+  [ -z "$(etcdctl_ get --prefix --keys-only "$prefix")" ] || fail "announcements were left behind"
+  say "every sidecar took its announcement back, drained and exited 0"
+  stop "$etcd" || true
+  exit 0
+fi
+heading "Everything stays up until Ctrl-C"
+say "calls: $bin/sluice-echo client --target 127.0.0.1:${port[node-1]} --kind all"
+say "list:  $bin/sluicectl --address unix:$work/node-1.sock clusters"
+say "keys:  ETCDCTL_API=3 etcdctl --endpoints 127.0.0.1:${port[etcd]} get --prefix $prefix"
+wait "${sidecar[1]}" || fail "sluiced ended by itself"

@@ -1,0 +1,97 @@
+# Etcd: a real server of one member, and its client. Network: a namespace of its own for it, whose cable can be pulled.
+import os
+import shutil
+import subprocess
+
+from rig.process import Process
+from rig.wait import LONG_WAIT, eventually
+
+
+class Etcd(Process):
+    # `host` is an address that no other process of the test binds. `inside`: a Network that it runs in.
+    def __init__(self, host, folder, output, inside=None):
+        self.host, self.folder, self.inside = host, folder, inside
+        self.address = f"{host}:2379"
+        local = ",http://127.0.0.1:2379" if inside else ""
+        super().__init__(
+            ["etcd", "--name", "one", "--data-dir", folder, "--logger", "zap", "--log-level", "warn",
+             "--listen-client-urls", f"http://{self.address}{local}", "--advertise-client-urls", f"http://{self.address}",
+             "--listen-peer-urls", f"http://{host}:2380", "--initial-advertise-peer-urls", f"http://{host}:2380",
+             "--initial-cluster", f"one=http://{host}:2380"],
+            output, wrapper=inside.enter if inside else ())
+
+    # Returns when it answers.
+    def start(self):
+        super().start()
+        eventually(lambda: self.running() and self.ctl("get", "/", check=False).returncode == 0, "etcd answers")
+
+    # The data are gone; it comes back as if it were new, with the same flags.
+    def lose_data(self):
+        shutil.rmtree(self.folder)
+
+    # From within its own network, so that a pulled cable does not matter.
+    def ctl(self, *arguments, check=True, text=None):
+        where = "127.0.0.1:2379" if self.inside else self.address
+        command = [*(self.inside.enter if self.inside else ()), "etcdctl", "--endpoints", where, "--dial-timeout", "1s",
+                   "--command-timeout", "2s", *arguments]
+        return subprocess.run(command, env={**os.environ, "ETCDCTL_API": "3"}, capture_output=True, text=True, check=check,
+                              timeout=LONG_WAIT, input=text)
+
+    def put(self, key, value):
+        self.ctl("put", key, value)
+
+    # In one revision.
+    def put_all(self, keys):
+        puts = "".join(f'put "{key}" "{value}"\n' for key, value in keys.items())
+        self.ctl("txn", text=f"\n{puts}\n\n")
+
+    def delete(self, key):
+        self.ctl("del", key)
+
+    def keys(self, prefix):
+        return self.ctl("get", "--prefix", "--keys-only", prefix).stdout.split()
+
+    def revision(self):
+        # {"header":{...,"revision":N,...}}
+        text = self.ctl("get", "/", "-w", "json").stdout
+        return int(text.split('"revision":')[1].split(",")[0].rstrip("}"))
+
+    def compact(self):
+        self.ctl("compaction", str(self.revision()))
+
+
+class Network:
+    # None where it is not permitted.
+    @staticmethod
+    def make():
+        number = os.getpid() % 60000
+        network = Network(f"sluice-{number}", f"10.213.{number // 250}.{{}}", f"sl{number}")
+        if network._run("ip", "netns", "add", network.name, check=False).returncode != 0:
+            return None
+        network._run("ip", "link", "add", f"{network.cable}a", "type", "veth", "peer", "name", f"{network.cable}b")
+        network._run("ip", "link", "set", f"{network.cable}b", "netns", network.name)
+        network._run("ip", "address", "add", network.address.format(1) + "/30", "dev", f"{network.cable}a")
+        network._run("ip", "link", "set", f"{network.cable}a", "up")
+        network._run(*network.enter, "ip", "address", "add", network.host + "/30", "dev", f"{network.cable}b")
+        network._run(*network.enter, "ip", "link", "set", "lo", "up")
+        network.plug_in()
+        return network
+
+    def __init__(self, name, address, cable):
+        self.name, self.address, self.cable = name, address, cable
+        self.host = address.format(2)
+        self.enter = ("ip", "netns", "exec", name)
+
+    def _run(self, *command, check=True):
+        return subprocess.run(command, check=check, capture_output=True, timeout=LONG_WAIT)
+
+    # Packets are lost on their way, in both directions, without an error to either side.
+    def pull_out(self):
+        self._run(*self.enter, "ip", "link", "set", f"{self.cable}b", "down")
+
+    def plug_in(self):
+        self._run(*self.enter, "ip", "link", "set", f"{self.cable}b", "up")
+
+    def remove(self):
+        self._run("ip", "link", "del", f"{self.cable}a", check=False)
+        self._run("ip", "netns", "del", self.name, check=False)
