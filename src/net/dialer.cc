@@ -8,6 +8,7 @@
 #include <cstring>
 #include <optional>
 
+#include "net/dns/dns_lookup.h"
 #include "net/socket_address.h"
 #include "net/socket_stream.h"
 #include "runtime/fd_watch.h"
@@ -34,6 +35,13 @@ std::vector<SocketAddress> InTurn(std::vector<SocketAddress> found) {
     if (i < other.size()) out.push_back(other[i]);
   }
   return out;
+}
+
+base::Result<SocketAddress> WithPort(const std::string& host, uint16_t port) {
+  const std::string text = host.find(':') == std::string::npos ? host : "[" + host + "]";
+  const auto address = Address::Parse(text + ":" + std::to_string(port));
+  if (!address.ok()) return address.error();
+  return ToSocketAddress(*address);
 }
 
 }  // namespace
@@ -79,7 +87,28 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
       worker.Post([self = shared_from_this()] { self->TryNext(); });
       return;
     }
-    if (!resolve) resolve = &ResolveBlocking;
+    if (resolve) return ResolveElsewhere(std::move(resolve));
+    lookup = std::make_unique<DnsLookup>(worker, address.host(), [this](const auto& found) { TakeNames(found); });
+  }
+
+  // A server that does not answer is not waited for by helper threads, which have other work.
+  void TakeNames(const base::Result<std::vector<std::string>>& found) {
+    const auto self = shared_from_this();  // what is done may destroy the Dialer
+    if (!found.ok() && found.error().kind == ErrorKind::kNotFound) return ResolveElsewhere(&ResolveBlocking);
+    if (found.ok()) {
+      std::vector<SocketAddress> addresses;
+      for (const std::string& host : *found) {
+        if (auto one = WithPort(host, address.port())) addresses.push_back(*one);
+      }
+      targets = InTurn(std::move(addresses));
+    } else {
+      const std::string why = "cannot resolve " + address.host() + ": " + found.error().detail;
+      error = MakeError(ErrorKind::kConnectFailed, why);
+    }
+    TryNext();
+  }
+
+  void ResolveElsewhere(Resolve resolve) {
     auto found = std::make_shared<std::optional<base::Result<std::vector<SocketAddress>>>>();
     bool queued = worker.runtime().Block(
         worker, [found, resolve = std::move(resolve), a = address] { found->emplace(resolve(a)); },
@@ -178,6 +207,7 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
   void Cancel() {
     done = true;
     worker.timers().Disarm(*this);
+    lookup.reset();
     tries.clear();
   }
 
@@ -185,6 +215,7 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
   const Address address;
   const base::TimePoint deadline;
   OnDone on_done;
+  std::unique_ptr<DnsLookup> lookup;  // under way
   std::vector<SocketAddress> targets;
   size_t next = 0;
   std::vector<std::unique_ptr<Try>> tries;  // the oldest first; none once done

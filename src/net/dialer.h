@@ -1,4 +1,5 @@
-// Dialer: one attempt to connect to an Address, with a deadline. DNS names are resolved on a helper thread.
+// Dialer: one attempt to connect to an Address, with a deadline. Names are resolved by net/dns; those that neither
+// /etc/hosts nor a DNS server has, by the C library on a helper thread: nsswitch.conf(5) may name other sources.
 //
 // A name's addresses are tried as RFC 8305 says ("happy eyeballs"): IPv6 and IPv4 in turn, the next one as soon as one
 // is refused, or beside it when it has not answered for a while; the first that connects wins and the others are
@@ -42,7 +43,7 @@ class Dialer final : public Attempt {
   static constexpr size_t kAddressesMax = 64;
 
   // Starts at once. Make and destroy on `worker`; destroying it cancels the attempt and `on_done` is not called.
-  // `resolve`: null for the system's resolver.
+  // `resolve`: on a helper thread, and first; null: as said above.
   Dialer(runtime::Worker& worker, const Address& address, base::TimePoint deadline, OnDone on_done,
          Resolve resolve = nullptr);
   ~Dialer() override;

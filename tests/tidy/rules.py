@@ -54,7 +54,7 @@ LAYER_EXTENSIONS = [
 # always allowed. "." is the folder itself, without its rooms. docs/architecture.md shows the same table with each room's purpose.
 ROOMS = {
     "runtime": {".": [], "internal": ["."]},
-    "net": {".": [], "tls": ["."], "dns": []},
+    "net": {"dns": [], ".": ["dns"], "tls": ["."]},
     "http2": {
         ".": [],
         "fields": ["."],

@@ -26,7 +26,7 @@ DnsSource::DnsSource(const DnsOptions& options, Bell& bell, net::DnsSettings set
 DnsSource::Looked DnsSource::Look(const net::DnsSettings& settings, const DnsOptions& options) {
   Looked looked{net::DnsSystem::Read(settings), {}};
   if (looked.system.ok() && options.records == DnsRecords::kAddress)
-    looked.hosts = (*looked.system)->InHosts(options.name);
+    looked.hosts = net::DnsSystem::InHosts(options.name);
   return looked;
 }
 

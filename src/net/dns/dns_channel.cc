@@ -1,13 +1,13 @@
 #include "net/dns/dns_channel.h"
 
 #include <ares.h>
+#include <netdb.h>
 #include <poll.h>
 #include <sys/epoll.h>
 
 #include <utility>
 
 #include "runtime/fd_watch.h"
-#include "runtime/worker.h"
 
 namespace sluice::net {
 
@@ -26,18 +26,18 @@ class DnsChannel::Socket final : private runtime::FdWatch {
  public:
   Socket(DnsChannel& channel, int fd) : channel_(channel), fd_(fd) {}
   ~Socket() {
-    if (watched_) runtime::Worker::Current()->Unwatch(fd_, *this);
+    if (watched_) channel_.worker_.Unwatch(fd_, *this);
   }
   // What it is ready for already is an edge. A socket that cannot be watched leaves its questions to their timeout.
   void Want(bool readable, bool writable) {
     const uint32_t events = (readable ? EPOLLIN : 0u) | (writable ? EPOLLOUT : 0u);
     if (watched_)
-      runtime::Worker::Current()->Rewatch(fd_, events, *this);
+      channel_.worker_.Rewatch(fd_, events, *this);
     else
-      watched_ = runtime::Worker::Current()->Watch(fd_, events, *this) == 0;
+      watched_ = channel_.worker_.Watch(fd_, events, *this) == 0;
   }
   // There is more to read.
-  void Later() { runtime::Worker::Current()->RequeueNextTurn(*this); }
+  void Later() { channel_.worker_.RequeueNextTurn(*this); }
 
  private:
   void OnEdge(uint32_t events) override {
@@ -51,7 +51,10 @@ class DnsChannel::Socket final : private runtime::FdWatch {
   bool watched_ = false;
 };
 
-DnsChannel::DnsChannel(std::unique_ptr<DnsSystem> system) : system_(std::move(system)) { system_->Watch(this); }
+DnsChannel::DnsChannel(std::unique_ptr<DnsSystem> system)
+    : worker_(*runtime::Worker::Current()), system_(std::move(system)) {
+  system_->Watch(this);
+}
 
 // c-ares tells of each socket before it closes it: by the cancelling, where questions were out, or at its end.
 DnsChannel::~DnsChannel() {
@@ -70,6 +73,24 @@ void DnsChannel::OnAnswer(void* question, int status, int, unsigned char* messag
   const std::unique_ptr<Question> owned(static_cast<Question*>(question));
   if (status == ARES_ECANCELLED || status == ARES_EDESTRUCTION) return;
   owned->done(ReadReply(owned->type, status, {message, message == nullptr ? 0 : static_cast<size_t>(bytes)}));
+}
+
+void DnsChannel::Resolve(const std::string& host, Resolved done) {
+  auto question = std::make_unique<Resolved>(std::move(done));
+  ares_addrinfo_hints hints{};
+  hints.ai_family = AF_UNSPEC;
+  ares_getaddrinfo(system_->ares(), host.c_str(), nullptr, &hints, &OnResolved, question.release());
+  ArmTimer();
+}
+
+void DnsChannel::OnResolved(void* question, int status, int, ares_addrinfo* found) {
+  const std::unique_ptr<Resolved> done(static_cast<Resolved*>(question));
+  std::vector<std::string> addresses = DnsSystem::TakeAddresses(found);
+  if (status == ARES_ECANCELLED || status == ARES_EDESTRUCTION) return;
+  if (!addresses.empty()) return (*done)(std::move(addresses));
+  const bool none = status == ARES_SUCCESS || status == ARES_ENOTFOUND || status == ARES_ENODATA;
+  (*done)(base::MakeError(none ? base::ErrorKind::kNotFound : base::ErrorKind::kConnectFailed,
+                          none ? "no such name, or no address of it" : ReadReply(DnsType::kA, status, {}).error));
 }
 
 void DnsChannel::OnSocket(int fd, bool readable, bool writable) {
@@ -107,11 +128,10 @@ void DnsChannel::OnTimer(base::TimePoint) {
 
 // The wheel never fires early, but its time is that of the turn's begin: what is not yet due then is armed again.
 void DnsChannel::ArmTimer() {
-  runtime::Worker& worker = *runtime::Worker::Current();
   timeval wait{};
-  if (ares_timeout(system_->ares(), nullptr, &wait) == nullptr) return worker.timers().Disarm(*this);
-  worker.timers().Arm(*this, worker.now() + std::chrono::seconds(wait.tv_sec) +
-                                 std::chrono::microseconds(wait.tv_usec) + std::chrono::milliseconds(1));
+  if (ares_timeout(system_->ares(), nullptr, &wait) == nullptr) return worker_.timers().Disarm(*this);
+  worker_.timers().Arm(*this, worker_.now() + std::chrono::seconds(wait.tv_sec) +
+                                  std::chrono::microseconds(wait.tv_usec) + std::chrono::milliseconds(1));
 }
 
 }  // namespace sluice::net

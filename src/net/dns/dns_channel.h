@@ -8,10 +8,15 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "base/error.h"
 #include "net/dns/dns_reply.h"
 #include "net/dns/dns_system.h"
 #include "runtime/timer_wheel.h"
+#include "runtime/worker.h"
+
+struct ares_addrinfo;
 
 namespace sluice::net {
 
@@ -27,16 +32,22 @@ class DnsChannel final : private runtime::Timer, private DnsSystem::SocketWatche
   // `name`: a full one. `done` is called once, perhaps at once, and bounded by the settings' timeout and tries.
   using Done = std::function<void(DnsReply)>;
   void Ask(const std::string& name, DnsType type, Done done);
+  // The addresses of a host, by its name and the search domains, of both families, the best first (RFC 6724); at least
+  // one. kNotFound: no such name, or one without addresses; kConnectFailed: no answer.
+  using Resolved = std::function<void(base::Result<std::vector<std::string>>)>;
+  void Resolve(const std::string& host, Resolved done);
 
  private:
   class Socket;
   struct Question;
   static void OnAnswer(void* question, int status, int timeouts, unsigned char* message, int bytes);
+  static void OnResolved(void* question, int status, int timeouts, ares_addrinfo* found);
   void OnSocket(int fd, bool readable, bool writable) override;
   void OnTimer(base::TimePoint now) override;
   void Process(int fd, bool readable, bool writable);
   void ArmTimer();
 
+  runtime::Worker& worker_;
   const std::unique_ptr<DnsSystem> system_;
   std::map<int, std::unique_ptr<Socket>> sockets_;
 };

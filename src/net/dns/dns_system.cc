@@ -17,28 +17,28 @@ namespace {
 
 constexpr size_t kNameBytesMax = 253;  // RFC 1035 2.3.4, as text
 
-void TakeAddresses(void* out, int, int, ares_addrinfo* found) {
-  if (found == nullptr) return;
+}  // namespace
+
+std::vector<std::string> DnsSystem::TakeAddresses(ares_addrinfo* found) {
+  std::vector<std::string> addresses;
+  if (found == nullptr) return addresses;
   for (const ares_addrinfo_node* node = found->nodes; node != nullptr; node = node->ai_next) {
     char text[INET6_ADDRSTRLEN] = "";
     const void* address = node->ai_family == AF_INET6
                               ? static_cast<const void*>(&reinterpret_cast<sockaddr_in6*>(node->ai_addr)->sin6_addr)
                               : &reinterpret_cast<sockaddr_in*>(node->ai_addr)->sin_addr;
     if (::inet_ntop(node->ai_family, address, text, sizeof text) == nullptr) continue;
-    auto& addresses = *static_cast<std::vector<std::string>*>(out);
     if (std::find(addresses.begin(), addresses.end(), text) == addresses.end()) addresses.emplace_back(text);
   }
   ares_freeaddrinfo(found);
+  return addresses;
 }
-
-}  // namespace
 
 base::Result<std::unique_ptr<DnsSystem>> DnsSystem::Read(const DnsSettings& settings) {
   std::unique_ptr<DnsSystem> system(new DnsSystem);
-  std::string files = "f", resolv_conf = settings.resolv_conf;
+  std::string servers_only = "b", resolv_conf = settings.resolv_conf;
   ares_options options{};
-  // Of names only ares_getaddrinfo looks into files, and it alone: InHosts. Questions go to servers by ares_query.
-  options.lookups = files.data();
+  options.lookups = servers_only.data();  // files are for InHosts: a worker reads none
   options.flags = ARES_FLAG_EDNS;
   options.ednspsz = kUdpBytesMax;
   options.timeout = static_cast<int>(settings.timeout.count());
@@ -75,13 +75,22 @@ void DnsSystem::OnSocketState(void* system, int fd, int readable, int writable) 
     watcher->OnSocket(fd, readable != 0, writable != 0);
 }
 
-std::vector<std::string> DnsSystem::InHosts(const std::string& name) const {
+std::vector<std::string> DnsSystem::InHosts(const std::string& name) {
   std::vector<std::string> addresses;
+  std::string files_only = "f";
+  ares_options options{};
+  options.lookups = files_only.data();
+  ares_channeldata* files = nullptr;
+  if (ares_init_options(&files, &options, ARES_OPT_LOOKUPS) != ARES_SUCCESS) return addresses;
   ares_addrinfo_hints hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_flags = ARES_AI_NOSORT;
   const std::string plain = name.ends_with('.') ? name.substr(0, name.size() - 1) : name;
-  ares_getaddrinfo(ares_, plain.c_str(), nullptr, &hints, &TakeAddresses, &addresses);
+  const auto take = [](void* out, int, int, ares_addrinfo* found) {
+    *static_cast<std::vector<std::string>*>(out) = TakeAddresses(found);
+  };
+  ares_getaddrinfo(files, plain.c_str(), nullptr, &hints, take, &addresses);
+  ares_destroy(files);
   return addresses;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 
+struct ares_addrinfo;
 struct ares_channeldata;
 
 namespace sluice::net {
@@ -48,12 +49,14 @@ class DnsSystem {
   DnsSystem& operator=(const DnsSystem&) = delete;
 
   // The addresses of a name in /etc/hosts, in its order; localhost has some always (RFC 6761 6.3).
-  std::vector<std::string> InHosts(const std::string& name) const;
+  static std::vector<std::string> InHosts(const std::string& name);
   // The full names that `name` stands for, in the order in which they are to be asked for: search domains are tried
   // behind a name with enough dots (`ndots`), before another, and not at all where there is a closing dot.
   std::vector<std::string> NamesFor(const std::string& name) const;
 
   ares_channeldata* ares() const { return ares_; }
+  // As text, each once. Frees `found`, which may be null.
+  static std::vector<std::string> TakeAddresses(ares_addrinfo* found);
   // Null: none. It is told by the thread that uses ares().
   void Watch(SocketWatcher* watcher) { watcher_ = watcher; }
 

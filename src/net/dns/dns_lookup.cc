@@ -1,0 +1,83 @@
+#include "net/dns/dns_lookup.h"
+
+#include <utility>
+
+#include "net/dns/dns_channel.h"
+#include "runtime/runtime.h"
+
+namespace sluice::net {
+
+using base::ErrorKind;
+using base::MakeError;
+
+namespace {
+
+// What a helper thread has found.
+struct Looked {
+  std::vector<std::string> hosts;
+  std::unique_ptr<DnsSystem> system;
+  base::Error error;
+};
+
+Looked Look(const std::string& host, const DnsSettings& settings) {
+  Looked looked{DnsSystem::InHosts(host), nullptr, {}};
+  if (!looked.hosts.empty()) return looked;
+  auto system = DnsSystem::Read(settings);
+  if (system.ok())
+    looked.system = std::move(*system);
+  else
+    looked.error = MakeError(ErrorKind::kConnectFailed, system.error().detail);
+  return looked;
+}
+
+}  // namespace
+
+// Shared with messages and helper threads' answers, which may arrive after the DnsLookup is gone.
+struct DnsLookup::Impl final : public std::enable_shared_from_this<Impl> {
+  Impl(runtime::Worker& w, std::string name, OnDone callback)
+      : worker(w), host(std::move(name)), on_done(std::move(callback)) {}
+
+  void Start(DnsSettings settings) {
+    auto looked = std::make_shared<Looked>();
+    const bool queued = worker.runtime().Block(
+        worker, [looked, name = host, settings = std::move(settings)] { *looked = Look(name, settings); },
+        [looked, self = shared_from_this()] { self->Took(*looked); });
+    if (!queued) Later(MakeError(ErrorKind::kConnectFailed, "too many names wait"));
+  }
+  void Took(Looked& looked) {
+    if (done) return;
+    if (!looked.hosts.empty()) return Finish(std::move(looked.hosts));
+    if (looked.system == nullptr) return Finish(std::move(looked.error));
+    channel = std::make_unique<DnsChannel>(std::move(looked.system));
+    channel->Resolve(host, [this](auto result) { Later(std::move(result)); });
+  }
+  // The channel must not end inside of its own call.
+  void Later(base::Result<std::vector<std::string>> result) {
+    worker.Post([self = shared_from_this(), result = std::move(result)] { self->Finish(result); });
+  }
+  void Finish(base::Result<std::vector<std::string>> result) {
+    if (done) return;
+    Cancel();
+    const OnDone callback = std::move(on_done);  // it may destroy the DnsLookup
+    callback(std::move(result));
+  }
+  void Cancel() {
+    done = true;
+    channel.reset();
+  }
+
+  runtime::Worker& worker;
+  const std::string host;
+  OnDone on_done;
+  std::unique_ptr<DnsChannel> channel;
+  bool done = false;
+};
+
+DnsLookup::DnsLookup(runtime::Worker& worker, const std::string& host, OnDone on_done, DnsSettings settings)
+    : impl_(std::make_shared<Impl>(worker, host, std::move(on_done))) {
+  impl_->Start(std::move(settings));
+}
+
+DnsLookup::~DnsLookup() { impl_->Cancel(); }
+
+}  // namespace sluice::net

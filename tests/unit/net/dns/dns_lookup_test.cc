@@ -1,0 +1,107 @@
+// The addresses of a host, as connections are made by them.
+#include "net/dns/dns_lookup.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "integration/support/temp_dir.h"
+#include "support/dns_server.h"
+#include "support/socket_worker.h"
+
+namespace sluice::net {
+namespace {
+
+using base::ErrorKind;
+using std::chrono::milliseconds;
+using Strings = std::vector<std::string>;
+
+class DnsLookupTest : public ::testing::Test {
+ protected:
+  ~DnsLookupTest() override {
+    lookup.reset();
+    time.Run();
+  }
+  void Begin(const std::string& host) {
+    const DnsSettings settings{.servers = {server.address()},
+                               .timeout = milliseconds(50),
+                               .tries = 1,
+                               .resolv_conf = dir.Write("resolv.conf", "search two.test\n")};
+    lookup = std::make_unique<DnsLookup>(
+        time.worker, host,
+        [this](auto found) {
+          result.emplace(std::move(found));
+          lookup.reset();  // as a dialer does
+        },
+        settings);
+    EXPECT_FALSE(result);
+  }
+  Strings Of(const std::string& host) {
+    result.reset();
+    Begin(host);
+    time.RunUntil([&] {
+      time.clock.Advance(milliseconds(1));
+      return result.has_value();
+    });
+    return result->ok() ? **result : Strings{std::string(Reason(result->error().kind)), result->error().detail};
+  }
+
+  integration::TempDir dir;
+  test::DnsServer server;
+  test::SocketWorker time;
+  std::unique_ptr<DnsLookup> lookup;
+  std::optional<base::Result<Strings>> result;
+};
+
+TEST_F(DnsLookupTest, AddressesOfBothFamilies) {
+  server.SetAddresses("users.test", {"127.0.0.2", "127.0.0.3", "::1"});
+  EXPECT_THAT(Of("users.test"), ::testing::UnorderedElementsAre("127.0.0.2", "127.0.0.3", "::1"));
+}
+
+TEST_F(DnsLookupTest, ManyAddresses) {
+  Strings ips;
+  for (int i = 1; i <= 200; ++i) ips.push_back("127.0.0." + std::to_string(i));
+  server.SetAddresses("users.test", ips);
+  EXPECT_EQ(Of("users.test").size(), 200u);
+}
+
+TEST_F(DnsLookupTest, SearchDomainsAreTried) {
+  server.SetAddresses("users.two.test", {"127.0.0.2"});
+  EXPECT_EQ(Of("users"), (Strings{"127.0.0.2"}));
+}
+
+TEST_F(DnsLookupTest, AFileOfHostsComesFirst) {
+  EXPECT_THAT(Of("localhost"), ::testing::Contains("127.0.0.1"));
+  EXPECT_EQ(server.asked(), 0);
+}
+
+TEST_F(DnsLookupTest, ANameThatIsNotThereIsToldApartFromNoAnswer) {
+  EXPECT_EQ(Of("users.test")[0], "not_found");
+  server.SetAddresses("no-addresses.test", {});
+  EXPECT_EQ(Of("no-addresses.test")[0], "not_found");
+  for (const uint16_t type : {test::kDnsA, test::kDnsAaaa}) {
+    server.Fail("failing.test", type);
+    server.Silence("silent.test", type);
+  }
+  EXPECT_EQ(Of("failing.test"), (Strings{"connect_failed", "no server could be reached, or each failed or refused"}));
+  EXPECT_EQ(Of("silent.test"), (Strings{"connect_failed", "Timeout while contacting DNS servers"}));
+}
+
+TEST_F(DnsLookupTest, ItEndsAtAnyTime) {
+  server.Silence("users.test", test::kDnsA);
+  Begin("users.test");
+  lookup.reset();
+  Begin("users.test");
+  time.RunUntil([&] { return server.asked() >= 2; });
+  lookup.reset();
+  time.Run();
+  EXPECT_FALSE(result);
+}
+
+}  // namespace
+}  // namespace sluice::net
