@@ -36,7 +36,7 @@ elif [ "${1:-}" = xds ]; then
   # Another build of node, which brings its npm along, will do too.
   if ! command -v node >/dev/null || ! command -v npm >/dev/null; then packages+=(nodejs npm); fi
 elif [ "${1:-}" = etcd ]; then
-  packages+=(etcd-server etcd-client iproute2)
+  packages+=(etcd-server etcd-client iproute2 openssl)
 fi
 
 fail() {

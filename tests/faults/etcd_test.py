@@ -6,8 +6,8 @@ import time
 
 import grpc
 from rig.case import FaultTest, main
-from rig.etcd import Etcd, Network
-from rig.process import Daemon
+from rig.etcd import Etcd, Network, make_certificates
+from rig.process import Daemon, Process
 from rig.wait import eventually
 
 OK = grpc.StatusCode.OK
@@ -19,13 +19,21 @@ AWAY = 4.0
 
 
 class EtcdTest(FaultTest):
-    def start(self, inside=None):
-        if inside is None:
-            self.etcd = Etcd(self.host(), f"{self.folder}/etcd", f"{self.folder}/etcd.out")
-        else:
-            self.etcd = Etcd(inside.host, f"{self.folder}/etcd", f"{self.folder}/etcd.out", inside)
-        self.addCleanup(lambda: self.etcd.running() and self.etcd.kill())
-        self.etcd.start()
+    # `members`: of the cluster; `more`: keys of discovery.etcd.
+    def start(self, inside=None, members=1, tls=None, more=""):
+        hosts = [inside.host if inside else self.host() for _ in range(members)]
+        if tls:
+            make_certificates(tls, hosts[0])
+        self.members = [Etcd(host, f"{self.folder}/etcd-{host}", f"{self.folder}/etcd-{host}.out", inside, hosts, tls)
+                        for host in hosts]
+        self.etcd, self.more = self.members[0], more
+        for member in self.members:
+            self.addCleanup(lambda member=member: member.running() and member.kill())
+            Process.start(member)  # one member alone answers nothing
+        for member in self.members:
+            member.wait()
+        if "user:" in more:
+            self.etcd.require_user("sluice", "secret", PREFIX)
         self.start_backends(4)
         for backend in self.backends[:3]:
             self.etcd.put(PREFIX + backend.name, backend.address)
@@ -36,11 +44,12 @@ class EtcdTest(FaultTest):
         self.progress(self.calls)
 
     def write_config(self, cluster="", listener="", top="", endpoints=None):
+        servers = ", ".join(member.address for member in self.members)
         with open(f"{self.folder}/sluice.yaml", "w", encoding="utf-8") as file:
             file.write(
                 f'workers: 2\nlisteners:\n  - {{address: "{self.listen}"}}\nadmin: {{grpc: "unix:{self.folder}/admin.sock"}}\n'
-                f"clusters:\n  - name: echo\n    discovery:\n      empty_after: 1s\n      etcd: {{servers: [{self.etcd.address}], "
-                f"prefix: {PREFIX}}}\nroutes:\n  - cluster: echo\n    hash_by: {{metadata: x-key}}\n")
+                f"clusters:\n  - name: echo\n    discovery:\n      empty_after: 1s\n      etcd: {{servers: [{servers}], "
+                f"prefix: {PREFIX}{self.more}}}\nroutes:\n  - cluster: echo\n    hash_by: {{metadata: x-key}}\n")
 
     # Looks at the list again and again, until the end of the test.
     def watch_for_empty_lists(self):
@@ -160,12 +169,45 @@ class EtcdTest(FaultTest):
 
     def test_a_start_without_the_server_begins_when_it_comes(self):
         self.etcd = Etcd(self.host(), f"{self.folder}/etcd", f"{self.folder}/etcd.out")
+        self.members, self.more = [self.etcd], ""
         self.addCleanup(lambda: self.etcd.running() and self.etcd.kill())
         self.start_backends(4)
         self.start_daemon()
         eventually(lambda: "waiting" in self.source(), "it waits for its first list")
         self.etcd.start()
         self.assert_follows(self.put(1), {"echo-1"})
+
+    def test_a_cluster_that_loses_members_one_by_one(self):
+        self.start(members=3)
+        for gone in self.members:
+            self.etcd = next(member for member in self.members if member is not gone)
+            gone.kill()
+            self.etcd.wait()  # until there is a leader
+            self.assert_follows(self.put(4), {"echo-1", "echo-2", "echo-3", "echo-4"})
+            gone.start()
+            self.assert_follows(self.delete(4), {"echo-1", "echo-2", "echo-3"})
+        # Without a majority nothing is known, and nothing changes.
+        self.members[0].kill()
+        self.members[1].kill()
+        self.progress(self.calls, 1000)
+        self.assertEqual(self.names(), {"echo-1", "echo-2", "echo-3"})
+        Process.start(self.members[1])
+        self.members[1].wait()
+        self.etcd = self.members[1]
+        self.assert_follows(self.put(4), {"echo-1", "echo-2", "echo-3", "echo-4"})
+        self.finish()
+
+    def test_tls_and_a_user(self):
+        with open(f"{self.folder}/password", "w", encoding="ascii") as file:
+            file.write("secret\n")
+        self.start(tls=self.folder, more=", user: sluice, password_file: password, tls: {ca: ca.pem, certificate: client.pem, "
+                   "key: client.key, server_name: etcd.test}")
+        self.assert_follows(self.put(4), {"echo-1", "echo-2", "echo-3", "echo-4"})
+        # Its tokens are gone with it.
+        self.etcd.kill()
+        self.etcd.start()
+        self.assert_follows(self.delete(4), {"echo-1", "echo-2", "echo-3"})
+        self.finish()
 
 
 class AnnounceTest(FaultTest):

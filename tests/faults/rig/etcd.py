@@ -1,4 +1,4 @@
-# Etcd: a real server of one member, and its client. Network: a namespace of its own for it, whose cable can be pulled.
+# Etcd: a real server, one member of its cluster or the only one, and its client. Network: a namespace of its own for it, whose cable can be pulled.
 import os
 import shutil
 import subprocess
@@ -6,23 +6,34 @@ import subprocess
 from rig.process import Process
 from rig.wait import LONG_WAIT, eventually
 
+MAC = "02:00:00:00:00:02"
+
 
 class Etcd(Process):
-    # `host` is an address that no other process of the test binds. `inside`: a Network that it runs in.
-    def __init__(self, host, folder, output, inside=None):
+    # `host` is an address that no other process of the test binds. `inside`: a Network that it runs in. `peers`: the hosts of all members.
+    # `tls`: the folder of make_certificates; clients need a certificate then.
+    def __init__(self, host, folder, output, inside=None, peers=(), tls=None):
         self.host, self.folder, self.inside = host, folder, inside
         self.address = f"{host}:2379"
-        local = ",http://127.0.0.1:2379" if inside else ""
+        self.as_user = ()
+        self.tls = ("--cacert", f"{tls}/ca.pem", "--cert", f"{tls}/client.pem", "--key", f"{tls}/client.key") if tls else ()
+        scheme = "https" if tls else "http"
+        local = f",{scheme}://127.0.0.1:2379" if inside else ""
+        secured = ("--cert-file", f"{tls}/server.pem", "--key-file", f"{tls}/server.key", "--client-cert-auth",
+                   "--trusted-ca-file", f"{tls}/ca.pem") if tls else ()
         super().__init__(
-            ["etcd", "--name", "one", "--data-dir", folder, "--logger", "zap", "--log-level", "warn",
-             "--listen-client-urls", f"http://{self.address}{local}", "--advertise-client-urls", f"http://{self.address}",
+            ["etcd", "--name", host, "--data-dir", folder, "--logger", "zap", "--log-level", "warn", *secured,
+             "--listen-client-urls", f"{scheme}://{self.address}{local}", "--advertise-client-urls", f"{scheme}://{self.address}",
              "--listen-peer-urls", f"http://{host}:2380", "--initial-advertise-peer-urls", f"http://{host}:2380",
-             "--initial-cluster", f"one=http://{host}:2380"],
+             "--initial-cluster", ",".join(f"{peer}=http://{peer}:2380" for peer in peers or [host])],
             output, wrapper=inside.enter if inside else ())
 
     # Returns when it answers.
     def start(self):
         super().start()
+        self.wait()
+
+    def wait(self):
         eventually(lambda: self.running() and self.ctl("get", "/", check=False).returncode == 0, "etcd answers")
 
     # The data are gone; it comes back as if it were new, with the same flags.
@@ -32,8 +43,10 @@ class Etcd(Process):
     # From within its own network, so that a pulled cable does not matter.
     def ctl(self, *arguments, check=True, text=None):
         where = "127.0.0.1:2379" if self.inside else self.address
+        if self.tls:
+            where = f"https://{where}"
         command = [*(self.inside.enter if self.inside else ()), "etcdctl", "--endpoints", where, "--dial-timeout", "1s",
-                   "--command-timeout", "2s", *arguments]
+                   "--command-timeout", "2s", *self.tls, *self.as_user, *arguments]
         return subprocess.run(command, env={**os.environ, "ETCDCTL_API": "3"}, capture_output=True, text=True, check=check,
                               timeout=LONG_WAIT, input=text)
 
@@ -59,6 +72,31 @@ class Etcd(Process):
     def compact(self):
         self.ctl("compaction", str(self.revision()))
 
+    # Passwords are needed from now on; `name` may read and write below the prefix.
+    def require_user(self, name, password, prefix):
+        for command in ("user add root:root", "user grant-role root root", "role add one",
+                        f"role grant-permission one --prefix=true readwrite {prefix}", f"user add {name}:{password}",
+                        f"user grant-role {name} one"):
+            if command.startswith("user grant-role root"):
+                self.ctl("role", "add", "root", check=False)
+            self.ctl(*command.split())
+        self.ctl("auth", "enable")
+        self.as_user = ("--user", "root:root")
+
+
+# Certificates for a server at `host` and a client, of an authority of their own: ca.pem, server.pem, server.key, client.pem, client.key.
+def make_certificates(folder, host):
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], check=True, capture_output=True, timeout=LONG_WAIT, cwd=folder)
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=authority", "-days", "2")
+    with open(f"{folder}/extensions", "w", encoding="ascii") as file:
+        file.write(f"subjectAltName=DNS:etcd.test,IP:{host}\nextendedKeyUsage=serverAuth,clientAuth\n")
+    for name in ("server", "client"):
+        openssl("req", *key, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-out", f"{name}.pem",
+                "-days", "2", "-extfile", "extensions")
+
 
 class Network:
     # None where it is not permitted.
@@ -69,9 +107,12 @@ class Network:
         if network._run("ip", "netns", "add", network.name, check=False).returncode != 0:
             return None
         network._run("ip", "link", "add", f"{network.cable}a", "type", "veth", "peer", "name", f"{network.cable}b")
+        network._run("ip", "link", "set", f"{network.cable}b", "address", MAC)
         network._run("ip", "link", "set", f"{network.cable}b", "netns", network.name)
         network._run("ip", "address", "add", network.address.format(1) + "/30", "dev", f"{network.cable}a")
         network._run("ip", "link", "set", f"{network.cable}a", "up")
+        # As where a router is between both: else the kernel asks for the address once a second, and packets wait for that.
+        network._run("ip", "neighbour", "add", network.host, "lladdr", MAC, "nud", "permanent", "dev", f"{network.cable}a")
         network._run(*network.enter, "ip", "address", "add", network.host + "/30", "dev", f"{network.cable}b")
         network._run(*network.enter, "ip", "link", "set", "lo", "up")
         network.plug_in()
