@@ -14,6 +14,10 @@ bool IsVisible(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 
+// A writer to etcd must not reach the Unix sockets of this host.
+bool IsSocketHere(const net::Address& address) { return address.kind() == net::Address::Kind::kUnix; }
+constexpr std::string_view kNoSocket = " is a socket of one host, which others cannot mean; allowed: host:port";
+
 void ParseServers(Section& section, std::vector<std::string>* out) {
   if (section.Require("servers") == nullptr) return;
   const bool listed = section.Each("servers", discovery::kEtcdServersMax, [&](const Node& node, std::string path) {
@@ -76,7 +80,7 @@ base::Result<upstream::EndpointOptions> ParsePlain(std::string_view value) {
   const size_t at = value.rfind('@');
   auto address = net::Address::Parse(value.substr(0, at));
   if (!address.ok()) return Bad(address.error().detail);
-  if (address->kind() != net::Address::Kind::kUnix && address->port() == 0)
+  if (address->port() == 0 && !IsSocketHere(*address))
     return Bad(Cat(Shown(value), ": port 0 cannot be connected to; allowed: [1, 65535]"));
   endpoint.address = std::move(*address);
   if (at == value.npos) return endpoint;
@@ -121,6 +125,8 @@ void ParseAnnounce(Section& root, std::vector<discovery::AnnounceOptions>* out) 
     Section section(root.reader(), node, path);
     discovery::AnnounceOptions announce;
     ParseEndpointKeys(section, &announce.endpoint);
+    if (IsSocketHere(announce.endpoint.address))
+      section.Fail("address", Cat(Shown(announce.endpoint.address.ToString()), kNoSocket));
     section.Options(discovery::kAnnounceOptions, &announce);
     if (section.Require("etcd") != nullptr)
       section.Map("etcd", [&](Section& etcd) { ParseEtcd(etcd, &announce.etcd); });
@@ -136,6 +142,7 @@ base::Result<upstream::EndpointOptions> ParseEndpointValue(std::string_view name
   if (value.empty()) return Bad("is empty; allowed: host:port, host:port@weight, {\"address\": \"host:port\", ...}");
   auto endpoint = value.front() == '{' ? ParseJson(value) : ParsePlain(value);
   if (!endpoint.ok()) return endpoint;
+  if (IsSocketHere(endpoint->address)) return Bad(Cat(Shown(value), kNoSocket));
   if (!endpoint->name.empty()) return endpoint;
   if (name.empty() || name.size() > kNameBytesMax || !IsVisible(name))
     return Bad(Cat(Shown(name), " is not a name: 1 to ", kNameBytesMax, " visible ASCII characters without blanks"));

@@ -27,7 +27,7 @@ namespace sluice::discovery {
 class EtcdSource final : public Source {
  public:
   // Sessions that are tried at once; the oldest that has not even a connection gives way to a further one.
-  static constexpr size_t kAttemptsMax = 4;
+  static constexpr size_t kAttemptsMax = 8;
   // Between two of them, at most: a list must be right within a second of a server's return.
   static constexpr base::Nanos kBetweenAttempts = std::chrono::milliseconds(600);
   // Changes are merged for as long: the list is made that often at most.

@@ -95,6 +95,8 @@ TEST(AnnounceTest, EveryKeyReachesItsField) {
 TEST(AnnounceTest, WrongValuesAreNamed) {
   const std::pair<std::string, const char*> cases[] = {
       {"[{etcd: {servers: [b:1], prefix: /y/}}]", "announce[0].address: is missing"},
+      {"[{address: \"unix:/a\", etcd: {servers: [b:1], prefix: /y/}}]",
+       "announce[0].address: \"unix:/a\" is a socket of one host"},
       {"[{address: a:1}]", "announce[0].etcd: is missing"},
       {"[{address: a:0, etcd: {servers: [b:1], prefix: /y/}}]", "announce[0].address: "},
       {"[{address: a:1, lease: 1s, etcd: {servers: [b:1], prefix: /y/}}]", "announce[0].lease: "},
@@ -115,7 +117,15 @@ TEST(EndpointValueTest, PlainValuesAndJson) {
   EXPECT_EQ(read(R"({"address": "10.0.0.1:80", "weight": 3, "priority": 2, "locality": "eu"})"),
             (upstream::EndpointOptions{"k", address, 3, 2, "eu"}));
   EXPECT_EQ(read(R"({"address": "10.0.0.1:80", "name": "other"})").name, "other");
-  EXPECT_EQ(read("unix:/run/a.sock").address.kind(), net::Address::Kind::kUnix);
+}
+
+TEST(EndpointValueTest, ASocketOfThisHostIsNoAddressForOthers) {
+  for (const char* value : {"unix:/run/a.sock", "unix:/run/a.sock@2", R"({"address": "unix:/run/a.sock"})"}) {
+    const auto read = ParseEndpointValue("k", value);
+    ASSERT_FALSE(read.ok()) << value;
+    EXPECT_THAT(read.error().detail,
+                HasSubstr("is a socket of one host, which others cannot mean; allowed: host:port"));
+  }
 }
 
 }  // namespace
