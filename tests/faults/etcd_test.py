@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # etcd_test.py BIN PROTO: a cluster whose list is in a real etcd that is killed, stopped, cut off, compacted, and loses its data;
 # under load, of which no call may fail. Figures: how long after the server's return the list was right.
+import signal
 import threading
 import time
 
@@ -219,22 +220,25 @@ class AnnounceTest(FaultTest):
         self.start_backends(2)
         servers = f"etcd: {{servers: [{self.etcd.address}], prefix: {PREFIX}}}"
         fronts = []
+
+        def write(path, text):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
         for number, backend in enumerate(self.backends):
             listen = f"{self.host()}:7070"
             path = f"{self.folder}/front-{number}"
-            with open(f"{path}.yaml", "w", encoding="utf-8") as file:
-                file.write(f"workers: 1\nlisteners: [{{address: {listen}}}]\nadmin: {{grpc: \"\"}}\ndrain_timeout: 5s\n"
-                           f"clusters: [{{name: echo, endpoints: [{backend.address}]}}]\n"
-                           f"announce: [{{name: front-{number}, address: {listen}, lease: 2s, {servers}}}]\n")
+            silent = (f"workers: 1\nlisteners: [{{address: {listen}}}]\nadmin: {{grpc: \"\"}}\ndrain_timeout: 5s\n"
+                      f"clusters: [{{name: echo, endpoints: [{backend.address}]}}]\n")
+            announcing = f"{silent}announce: [{{name: front-{number}, address: {listen}, lease: 2s, {servers}}}]\n"
+            write(f"{path}.yaml", announcing)
             front = Daemon(self.bin, f"{path}.yaml", f"{path}.out")
             self.addCleanup(lambda front=front: front.running() and front.kill())
             fronts.append(front)
             front.start()
-        with open(f"{self.folder}/sluice.yaml", "w", encoding="utf-8") as file:
-            self.listen = f"{self.host()}:0"
-            file.write(f"workers: 1\nlisteners: [{{address: \"{self.listen}\"}}]\nadmin: {{grpc: \"unix:{self.folder}/admin.sock\"}}\n"
-                       f"clusters: [{{name: echo, discovery: {{empty_after: 1s, moved_max: 1, {servers}}}}}]\n"
-                       "routes: [{cluster: echo, hash_by: {metadata: x-key}}]\n")
+        write(f"{self.folder}/sluice.yaml",
+              f"workers: 1\nlisteners: [{{address: \"{self.host()}:0\"}}]\nadmin: {{grpc: \"unix:{self.folder}/admin.sock\"}}\n"
+              f"clusters: [{{name: echo, discovery: {{empty_after: 1s, moved_max: 1, {servers}}}}}]\n"
+              "routes: [{cluster: echo, hash_by: {metadata: x-key}}]\n")
         self.daemon = Daemon(self.bin, f"{self.folder}/sluice.yaml", f"{self.folder}/daemon.out")
         self.daemon.start()
         self.listen = self.daemon.address()
@@ -242,6 +246,12 @@ class AnnounceTest(FaultTest):
         both, first = {"front-0", "front-1"}, {"front-0"}
         eventually(lambda: self.names() == both, "both are found")
         calls = self.load()
+        self.progress(calls, 500)
+        # A reload takes the announcement away, and brings it back.
+        for text, found in ((silent, first), (announcing, both)):
+            write(f"{path}.yaml", text)
+            fronts[1].signal(signal.SIGHUP)
+            eventually(lambda found=found: self.names() == found, f"{found} are announced")
         self.progress(calls, 500)
         # A drain: the key goes first, then the listener.
         self.assertEqual(fronts[1].stop(), 0)
