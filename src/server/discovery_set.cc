@@ -147,14 +147,37 @@ void DiscoverySet::Again(const std::string& cluster) const {
   if (const auto follower = Find(cluster)) follower->Again();
 }
 
-std::optional<discovery::XdsView> DiscoverySet::DescribeXds() const {
+std::optional<discovery::XdsView> DiscoverySet::DescribeXds(bool resources) const {
   std::shared_ptr<discovery::AdsClient> client;
   {
     std::lock_guard lock(mutex_);
     client = xds_;
   }
   if (client == nullptr) return std::nullopt;
-  return client->Describe(runtime_.clock().Now());
+  return client->Describe(runtime_.clock().Now(), resources);
+}
+
+void DiscoverySet::AddXdsMetrics() {
+  registry_.AddCallback("sluice_xds_connected",
+                        "1 while the control plane of xDS can tell of changes, 0 while it is away.", "gauge", [this] {
+                          std::vector<metrics::Sample> out;
+                          if (const auto view = DescribeXds(false))
+                            out.push_back({{}, view->stream == discovery::AdsStreamState::kConnected ? 1.0 : 0.0});
+                          return out;
+                        });
+  registry_.AddCallback(
+      "sluice_xds_responses_total", "Responses of the control plane of xDS, by how they were answered.", "counter",
+      [this] {
+        constexpr const char* kTypes[] = {"cluster", "endpoints"};
+        std::vector<metrics::Sample> out;
+        const auto view = DescribeXds(false);
+        for (size_t i = 0; view && i < view->counts.size(); ++i) {
+          const discovery::XdsCounts& counts = view->counts[i];
+          out.push_back({{{"type", kTypes[i]}, {"result", "acked"}}, static_cast<double>(counts.acked)});
+          out.push_back({{{"type", kTypes[i]}, {"result", "refused"}}, static_cast<double>(counts.refused)});
+        }
+        return out;
+      });
 }
 
 void DiscoverySet::AddMetrics() {
@@ -169,6 +192,7 @@ void DiscoverySet::AddMetrics() {
                           }
                           return out;
                         });
+  AddXdsMetrics();
 }
 
 }  // namespace sluice::server

@@ -40,7 +40,7 @@ class DiscoverySet {
   // The cluster's list has changed by RPC, or that one is to be replaced.
   void Again(const std::string& cluster) const;
   // The control plane; nullopt: no cluster follows one.
-  std::optional<discovery::XdsView> DescribeXds() const;
+  std::optional<discovery::XdsView> DescribeXds(bool resources = true) const;
 
  private:
   std::shared_ptr<discovery::Follower> Make(const std::string& cluster, const discovery::DiscoveryOptions& options);
@@ -50,6 +50,7 @@ class DiscoverySet {
   bool ApplyXds(const config::Config& config);
   std::shared_ptr<discovery::Follower> Find(const std::string& cluster) const;
   void AddMetrics();
+  void AddXdsMetrics();
 
   runtime::Runtime& runtime_;
   Clusters& clusters_;

@@ -134,11 +134,16 @@ TEST_F(XdsTest, NoBadNewsTakesEndpointsAway) {
   plane.Put(bad);
   ASSERT_TRUE(Shows(proxy, "clusters", "endpoints[0].priority: 9; allowed: [0, 7]"));
   ASSERT_TRUE(Shows(proxy, "xds", "NACKED"));
+  EXPECT_NE(proxy.server().backend().RenderMetrics().find(
+                "sluice_xds_responses_total{result=\"refused\",type=\"endpoints\"} 1\n"),
+            std::string::npos);
+  EXPECT_EQ(proxy.Metric("sluice_xds_connected"), 1);
   plane.Remove(test::kClusterUrl, "echo");
   ASSERT_TRUE(Shows(proxy, "clusters", "the cluster \"echo\" does not exist on the server"));
   ASSERT_TRUE(Shows(proxy, "xds", "DOES_NOT_EXIST"));
   plane.Stop();
   ASSERT_TRUE(Shows(proxy, "clusters", "cannot be asked: UNAVAILABLE"));
+  EXPECT_EQ(proxy.Metric("sluice_xds_connected"), 0);
   EXPECT_EQ(Listed(proxy), Names({0, 1}));
   plane.Start();
   plane.Put(test::EdsCluster("echo", "echo-list"));

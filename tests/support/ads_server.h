@@ -32,7 +32,10 @@ class AdsServer {
     std::string node;  // its id
   };
 
-  AdsServer() { Start(); }
+  explicit AdsServer(std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials())
+      : credentials_(std::move(credentials)) {
+    Start();
+  }
   ~AdsServer() { Stop(); }
   AdsServer(const AdsServer&) = delete;
   AdsServer& operator=(const AdsServer&) = delete;
@@ -41,7 +44,7 @@ class AdsServer {
   // On the port that it had.
   void Start() {
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:" + std::to_string(port_), grpc::InsecureServerCredentials(), &port_);
+    builder.AddListeningPort("127.0.0.1:" + std::to_string(port_), credentials_, &port_);
     builder.SetMaxReceiveMessageSize(-1);
     service_ = std::make_unique<Service>(*this);
     builder.RegisterCallbackGenericService(service_.get());
@@ -214,6 +217,7 @@ class AdsServer {
     stream.Send(ResponseBytes(url, std::to_string(type.version), std::to_string(++nonce_), resources));
   }
 
+  const std::shared_ptr<grpc::ServerCredentials> credentials_;
   int port_ = 0;
   mutable Mutex mutex_;
   std::unique_ptr<Service> service_;

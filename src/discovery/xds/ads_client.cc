@@ -303,9 +303,9 @@ void AdsClient::Ended(Session& session, std::string error, TimePoint now) {
   session.begin_at = wait ? base::DeadlineAfter(now, session.backoff.Next(runtime::Worker::Current()->random())) : now;
 }
 
-XdsView AdsClient::Describe(TimePoint now) const {
+XdsView AdsClient::Describe(TimePoint now, bool resources) const {
   std::lock_guard lock(mutex_);
-  XdsView view = state_.Describe(now);
+  XdsView view = state_.Describe(now, resources);
   view.node = bootstrap_.node;
   for (const XdsServerOptions& server : bootstrap_.servers) view.servers.push_back(server.uri);
   view.server = server_;

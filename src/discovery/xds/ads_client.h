@@ -70,7 +70,8 @@ class AdsClient : public std::enable_shared_from_this<AdsClient> {
   void Hurry();
 
   const XdsBootstrap& bootstrap() const { return bootstrap_; }
-  XdsView Describe(base::TimePoint now) const;
+  // `resources`: with them.
+  XdsView Describe(base::TimePoint now, bool resources = true) const;
 
  private:
   class Presence;

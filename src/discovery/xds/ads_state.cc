@@ -167,7 +167,13 @@ void AdsState::Take(XdsType which, const XdsResponse& response, TimePoint now) {
   if (which == XdsType::kCluster && response.errors.empty()) LoseClusters(response);
   if (which == XdsType::kCluster) WantEndpoints();
   if (error.size() > kErrorBytesMax) error.resize(kErrorBytesMax);
-  if (error.empty()) type.version = response.version;
+  if (error.empty()) {
+    type.version = response.version;
+    ++type.counts.acked;
+  } else {
+    SLUICE_LOG_WARN("xds: version {} of {} is refused: {}", ShownText(response.version), response.type_url, error);
+    ++type.counts.refused;
+  }
   type.nonce = response.nonce;
   type.error = std::move(error);
   type.due = true;
@@ -245,10 +251,12 @@ bool AdsState::lacks() const {
   });
 }
 
-XdsView AdsState::Describe(TimePoint now) const {
+XdsView AdsState::Describe(TimePoint now, bool resources) const {
   XdsView view;
   view.stream = stream_;
   view.error = error_;
+  for (const Type& type : types_) view.counts.push_back(type.counts);
+  if (!resources) return view;
   for (size_t i = 0; i < kXdsTypes; ++i) {
     for (const auto& [name, resource] : types_[i].resources) {
       XdsResourceView& out = view.resources.emplace_back();

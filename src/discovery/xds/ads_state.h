@@ -82,8 +82,8 @@ class AdsState {
   bool answered() const { return answered_; }
   // Something is followed that the server has not given, nor told to be absent (A71).
   bool lacks() const;
-  // Without node and servers.
-  XdsView Describe(base::TimePoint now) const;
+  // Without node and servers. `resources`: with them.
+  XdsView Describe(base::TimePoint now, bool resources = true) const;
 
  private:
   struct Resource {
@@ -100,7 +100,8 @@ class AdsState {
   struct Type {
     std::map<std::string, Resource> resources;  // those that are wanted
     std::string version, nonce;
-    std::string error;        // of the response that is to be answered
+    std::string error;  // of the response that is to be answered
+    XdsCounts counts;
     bool due = false;         // a request is to be sent
     bool subscribed = false;  // one was sent on the present stream
   };

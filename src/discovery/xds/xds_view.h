@@ -35,12 +35,18 @@ struct XdsResourceView {
   std::shared_ptr<const std::string> bytes;  // of the one that is used, serialized; null: there is none
 };
 
+// Responses of one type, by how they were answered.
+struct XdsCounts {
+  uint64_t acked = 0, refused = 0;
+};
+
 struct XdsView {
   XdsNodeOptions node;
   std::vector<std::string> servers;  // by preference
   size_t server = 0;                 // the one that is asked
   AdsStreamState stream = AdsStreamState::kNone;
-  std::string error;  // of the last attempt to reach a server; empty: it is reached
+  std::string error;              // of the last attempt to reach a server; empty: it is reached
+  std::vector<XdsCounts> counts;  // of clusters, of endpoint lists
   std::vector<XdsResourceView> resources;
 };
 

@@ -13,8 +13,10 @@
 #include <vector>
 
 #include "discovery/xds/xds_source.h"
+#include "integration/support/temp_dir.h"
 #include "support/ads_server.h"
 #include "support/socket_worker.h"
+#include "support/tls_certificates.h"
 
 namespace sluice::discovery {
 namespace {
@@ -325,6 +327,30 @@ TEST_F(AdsClientTest, FilesOfTlsThatCannotBeReadAreAnError) {
   Heard& a = Follow("a");
   ASSERT_TRUE(Until([&] { return !a.errors.empty(); }));
   EXPECT_THAT(a.errors[0], HasSubstr("/nowhere/ca.pem: cannot be read: No such file or directory"));
+}
+
+TEST_F(AdsClientTest, ItSpeaksTlsWithCertificatesOfBothSides) {
+  const test::TlsCert ca = test::MakeCert({.common_name = "ca", .authority = true});
+  const test::TlsCert plane = test::MakeCert({.names = "IP:127.0.0.1"}, &ca);
+  const test::TlsCert own = test::MakeCert({.common_name = "sidecar"}, &ca);
+  grpc::SslServerCredentialsOptions options(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = ca.certificate_pem;
+  options.pem_key_cert_pairs = {{plane.key_pem, plane.certificate_pem}};
+  AdsServer secure(grpc::SslServerCredentials(options));
+  secure.Put(EdsCluster("a"));
+  secure.Put(Assignment("a", {"10.0.2.1:1"}));
+  integration::TempDir dir;
+  XdsBootstrap bootstrap;
+  bootstrap.servers = {{.uri = secure.target(),
+                        .tls = true,
+                        .ca = dir.Write("ca", ca.certificate_pem),
+                        .certificate = dir.Write("crt", own.certificate_pem),
+                        .key = dir.Write("key", own.key_pem)}};
+  client = std::make_shared<AdsClient>(bootstrap);
+  client->Start(time.runtime);
+  Heard& a = Follow("a");
+  ASSERT_TRUE(Until([&] { return a.lists > 0; }));
+  EXPECT_THAT(a.names, ElementsAre("10.0.2.1:1"));
 }
 
 TEST_F(AdsClientTest, CallsThatFailMakeItTryAgainSoon) {

@@ -124,6 +124,8 @@ TEST_F(AdsStateTest, WhatIsWrongIsRefusedWithWordsAndTheRestIsUsed) {
   EXPECT_EQ(view.version, "1");
   EXPECT_EQ(view.refused, "2");
   EXPECT_EQ(View(kEndpointsUrl, "b").version, "2");
+  EXPECT_EQ(state.Describe(now, false).counts[1].acked, 1u);
+  EXPECT_EQ(state.Describe(now, false).counts[1].refused, 1u);
   SendList("3", "a", {"10.0.0.4:1"});
   EXPECT_THAT(Requests(), ElementsAre("eds a,b v=3 n=e3"));
   EXPECT_EQ(Error("a"), "");

@@ -193,6 +193,9 @@ TEST(XdsAssignmentTest, RegionZoneAndSubZoneAreTheLocality) {
 }
 
 TEST(XdsAssignmentTest, AHashKeyIsTheNameOfTheFirstThatHasIt) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "a Struct's map, made in the distribution's libprotobuf, cannot be read by headers compiled for TSan";
+#endif
   XdsAssignment assignment;
   assignment.set_cluster_name("e");
   auto* locality = AddLocality(&assignment);
