@@ -117,4 +117,18 @@ function textOf(members) {
   return members.map(each => `${each.name} weight ${each.weight} priority ${each.priority} in ${each.zone}`).sort().join('\n');
 }
 
-module.exports = { Dice, RandomFleet, membersOf, membersOfAssignment, textOf };
+// Whether two sets are the same, but for a factor that all weights of a priority have in common.
+function sameButForScale(some, others) {
+  const shares = members => {
+    const sums = {};
+    for (const each of members) sums[each.priority] = (sums[each.priority] || 0) + each.weight;
+    return members.map(each => ({ ...each, weight: each.weight / sums[each.priority] }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1));
+  };
+  const a = shares(some);
+  const b = shares(others);
+  return a.length === b.length && a.every((each, i) => each.name === b[i].name && each.zone === b[i].zone &&
+    each.priority === b[i].priority && Math.abs(each.weight / b[i].weight - 1) < 1e-3);
+}
+
+module.exports = { Dice, RandomFleet, membersOf, membersOfAssignment, sameButForScale, textOf };
