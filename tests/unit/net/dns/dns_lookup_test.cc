@@ -29,7 +29,7 @@ class DnsLookupTest : public ::testing::Test {
   }
   void Begin(const std::string& host) {
     const DnsSettings settings{.servers = {server.address()},
-                               .timeout = milliseconds(50),
+                               .timeout = timeout,
                                .tries = 1,
                                .resolv_conf = dir.Write("resolv.conf", "search two.test\n")};
     lookup = std::make_unique<DnsLookup>(
@@ -51,6 +51,7 @@ class DnsLookupTest : public ::testing::Test {
     return result->ok() ? **result : Strings{std::string(Reason(result->error().kind)), result->error().detail};
   }
 
+  milliseconds timeout{20000};  // a busy machine is no silent server
   integration::TempDir dir;
   test::DnsServer server;
   test::SocketWorker time;
@@ -89,6 +90,7 @@ TEST_F(DnsLookupTest, ANameThatIsNotThereIsToldApartFromNoAnswer) {
     server.Silence("silent.test", type);
   }
   EXPECT_EQ(Of("failing.test"), (Strings{"connect_failed", "no server could be reached, or each failed or refused"}));
+  timeout = milliseconds(50);
   EXPECT_EQ(Of("silent.test"), (Strings{"connect_failed", "Timeout while contacting DNS servers"}));
 }
 
