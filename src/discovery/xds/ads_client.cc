@@ -138,12 +138,13 @@ runtime::Task<void> AdsClient::Run(std::shared_ptr<AdsClient> self) {
       if (wanted != session.followed) {
         self->state_.Follow(wanted);
         session.followed = std::move(wanted);
-      }
-      if (session.followed.empty() && session.stream != nullptr) {
-        self->state_.Rest();
-        session.stream.reset();
-        session.look.reset();
-        session.begin_at = {};
+        if (session.followed.empty()) {
+          self->state_.Rest();
+          session.stream.reset();
+          session.look.reset();
+          session.look_at = base::kNever;
+          session.begin_at = {};
+        }
       }
     }
     TimePoint begin_at = session.stream != nullptr || session.followed.empty() ? base::kNever : session.begin_at;
@@ -295,10 +296,10 @@ void AdsClient::Ended(Session& session, std::string error, TimePoint now) {
   if (!answered) {
     session.channel.reset();
     ++session.failed;
-    if (state_.lacks() && bootstrap_.servers.size() > 1) {
-      server_ = (server_ + 1) % bootstrap_.servers.size();
-      wait = session.failed % bootstrap_.servers.size() == 0;  // after each round
-    }
+    // While something is lacking each of them in turn, with a wait after each round; else only the first is worth it.
+    const size_t before = server_;
+    server_ = state_.lacks() ? (server_ + 1) % bootstrap_.servers.size() : 0;
+    wait = server_ == before || session.failed % bootstrap_.servers.size() == 0;
   }
   session.begin_at = wait ? base::DeadlineAfter(now, session.backoff.Next(runtime::Worker::Current()->random())) : now;
 }

@@ -307,6 +307,23 @@ TEST_F(AdsClientTest, WhatIsLackingIsAskedOfTheNextServerUntilTheFirstIsThere) {
   EXPECT_EQ(client->Describe(time.clock.Now()).server, 0u);
 }
 
+TEST_F(AdsClientTest, TheFirstServerIsAskedAgainAtOnceWhenTheNextOneGoesAway) {
+  AdsServer second;
+  second.Put(EdsCluster("a"));
+  second.Put(Assignment("a", {"10.0.1.1:1"}));
+  server.Stop();
+  Start({server.target(), second.target()});
+  Heard& a = Follow("a");
+  ASSERT_TRUE(Until([&] { return a.lists > 0; }));
+  server.Start();
+  second.Stop();
+  ASSERT_TRUE(Until([&] {
+    Advance(milliseconds(1));
+    return a.names == std::vector<std::string>{"10.0.0.1:1"};
+  }));
+  EXPECT_EQ(client->Describe(time.clock.Now()).server, 0u);
+}
+
 TEST_F(AdsClientTest, WithoutClustersThereIsNoStream) {
   Start();
   EXPECT_EQ(server.streams_begun(), 0);
