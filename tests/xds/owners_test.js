@@ -1,6 +1,7 @@
 // ring: xds names the owner of each key that grpc-js-xds names: both call the same backends with the same keys, and
 // each backend answers with its name.
-//   owners_test.js BIN             compares the daemon in BIN with grpc-js-xds
+//   owners_test.js BIN [xds]       compares the daemon in BIN with grpc-js-xds; xds: it has its lists from the same
+//                                  control plane, and not from its configuration
 //   owners_test.js --golden FILE   writes what grpc-js-xds says for the unit test of the ring
 'use strict';
 const fs = require('fs');
@@ -8,7 +9,7 @@ const grpc = require('@grpc/grpc-js');
 const os = require('os');
 const path = require('path');
 const { AdsServer } = require('./lib/ads_server');
-const { Talker, addressOf, bootstrap, endAll, startBackends } = require('./lib/fleet');
+const { Talker, addressOf, bootstrap, endAll, startBackends, within } = require('./lib/fleet');
 const { KEY_HEADER, assignment, cluster, listener, routes } = require('./lib/resources');
 const { Sluice } = require('./lib/sluice');
 
@@ -48,7 +49,7 @@ function goldenCases() {
   ];
 }
 
-async function ownersOfGrpc(list, port) {
+async function startAds(list, port) {
   const ads = new AdsServer();
   await ads.start();
   list.forEach((each, i) => {
@@ -59,6 +60,10 @@ async function ownersOfGrpc(list, port) {
     ads.set('cds', name, cluster(name, { min: each.min, max: each.max }));
     ads.set('eds', name, assignment(name, [{ zone: 'here', priority: 0, weight: 1, endpoints }]));
   });
+  return ads;
+}
+
+async function ownersOfGrpc(list, ads) {
   const client = new Talker(process.execPath, [path.join(__dirname, 'grpc_js_client.js')],
     { GRPC_XDS_BOOTSTRAP_CONFIG: bootstrap(ads.port, 'grpc-js') });
   const out = [];
@@ -68,23 +73,31 @@ async function ownersOfGrpc(list, port) {
     if (answer.error) throw new Error(`grpc-js: ${answer.error}`);
     out.push(answer.owners);
   }
-  ads.stop();
   return out;
 }
 
-async function ownersOfSluice(list, port, bin) {
+// ads: where it has its lists from; null: from its configuration.
+async function ownersOfSluice(list, port, bin, ads) {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'sluice-xds-'));
-  const sluice = new Sluice(bin, directory);
+  const sluice = new Sluice(bin, directory,
+    ads === null ? {} : { GRPC_XDS_BOOTSTRAP_CONFIG: bootstrap(ads.port, 'sluice') });
   const lines = ['clusters:'];
   list.forEach((each, i) => {
     lines.push(`  - name: ring-${i}`, '    policy: ring_hash', '    ring: xds', `    ring_size_min: ${each.min}`,
-      `    ring_size_max: ${each.cap === undefined ? Math.min(each.max, 4096) : each.max}`, '    endpoints:');
+      `    ring_size_max: ${each.cap === undefined ? Math.min(each.max, 4096) : each.max}`);
+    if (ads !== null) return lines.push(`    discovery: {xds: {resource: ring-${i}}}`);
+    lines.push('    endpoints:');
     each.weights.forEach((weight, k) => lines.push(`      - {address: "${addressOf(k)}:${port}", weight: ${weight}}`));
+    return undefined;
   });
   lines.push('routes:');
   list.forEach((each, i) => lines.push(
     `  - {cluster: ring-${i}, hash_by: {metadata: ${KEY_HEADER}}, metadata: [{name: x-case, exact: "${i}"}]}`));
   await sluice.start(lines.join('\n') + '\n');
+  const has = async i => JSON.parse(await sluice.ctl('--json', 'endpoints', `ring-${i}`)).clusters[0].endpoints.length;
+  await within(60000, 'sluice has all lists', (async () => {
+    for (let i = 0; i < list.length; ++i) while (await has(i) !== list[i].weights.length);
+  })());
   const client = sluice.client();
   const asBytes = bytes => bytes;
   const call = (i, key) => new Promise((resolve, reject) => {
@@ -112,7 +125,7 @@ async function ownersOfSluice(list, port, bin) {
 async function golden(file) {
   const list = goldenCases();
   const port = await startBackends(ENDPOINTS_MAX);
-  const owners = await ownersOfGrpc(list, port);
+  const owners = await ownersOfGrpc(list, await startAds(list, port));
   const place = new Map(Array.from({ length: ENDPOINTS_MAX }, (_, i) => [`${addressOf(i)}:${port}`, i]));
   const lines = ['# Owners that @grpc/grpc-js-xds named: written by tests/xds/golden.sh, read by xds_ring_test.cc.'];
   list.forEach((each, i) => {
@@ -122,11 +135,13 @@ async function golden(file) {
   fs.writeFileSync(file, lines.join('\n') + '\n');
 }
 
-async function compare(bin) {
+async function compare(bin, by) {
   const list = cases(Number(process.env.XDS_KEYS || 10000));
   const port = await startBackends(ENDPOINTS_MAX);
-  const theirs = await ownersOfGrpc(list, port);
-  const ours = await ownersOfSluice(list, port, bin);
+  const ads = await startAds(list, port);
+  const theirs = await ownersOfGrpc(list, ads);
+  const ours = await ownersOfSluice(list, port, bin, by === 'xds' ? ads : null);
+  ads.stop();
   let compared = 0;
   let equal = 0;
   list.forEach((each, i) => {
@@ -143,7 +158,7 @@ async function compare(bin) {
 }
 
 const [first, second] = process.argv.slice(2);
-(first === '--golden' ? golden(second) : compare(first)).then(() => {
+(first === '--golden' ? golden(second) : compare(first, second)).then(() => {
   endAll();
   process.exit(0);
 }, error => {

@@ -220,7 +220,8 @@ async function main() {
         while (JSON.stringify(fleet.localities) === before) fleet.change();
       } else if (roll < 120) {
         what = 'restart';
-        ads.stop();
+        // After a port that refuses, grpc-js may wait for two minutes: that is tried, but not often.
+        ads.stop(dice.chance(0.1));
         fleet.change();
         ++counts.restarts;
       } else if (roll < 160) {

@@ -3,6 +3,7 @@
 // A client is told of a type when it asks for other names than before, or when a resource of the type has changed. An
 // ACK or a NACK is not answered: a client that refuses a resource hears of it again when it changes.
 'use strict';
+const net = require('net');
 const grpc = require('@grpc/grpc-js');
 const { TYPES, URL_PREFIX, decode, encode } = require('./protos');
 
@@ -28,7 +29,10 @@ class AdsServer {
     this.kinds = {};
     for (const kind of ORDER) this.kinds[kind] = { version: 0, resources: new Map() };
     this.streams = new Set();
-    this.port = 0;
+    this.port = 0;  // clients connect to this one; behind it is the server, at a port of its own
+    this.behind = null;
+    this.front = null;
+    this.sockets = new Set();
     this.answers = [];  // {client, kind, version, error}: error is empty for an ACK
     this.waiting = [];
   }
@@ -36,12 +40,44 @@ class AdsServer {
   async start() {
     this.server = new grpc.Server({ 'grpc.max_receive_message_length': -1, 'grpc.max_send_message_length': -1 });
     this.server.addService(SERVICE, { StreamAggregatedResources: call => this.serve(call) });
-    this.port = await new Promise((resolve, reject) => this.server.bindAsync(
-      `127.0.0.1:${this.port}`, grpc.ServerCredentials.createInsecure(),
+    this.behind = await new Promise((resolve, reject) => this.server.bindAsync(
+      '127.0.0.1:0', grpc.ServerCredentials.createInsecure(),
       (error, port) => (error ? reject(error) : resolve(port))));
+    for (const socket of this.sockets) this.connect(socket);
+    if (this.front === null) await this.listen();
   }
-  // All connections break. What was set stays, and so does the port.
-  stop() {
+  listen() {
+    this.front = net.createServer(socket => {
+      this.sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => this.sockets.delete(socket));
+      if (this.behind !== null) this.connect(socket);
+    });
+    return new Promise((resolve, reject) => {
+      this.front.once('error', reject);
+      this.front.listen({ host: '127.0.0.1', port: this.port }, () => {
+        this.port = this.front.address().port;
+        resolve();
+      });
+    });
+  }
+  connect(socket) {
+    const server = net.connect(this.behind, '127.0.0.1');
+    server.on('error', () => {});
+    server.on('close', () => socket.destroy());
+    socket.on('close', () => server.destroy());
+    socket.pipe(server);
+    server.pipe(socket);
+  }
+  // All connections break. What was set stays, and so does the port, where new ones wait for the next start; refuse: or
+  // are refused.
+  stop(refuse = false) {
+    this.behind = null;
+    for (const socket of this.sockets) socket.destroy();
+    if (refuse) {
+      this.front.close();
+      this.front = null;
+    }
     this.server.forceShutdown();
     this.streams.clear();
   }

@@ -18,6 +18,7 @@ function endAll() {
   for (const child of started) child.kill('SIGKILL');
 }
 process.on('exit', endAll);
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1));
 
 function within(milliseconds, what, promise) {
   let timer;
