@@ -106,6 +106,7 @@ void ParseClusters(Section& root, std::vector<upstream::ClusterOptions>* out, Di
     if (!cluster.name.empty()) {
       names.Add(root.reader(), node, path, Cat("name ", Shown(cluster.name)), cluster.name);
     }
+    discovery.ordered = cluster.ring == Ring::kXds;
     FinishXdsSource(cluster, &discovery);
     if (discovery.enabled()) discoveries->emplace(cluster.name, std::move(discovery));
     out->push_back(std::move(cluster));

@@ -1,6 +1,7 @@
 // Lists by xDS: what a cluster follows, and where the process finds its control plane.
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include "config/file_text.h"
 #include "config/parsers.h"
@@ -55,7 +56,9 @@ void ParseXdsSource(Section& section, discovery::DiscoveryOptions* out) {
 void FinishXdsSource(const upstream::ClusterOptions& cluster, discovery::DiscoveryOptions* out) {
   if (out->kind != SourceKind::kXds) return;
   if (out->xds.resource.empty()) out->xds.resource = cluster.name;
-  out->xds.weights_max = static_cast<double>(upstream::kRingPointsMax / cluster.ring_points);
+  out->xds.ordered = out->ordered;
+  out->xds.weights_max = out->ordered ? std::numeric_limits<double>::infinity()
+                                      : static_cast<double>(upstream::kRingPointsMax / cluster.ring_points);
 }
 
 void ParseXdsProcess(Section& root, Config* config) {

@@ -50,10 +50,11 @@ class ListKeeper {
   // of a question, a record of the DNS that is replaced is followed within its time to live and a second.
   static constexpr base::Nanos kConfirm = std::chrono::milliseconds(800);
 
-  // `in_force`: the list that the source gave to the process before this one; null: it has given none yet. Sorted.
+  // `in_force`: the list that the source gave to the process before this one; null: it has given none yet. Sorted,
+  // unless options.ordered.
   ListKeeper(const DiscoveryOptions& options, std::shared_ptr<const List> in_force);
 
-  // Answers of the source. The list is sorted.
+  // Answers of the source. The list is sorted, unless options.ordered.
   void Found(std::shared_ptr<const List> list, base::TimePoint now);
   void Failed(std::string error, base::TimePoint now);
   // The list found last is the source's still.

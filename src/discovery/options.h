@@ -85,6 +85,8 @@ struct DiscoveryOptions {
   RpcRule changes_by_rpc = RpcRule::kRefuse;
   EtcdOptions etcd;
   XdsOptions xds{};
+  // Not configured as such: the cluster's ring goes by the order of its list (ring: xds), so the source's is kept.
+  bool ordered = false;
 
   bool enabled() const { return kind != SourceKind::kNone; }
   // "file /etc/sluice/users.yaml", "dns:///users.internal:50051", "dns://10.0.0.2/users.internal (srv)": for people,

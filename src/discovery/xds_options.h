@@ -13,6 +13,8 @@ struct XdsOptions {
   std::string resource;  // the name of the CDS resource
   // Not configured as such: the sum of weights that the cluster's ring has points for.
   double weights_max = 25000;
+  // Nor this: as DiscoveryOptions::ordered.
+  bool ordered = false;
   bool operator==(const XdsOptions&) const = default;
 };
 

@@ -11,14 +11,14 @@ using upstream::ListSource;
 
 namespace {
 
-// Sorted.
+// In the order that sources have (DiscoveryOptions::ordered).
 discovery::List ListOf(const ClusterState& state) {
   discovery::List list;
   for (upstream::WantedEndpoint& endpoint : WantedOf(state)) {
     list.push_back({std::move(endpoint.name), std::move(endpoint.address), endpoint.weight, endpoint.standing.priority,
                     std::move(endpoint.standing.locality)});
   }
-  discovery::Sort(list);
+  if (state.options->ring != upstream::Ring::kXds) discovery::Sort(list);
   return list;
 }
 

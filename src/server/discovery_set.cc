@@ -20,8 +20,10 @@ using discovery::Update;
 
 namespace {
 
-base::Result<discovery::List> ReadList(const std::string& path) {
-  auto list = config::LoadEndpoints(path);
+base::Result<discovery::List> ReadList(const std::string& path) { return config::LoadEndpoints(path); }
+
+base::Result<discovery::List> ReadSorted(const std::string& path) {
+  auto list = ReadList(path);
   if (list.ok()) discovery::Sort(*list);
   return list;
 }
@@ -65,8 +67,8 @@ Follower::MakeSource DiscoverySet::SourceOf(const DiscoveryOptions& options) con
         return std::make_unique<discovery::XdsSource>(client, xds, bell);
       };
   }
-  return [path = options.file.path](Bell& bell) -> Made {
-    return std::make_unique<discovery::FileSource>(path, &ReadList, bell);
+  return [path = options.file.path, read = options.ordered ? &ReadList : &ReadSorted](Bell& bell) -> Made {
+    return std::make_unique<discovery::FileSource>(path, read, bell);
   };
 }
 

@@ -22,7 +22,10 @@ while [ $# -gt 0 ]; do
 done
 "$here/install.sh"
 export NODE_PATH=$here/../../build/xds/node_modules
-if [ "$owners" = 1 ]; then node "$here/owners_test.js" "$bin"; fi
+if [ "$owners" = 1 ]; then
+  node "$here/owners_test.js" "$bin"
+  node "$here/owners_test.js" "$bin" xds
+fi
 if [ "$updates" != 0 ]; then
   echo "seed $seed"
   node "$here/updates_test.js" "$bin" "$updates" "$seed" "$peers"

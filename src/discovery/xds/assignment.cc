@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -172,22 +173,25 @@ void Reading::CheckPriorities() {
 // The name is the hash_key (gRFC A76), else the address. Of endpoints with one key the first by address has it, so that
 // all proxies name them alike.
 void Reading::Name() {
-  std::sort(found_.begin(), found_.end(),
-            [](const Found& a, const Found& b) { return a.options.name < b.options.name; });
+  std::vector<Found*> by_address;
+  by_address.reserve(found_.size());
+  for (Found& found : found_) by_address.push_back(&found);
+  std::sort(by_address.begin(), by_address.end(),
+            [](const Found* a, const Found* b) { return a->options.name < b->options.name; });
   std::unordered_set<std::string> taken;
   for (const Found& found : found_) {
     if (found.hash_key.empty()) taken.insert(found.options.name);
   }
   size_t shared = 0;
-  for (Found& found : found_) {
-    if (found.hash_key.empty()) continue;
-    if (taken.insert(found.hash_key).second) {
-      found.options.name = found.hash_key;
+  for (Found* found : by_address) {
+    if (found->hash_key.empty()) continue;
+    if (taken.insert(found->hash_key).second) {
+      found->options.name = found->hash_key;
       continue;
     }
     ++shared;
-    if (!taken.insert(found.options.name).second)
-      Fail("endpoints", "the hash_key of an endpoint is the address of another one, " + found.options.name);
+    if (!taken.insert(found->options.name).second)
+      Fail("endpoints", "the hash_key of an endpoint is the address of another one, " + found->options.name);
   }
   if (shared > 0)
     Note("endpoints whose hash_key another one has, and that go by their address: " + std::to_string(shared));
@@ -218,7 +222,6 @@ void Reading::Finish(XdsResource* out) {
   List list;
   list.reserve(found_.size());
   for (Found& found : found_) list.push_back(std::move(found.options));
-  Sort(list);
   out->list = std::make_shared<const List>(std::move(list));
 }
 
@@ -233,7 +236,7 @@ void ReadAssignment(const ClusterLoadAssignment& assignment, XdsResource* out) {
 void FitWeights(List& list, double sum_max) {
   constexpr double kMin = 0.01, kMax = 100;
   struct Tier {
-    double sum = 0, count = 0;
+    double sum = 0, count = 0, most = 0;
   };
   std::array<Tier, upstream::kPrioritiesMax> tiers{};
   double sum = 0;
@@ -241,10 +244,20 @@ void FitWeights(List& list, double sum_max) {
   for (const upstream::EndpointOptions& endpoint : list) {
     tiers[endpoint.priority].sum += endpoint.weight;
     tiers[endpoint.priority].count += 1;
+    tiers[endpoint.priority].most = std::max(tiers[endpoint.priority].most, endpoint.weight);
     sum += endpoint.weight;
     fits &= endpoint.weight >= kMin && endpoint.weight <= kMax;
   }
   if (fits && sum <= sum_max) return;
+  if (std::isinf(sum_max)) {
+    // A ring of any sum: the same ring, as long as the quotients of the weights stay what they are to the last bit.
+    for (upstream::EndpointOptions& endpoint : list) {
+      int shift = 0;
+      std::frexp(tiers[endpoint.priority].most / kMax, &shift);
+      endpoint.weight = std::max(std::ldexp(endpoint.weight, -std::max(shift, 0)), kMin);
+    }
+    return;
+  }
   for (upstream::EndpointOptions& endpoint : list) {
     const Tier& tier = tiers[endpoint.priority];
     endpoint.weight = std::clamp(endpoint.weight * tier.count / tier.sum, kMin, kMax);

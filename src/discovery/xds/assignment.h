@@ -18,7 +18,8 @@ namespace sluice::discovery {
 void ReadAssignment(const envoy::config::endpoint::v3::ClusterLoadAssignment& assignment, XdsResource* out);
 
 // Weights that a cluster may have: from 0.01 to 100 each, `sum_max` together. Those that are more are divided so that
-// their mean is 1 in each priority; the others stay.
+// their mean is 1 in each priority; the others stay. With an infinite `sum_max` those of a
+// priority with one above 100 are divided by one power of two; those that are below 0.01 then are raised to it.
 void FitWeights(List& list, double sum_max);
 
 }  // namespace sluice::discovery

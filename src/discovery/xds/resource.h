@@ -30,7 +30,7 @@ struct XdsResource {
   std::string note;
   std::shared_ptr<const std::string> bytes;  // as it was sent, without its type
   std::string eds_name;                      // of a cluster: the resource with its endpoints
-  std::shared_ptr<const List> list;          // of endpoints; sorted
+  std::shared_ptr<const List> list;          // of endpoints; in the order in which it was sent
 };
 
 // A piece of a server's text for a message: bounded, in quotes, without control characters.

@@ -17,6 +17,7 @@ Answer XdsSource::Give(const AdsNews& news) {
   given_.given_at = news.given_at;
   List list = *news.list;
   FitWeights(list, options_.weights_max);
+  if (!options_.ordered) Sort(list);
   return list;
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -127,10 +128,10 @@ TEST(XdsClusterTest, OnlyThoseOfTypeEdsAreTaken) {
   EXPECT_EQ(ReadOne(self).error, "");
 }
 
-TEST(XdsAssignmentTest, EndpointsAreNamedByAddressAndSorted) {
+TEST(XdsAssignmentTest, EndpointsAreNamedByAddressInTheOrderOfTheMessage) {
   const XdsResource resource = ReadOne(Assignment("e", {"10.0.0.2:80", "10.0.0.1:81", "::1:5"}));
   EXPECT_EQ(resource.name, "e");
-  EXPECT_THAT(Told(resource), ElementsAre("10.0.0.1:81", "10.0.0.2:80", "[::1]:5"));
+  EXPECT_THAT(Told(resource), ElementsAre("10.0.0.2:80", "10.0.0.1:81", "[::1]:5"));
   EXPECT_EQ(resource.note, "");
 }
 
@@ -209,7 +210,7 @@ TEST(XdsAssignmentTest, AHashKeyIsTheNameOfTheFirstThatHasIt) {
   add("10.0.0.2:1", "");
   add("10.0.0.4:1", "pod-1");
   const XdsResource resource = ReadOne(assignment);
-  EXPECT_THAT(Told(resource), ElementsAre("10.0.0.2:1", "10.0.0.3:1", "pod-0=10.0.0.1:1", "pod-1=10.0.0.4:1"));
+  EXPECT_THAT(Told(resource), ElementsAre("10.0.0.3:1", "pod-0=10.0.0.1:1", "10.0.0.2:1", "pod-1=10.0.0.4:1"));
   EXPECT_THAT(resource.note, HasSubstr("go by their address: 1"));
   add("10.0.0.5:1", "a b");
   EXPECT_THAT(ReadOne(assignment).error, HasSubstr("endpoints[0].lb_endpoints[4].metadata: hash_key \"a b\"; allowed"));
@@ -307,6 +308,29 @@ TEST(FitWeightsTest, OnlyWhatIsTooMuchIsDivided) {
   FitWeights(list, 1e19);
   EXPECT_DOUBLE_EQ(list[0].weight, 2);
   EXPECT_DOUBLE_EQ(list[1].weight, 0.01);
+}
+
+// The ring of xDS goes by quotients of weights, to the last bit.
+TEST(FitWeightsTest, WithoutABoundOnTheSumQuotientsStayWhatTheyAre) {
+  List list = *ReadOne(Assignment("e", {"10.0.0.1:1", "10.0.0.2:1", "10.0.0.3:1"})).list;
+  const double any = std::numeric_limits<double>::infinity();
+  list[0].weight = 100;
+  const List before = list;
+  FitWeights(list, any);
+  EXPECT_EQ(list, before);
+  const std::vector<double> weights = {301, 7, 977};
+  for (size_t i = 0; i < weights.size(); ++i) list[i].weight = weights[i];
+  FitWeights(list, any);
+  double sum = 0;
+  for (const auto& endpoint : list) {
+    EXPECT_LE(endpoint.weight, 100);
+    sum += endpoint.weight;
+  }
+  for (size_t i = 0; i < weights.size(); ++i) EXPECT_EQ(list[i].weight / sum, weights[i] / 1285);
+  list[0].weight = 1e18;
+  FitWeights(list, any);
+  EXPECT_LE(list[0].weight, 100);
+  EXPECT_EQ(list[1].weight, 0.01);
 }
 
 }  // namespace
