@@ -18,7 +18,7 @@ namespace {
 
 TimePoint Now() { return runtime::Worker::Current()->now(); }
 
-constexpr int kCancelled = 1;
+constexpr int kGivenUp = 1;  // gRPC's CANCELLED
 
 }  // namespace
 
@@ -167,7 +167,7 @@ runtime::Task<Outcome> Announcer::CallOnce(std::string_view method, const std::s
   for (;;) {
     const TimePoint now = Now();
     if (std::optional<Outcome> outcome = call.Look(now)) co_return std::move(*outcome);
-    if (Stopped() || (removing_ && now >= remove_until_)) co_return Outcome{kCancelled, {}, "withdrawn"};
+    if (Stopped() || (removing_ && now >= remove_until_)) co_return Outcome{kGivenUp, {}, "withdrawn"};
     co_await bell_->Wait(removing_ ? std::min(call.deadline(), remove_until_) : call.deadline());
   }
 }
@@ -183,7 +183,7 @@ runtime::Task<Outcome> Announcer::Call(std::string_view method, std::string requ
     runtime::Task<Outcome> again = CallOnce(method, request);
     outcome = co_await std::move(again);
   }
-  if (outcome.ok() || outcome.lease_lost() || outcome.code == kCancelled) co_return outcome;
+  if (outcome.ok() || outcome.lease_lost() || outcome.code == kGivenUp) co_return outcome;
   Failed(outcome.error);
   access_.reset();
   co_return outcome;
@@ -251,7 +251,7 @@ runtime::Task<void> Announcer::Remove() {
         co_await settle;
         co_return;
       }
-      if (revoked.code == kCancelled) break;
+      if (revoked.code == kGivenUp) break;
     }
     runtime::SleepUntil pause(base::DeadlineAfter(Now(), backoff_.Next(*random_)));
     co_await pause;
