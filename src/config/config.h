@@ -113,8 +113,8 @@ ParseResult Load(const std::string& path);
 // The endpoints of a file with a list of them, in its order. kInvalidArgument: all errors, a line each. Blocks.
 base::Result<std::vector<upstream::EndpointOptions>> LoadEndpoints(const std::string& path);
 
-// The endpoint that a value in etcd says: "host:port", "host:port@weight", or JSON with the keys of an endpoint. Its name
-// is `name`, unless the value has another. kInvalidArgument: what is wrong, and what is allowed. Any thread.
+// The endpoint that a value in etcd says: "host:port", "host:port@weight", or JSON with the keys of an endpoint. Its
+// name is `name`, unless the value has another. kInvalidArgument: what is wrong, and what is allowed. Any thread.
 base::Result<upstream::EndpointOptions> ParseEndpointValue(std::string_view name, std::string_view value);
 
 // What a reload cannot change in a running process: one message for each difference ("workers: ... needs a

@@ -1,4 +1,5 @@
-// List: a cluster's endpoints as a source gives them. Sources give the same list in any order; here it has one, unless the order matters.
+// List: a cluster's endpoints as a source gives them. Sources give the same list in any order; here it has one, unless
+// the order matters.
 #pragma once
 
 #include <algorithm>

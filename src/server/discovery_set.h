@@ -65,7 +65,7 @@ class DiscoverySet {
   mutable std::mutex mutex_;
   // Under mutex_:
   std::map<std::string, std::shared_ptr<discovery::Follower>> followers_;
-  bool applied_ = false;  // followers_ are those of a configuration
+  bool applied_ = false;                       // followers_ are those of a configuration
   std::shared_ptr<discovery::AdsClient> xds_;  // null: none is needed
 };
 

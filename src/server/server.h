@@ -2,7 +2,8 @@
 // in-process; the daemon adds flags and signals.
 //
 // Each part of its state is a class: Clusters (what calls read), LimitSet, TlsReloader, CacheOwner, Listeners,
-// LifeCycle (what the control thread waits for), DiscoverySet and AnnounceSet (what it hears and tells in control planes).
+// LifeCycle (what the control thread waits for), DiscoverySet and AnnounceSet (what it hears and tells in control
+// planes).
 //
 // Start order: first what can fail and leaves nothing behind (state file, access log, listen sockets), then workers,
 // listeners, admin. Stop order, by the control thread: 1. admin and HTTP; 2. listeners; 3. each worker answers its

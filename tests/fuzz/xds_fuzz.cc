@@ -21,12 +21,12 @@ namespace {
 
 void CheckList(const List& list) {
   SLUICE_CHECK(list.size() <= upstream::kEndpointsMax);
-  for (size_t i = 0; i < list.size(); ++i) {
-    const upstream::EndpointOptions& endpoint = list[i];
+  std::set<std::string> names;
+  for (const upstream::EndpointOptions& endpoint : list) {
     SLUICE_CHECK(!endpoint.name.empty() && endpoint.name.size() <= 256 && endpoint.address.port() != 0);
     SLUICE_CHECK(endpoint.priority < upstream::kPrioritiesMax && upstream::IsLocality(endpoint.locality));
     SLUICE_CHECK(std::isfinite(endpoint.weight) && endpoint.weight >= 1);
-    if (i > 0) SLUICE_CHECK(list[i - 1].name < endpoint.name);
+    SLUICE_CHECK(names.insert(endpoint.name).second);
   }
   List fitted = list;
   FitWeights(fitted, 1000);

@@ -70,7 +70,7 @@ TEST(EtcdOptionsTest, WrongValuesAreNamed) {
       {"{servers: [a:1], prefix: /x/, password: u}", "discovery.etcd.password: unknown key"},
       {"{servers: [a:1], prefix: /x/, tls: {ca: \"\"}}", "discovery.etcd.tls.ca: is empty"},
       {"{servers: [a:1], prefix: /x/, tls: {key: k}}", "discovery.etcd.tls.key: needs certificate besides"},
-      {"{servers: [a:1], prefix: /x/}, file: {path: f}", "discovery.etcd: is a second source; a cluster has one"}};
+      {"{servers: [a:1], prefix: /x/}, file: {path: f}", "discovery.etcd: is a second source; only one is allowed"}};
   for (const auto& [text, wanted] : cases) {
     const ParseResult result = ParseWith(text);
     ASSERT_FALSE(result.ok()) << text;

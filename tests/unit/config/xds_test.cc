@@ -102,7 +102,7 @@ TEST(XdsOptionsTest, WrongValuesAreNamed) {
       {"{xds: {resource: \"\"}}", "clusters[0].discovery.xds.resource: is empty; the name of a CDS resource is needed"},
       {"{xds: {name: a}}", "clusters[0].discovery.xds.name: unknown key"},
       {"{xds: 3}", "clusters[0].discovery.xds: a single value; a map"},
-      {"{file: {path: a}, xds: {}}", "clusters[0].discovery.xds: is a second source; one is allowed"}};
+      {"{file: {path: a}, xds: {}}", "clusters[0].discovery.xds: is a second source; only one is allowed"}};
   for (const auto& [text, message] : cases) {
     const ParseResult result = Parse(Yaml(text), "f");
     ASSERT_EQ(result.errors.size(), 1u) << text;
