@@ -58,11 +58,11 @@ clusters:
   - {name: users-tls, endpoints: [users.example.com:50443], tls: {ca: system, server_name: users.example.com,
      certificate: tls/client.crt, key: tls/client.key, allowed_names: [spiffe://example.com/users]}}
   - {name: users-found, discovery: {file: {path: users.yaml}}}
-  - {name: users-by-name, endpoints: [dns:///users.internal:50051]}
-  - {name: users-by-xds, discovery: {xds: {resource: users}}}
   - {name: users-etcd, discovery: {etcd: {servers: [etcd-1.example.com:2379, etcd-2.example.com:2379], prefix: /sluice/users/,
      user: sluice, password_file: etcd.password,
      tls: {ca: tls/etcd-ca.crt, certificate: tls/client.crt, key: tls/client.key, server_name: etcd.example.com}}}}
+  - {name: users-by-name, endpoints: [dns:///users.internal:50051]}
+  - {name: users-by-xds, discovery: {xds: {resource: users}}}
 announce:
   - {address: 10.0.0.7:50051, locality: eu-1, etcd: {servers: [etcd-1.example.com:2379], prefix: /sluice/users/,
      user: sluice, password_file: etcd.password,
