@@ -63,11 +63,6 @@ base::Result<EndpointSpec> ToSpec(const v1::EndpointSpec& message, Kind kind, in
                       message.priority(), message.locality()};
 }
 
-uint64_t Milliseconds(base::Nanos time) {
-  return static_cast<uint64_t>(
-      std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(time).count()));
-}
-
 void ToMessage(const upstream::HealthView& view, v1::Health& message) {
   message.set_state(std::string(ToString(view.state)));
   message.set_in_state_ms(Milliseconds(view.in_state));
@@ -82,6 +77,11 @@ void ToMessage(const upstream::HealthView& view, v1::Health& message) {
 bool IsConcurrency(std::string_view name) { return name.ends_with("concurrency"); }
 
 }  // namespace
+
+uint64_t Milliseconds(base::Nanos span) {
+  return static_cast<uint64_t>(
+      std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(span).count()));
+}
 
 void ToMessage(const ServerView& view, v1::GetServerResponse& message) {
   message.set_version(view.version);

@@ -9,6 +9,9 @@ namespace sluice::admin {
 // Endpoints in one ChangeEndpoints request; more: kInvalidArgument.
 inline constexpr int kEndpointsPerChangeMax = 4096;
 
+// As the messages have spans: whole milliseconds, 0 for one below zero.
+uint64_t Milliseconds(base::Nanos span);
+
 void ToMessage(const ServerView& view, v1::GetServerResponse& message);
 void ToMessage(const ClusterView& view, v1::Cluster& message);
 void ToMessage(const ChangeResult& result, v1::ChangeEndpointsResponse& message);

@@ -1,19 +1,7 @@
 // Of convert.h: the control plane.
-#include <algorithm>
-#include <chrono>
-
 #include "admin/convert.h"
 
 namespace sluice::admin {
-namespace {
-
-uint64_t Milliseconds(base::Nanos time) {
-  return static_cast<uint64_t>(
-      std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(time).count()));
-}
-
-}  // namespace
-
 void ToMessage(const discovery::XdsView& view, v1::GetXdsResponse& message) {
   message.set_enabled(true);
   message.set_node_id(view.node.id);

@@ -182,8 +182,10 @@ struct Dialer::Impl final : public runtime::Timer, public std::enable_shared_fro
   }
 
   void Failed(const SocketAddress& target, int problem) {
+    const bool refused = error.os_error == ECONNREFUSED;
     error = MakeError(ErrorKind::kConnectFailed, "connect to " + ToString(target) + ": " + std::strerror(problem));
-    error.os_error = problem;
+    // One address that refuses shows that the host is there, whatever becomes of the others.
+    error.os_error = refused ? ECONNREFUSED : problem;
   }
 
   void Connected(int fd) {

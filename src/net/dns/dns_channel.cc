@@ -18,8 +18,16 @@ constexpr int kClassIn = 1;  // RFC 1035 3.2.4
 }  // namespace
 
 struct DnsChannel::Question {
+  DnsChannel& channel;
+  std::string name;
   DnsType type;
   Done done;
+  bool again = false;
+};
+
+struct DnsChannel::Name {
+  DnsChannel& channel;
+  Resolved done;
 };
 
 class DnsChannel::Socket final : private runtime::FdWatch {
@@ -58,39 +66,48 @@ DnsChannel::DnsChannel(std::unique_ptr<DnsSystem> system)
 
 // c-ares tells of each socket before it closes it: by the cancelling, where questions were out, or at its end.
 DnsChannel::~DnsChannel() {
+  closing_ = true;
   ares_cancel(system_->ares());
   system_->Watch(nullptr);
   sockets_.clear();
 }
 
 void DnsChannel::Ask(const std::string& name, DnsType type, Done done) {
-  auto question = std::make_unique<Question>(Question{type, std::move(done)});
+  auto question = std::make_unique<Question>(Question{*this, name, type, std::move(done)});
   ares_query(system_->ares(), name.c_str(), kClassIn, static_cast<int>(type), &OnAnswer, question.release());
   ArmTimer();
 }
 
 void DnsChannel::OnAnswer(void* question, int status, int, unsigned char* message, int bytes) {
-  const std::unique_ptr<Question> owned(static_cast<Question*>(question));
-  if (status == ARES_ECANCELLED || status == ARES_EDESTRUCTION) return;
+  std::unique_ptr<Question> owned(static_cast<Question*>(question));
+  if (owned->channel.closing_ || status == ARES_ECANCELLED || status == ARES_EDESTRUCTION) return;
+  // A server that does not know EDNS says so of each question that is out; c-ares has left it out since the first.
+  if ((status == ARES_EFORMERR || status == ARES_ENOTIMP) && !std::exchange(owned->again, true)) {
+    Question& next = *owned.release();
+    ares_query(next.channel.system_->ares(), next.name.c_str(), kClassIn, static_cast<int>(next.type), &OnAnswer,
+               &next);
+    return;
+  }
   owned->done(ReadReply(owned->type, status, {message, message == nullptr ? 0 : static_cast<size_t>(bytes)}));
 }
 
-void DnsChannel::Resolve(const std::string& host, Resolved done) {
-  auto question = std::make_unique<Resolved>(std::move(done));
+void DnsChannel::Resolve(const std::string& host, int family, Resolved done) {
+  auto question = std::make_unique<Name>(Name{*this, std::move(done)});
   ares_addrinfo_hints hints{};
-  hints.ai_family = AF_UNSPEC;
+  hints.ai_family = family;
   ares_getaddrinfo(system_->ares(), host.c_str(), nullptr, &hints, &OnResolved, question.release());
   ArmTimer();
 }
 
 void DnsChannel::OnResolved(void* question, int status, int, ares_addrinfo* found) {
-  const std::unique_ptr<Resolved> done(static_cast<Resolved*>(question));
+  const std::unique_ptr<Name> owned(static_cast<Name*>(question));
   std::vector<std::string> addresses = DnsSystem::TakeAddresses(found);
-  if (status == ARES_ECANCELLED || status == ARES_EDESTRUCTION) return;
-  if (!addresses.empty()) return (*done)(std::move(addresses));
+  if (owned->channel.closing_ || status == ARES_ECANCELLED || status == ARES_EDESTRUCTION) return;
+  if (!addresses.empty()) return owned->done(std::move(addresses));
   const bool none = status == ARES_SUCCESS || status == ARES_ENOTFOUND || status == ARES_ENODATA;
-  (*done)(base::MakeError(none ? base::ErrorKind::kNotFound : base::ErrorKind::kConnectFailed,
-                          none ? "no such name, or no address of it" : ReadReply(DnsType::kA, status, {}).error));
+  const bool late = status == ARES_ETIMEOUT;
+  owned->done(base::MakeError(late ? base::ErrorKind::kConnectFailed : base::ErrorKind::kNotFound,
+                              none ? "no such name, or no address of it" : ReadReply(DnsType::kA, status, {}).error));
 }
 
 void DnsChannel::OnSocket(int fd, bool readable, bool writable) {

@@ -32,14 +32,16 @@ class DnsChannel final : private runtime::Timer, private DnsSystem::SocketWatche
   // `name`: a full one. `done` is called once, perhaps at once, and bounded by the settings' timeout and tries.
   using Done = std::function<void(DnsReply)>;
   void Ask(const std::string& name, DnsType type, Done done);
-  // The addresses of a host, by its name and the search domains, of both families, the best first (RFC 6724); at least
-  // one. kNotFound: no such name, or one without addresses; kConnectFailed: no answer.
+  // The addresses of a host of one family (AF_INET, AF_INET6), by its name and the search domains, the best first (RFC
+  // 6724); at least one. kNotFound: the servers have none, or no use for the question; kConnectFailed: none has
+  // answered in time.
   using Resolved = std::function<void(base::Result<std::vector<std::string>>)>;
-  void Resolve(const std::string& host, Resolved done);
+  void Resolve(const std::string& host, int family, Resolved done);
 
  private:
   class Socket;
   struct Question;
+  struct Name;
   static void OnAnswer(void* question, int status, int timeouts, unsigned char* message, int bytes);
   static void OnResolved(void* question, int status, int timeouts, ares_addrinfo* found);
   void OnSocket(int fd, bool readable, bool writable) override;
@@ -50,6 +52,7 @@ class DnsChannel final : private runtime::Timer, private DnsSystem::SocketWatche
   runtime::Worker& worker_;
   const std::unique_ptr<DnsSystem> system_;
   std::map<int, std::unique_ptr<Socket>> sockets_;
+  bool closing_ = false;  // c-ares may tell of an answer that is there by half when it is cancelled
 };
 
 }  // namespace sluice::net

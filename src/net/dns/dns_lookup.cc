@@ -1,9 +1,13 @@
 #include "net/dns/dns_lookup.h"
 
+#include <sys/socket.h>
+
+#include <optional>
 #include <utility>
 
 #include "net/dns/dns_channel.h"
 #include "runtime/runtime.h"
+#include "runtime/timer_wheel.h"
 
 namespace sluice::net {
 
@@ -33,7 +37,7 @@ Looked Look(const std::string& host, const DnsSettings& settings) {
 }  // namespace
 
 // Shared with messages and helper threads' answers, which may arrive after the DnsLookup is gone.
-struct DnsLookup::Impl final : public std::enable_shared_from_this<Impl> {
+struct DnsLookup::Impl final : public std::enable_shared_from_this<Impl>, private runtime::Timer {
   Impl(runtime::Worker& w, std::string name, OnDone callback)
       : worker(w), host(std::move(name)), on_done(std::move(callback)) {}
 
@@ -49,7 +53,28 @@ struct DnsLookup::Impl final : public std::enable_shared_from_this<Impl> {
     if (!looked.hosts.empty()) return Finish(std::move(looked.hosts));
     if (looked.system == nullptr) return Finish(std::move(looked.error));
     channel = std::make_unique<DnsChannel>(std::move(looked.system));
-    channel->Resolve(host, [this](auto result) { Later(std::move(result)); });
+    channel->Resolve(host, AF_INET6, [this](const auto& result) { Found(result, v6); });
+    channel->Resolve(host, AF_INET, [this](const auto& result) { Found(result, v4); });
+  }
+  // A family whose question is never answered, as some servers have it with AAAA, does not keep the other back.
+  void Found(const base::Result<std::vector<std::string>>& result, std::vector<std::string>& hosts) {
+    --out;
+    if (result.ok())
+      hosts = *result;
+    else if (!error || result.error().kind != ErrorKind::kNotFound)
+      error = result.error();
+    if (out > 0) {
+      if (result.ok()) worker.timers().Arm(*this, worker.now() + kOtherFamilyWait);
+      return;
+    }
+    Later(All());
+  }
+  void OnTimer(base::TimePoint) override { Finish(All()); }
+  base::Result<std::vector<std::string>> All() const {
+    std::vector<std::string> all = v6;
+    all.insert(all.end(), v4.begin(), v4.end());
+    if (all.empty()) return *error;
+    return all;
   }
   // The channel must not end inside of its own call.
   void Later(base::Result<std::vector<std::string>> result) {
@@ -63,6 +88,7 @@ struct DnsLookup::Impl final : public std::enable_shared_from_this<Impl> {
   }
   void Cancel() {
     done = true;
+    worker.timers().Disarm(*this);
     channel.reset();
   }
 
@@ -70,6 +96,9 @@ struct DnsLookup::Impl final : public std::enable_shared_from_this<Impl> {
   const std::string host;
   OnDone on_done;
   std::unique_ptr<DnsChannel> channel;
+  int out = 2;  // families that have no answer yet
+  std::vector<std::string> v6, v4;
+  std::optional<base::Error> error;  // of a family; no answer rather than no address
   bool done = false;
 };
 
