@@ -115,6 +115,7 @@ void ListKeeper::PutDone(const PutResult& result, TimePoint now) {
                         "% of the keys, more than moved_max; it is taken if the source says so again");
     case PutResult::Kind::kOverridden:
       in_force_.reset();
+      view_.had_list = true;  // the source has answered, and a list is in force
       return Change(KeeperState::kOverridden, "a list by RPC is in force");
     case PutResult::Kind::kRefused:
       return Change(KeeperState::kRefused, result.error);
@@ -126,6 +127,8 @@ void ListKeeper::PutDone(const PutResult& result, TimePoint now) {
 
 void ListKeeper::Again(TimePoint now) {
   certain_ = false;
+  // No answer of the source: these two go by its answers alone, and are asked for in time.
+  if (view_.state == KeeperState::kHeld || view_.state == KeeperState::kUnconfirmed) return;
   if (found_ != nullptr)
     Take(now);
   else if (view_.state == KeeperState::kOverridden)

@@ -33,7 +33,7 @@ base::Result<admin::ChangeResult> Clusters::ResetList(LockedCluster held, const 
     if (!wanted) return wanted.error();
     return PutList(std::move(held), cluster, entry, *wanted, ListSource::kConfig, preview);
   }
-  if (!preview) {
+  if (!preview && before.source != ListSource::kDiscovery) {
     // After a restart the list by RPC is not in force again.
     if (state_.keeps()) {
       if (auto saved = state_.Update({{cluster, std::nullopt}}); !saved) return saved.error();

@@ -111,6 +111,8 @@ void DiscoverySet::Apply(const config::Config& config) {
     }
   }
   for (const auto& follower : ended) follower->Stop();
+  // The follower before may have put a list just now.
+  for (const auto& follower : added) follower->Again();
   for (const auto& follower : added) follower->Start(runtime_);
   // A list that was refused may fit now.
   for (const auto& follower : kept) follower->Again();

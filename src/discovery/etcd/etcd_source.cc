@@ -62,9 +62,15 @@ void EtcdSource::LookAtSessions(TimePoint now) {
     session->Look(now);
     if (session->state() == State::kEnded) {
       Failed(current_.server, session->error());
+      // One that has watched for a while was well; the next one is begun at once.
+      if (now >= base::DeadlineAfter(promoted_at_, kWellAfter)) {
+        backoff_.Reset();
+        refused_.Reset();
+        attempt_at_ = now;
+      } else {
+        attempt_at_ = base::DeadlineAfter(now, refused_.Next(random_));
+      }
       current_.session.reset();
-      backoff_.Reset();
-      attempt_at_ = now;
     } else if (session->silent(now)) {
       if (!std::exchange(told_silent_, true)) {
         Failed(current_.server, "says nothing");
@@ -82,7 +88,7 @@ void EtcdSource::LookAtSessions(TimePoint now) {
   for (size_t i = 0; i < attempts_.size();) {
     EtcdSession& session = *attempts_[i].session;
     session.Look(now);
-    if (session.state() == State::kWatching) return Promote(i);
+    if (session.state() == State::kWatching) return Promote(i, now);
     if (session.state() == State::kEnded) {
       Failed(attempts_[i].server, session.error());
       if (session.refused()) attempt_at_ = std::max(attempt_at_, base::DeadlineAfter(now, refused_.Next(random_)));
@@ -94,12 +100,11 @@ void EtcdSource::LookAtSessions(TimePoint now) {
   if (!batch_ && current_.session != nullptr) batch_ = current_.session->Take();
 }
 
-void EtcdSource::Promote(size_t attempt) {
+void EtcdSource::Promote(size_t attempt, TimePoint now) {
   current_ = std::move(attempts_[attempt]);
   attempts_.clear();
   told_silent_ = false;
-  backoff_.Reset();
-  refused_.Reset();
+  promoted_at_ = now;
   batch_ = current_.session->Take();
 }
 
@@ -199,7 +204,8 @@ std::optional<Answer> EtcdSource::TakeError() {
 }
 
 TimePoint EtcdSource::LookAt(TimePoint now) const {
-  TimePoint at = batch_ ? batch_at_ : list_again_at_;
+  const bool hears = current_.session != nullptr && !current_.session->silent(now);
+  TimePoint at = batch_ ? batch_at_ : hears ? list_again_at_ : base::kNever;
   if (current_.session != nullptr) at = std::min(at, current_.session->look_at(now));
   if (confirm_at_ > now) at = std::min(at, confirm_at_);
   const TimePoint try_at = std::max(now, attempt_at_);

@@ -36,6 +36,8 @@ class EtcdSource final : public Source {
   static constexpr base::Nanos kBusy = std::chrono::milliseconds(100);
   // A list that has not changed is confirmed so often, so that its age says how long etcd has been away.
   static constexpr base::Nanos kConfirm = std::chrono::seconds(10);
+  // A session that ends sooner was not well, though it had a list: the next one is not begun at once.
+  static constexpr base::Nanos kWellAfter = std::chrono::seconds(1);
   // Before the keys are read again of which there were too many.
   static constexpr base::Nanos kOverflow = std::chrono::seconds(10);
 
@@ -53,7 +55,7 @@ class EtcdSource final : public Source {
   };
 
   void LookAtSessions(base::TimePoint now);
-  void Promote(size_t attempt);
+  void Promote(size_t attempt, base::TimePoint now);
   std::optional<size_t> ServerToTry(base::TimePoint now) const;
   runtime::Task<void> Try(size_t server);
   runtime::Task<std::optional<Answer>> TakeBatch();
@@ -71,7 +73,7 @@ class EtcdSource final : public Source {
   Attempt current_;  // without a session: there is none
   std::vector<Attempt> attempts_;
   size_t next_server_;
-  base::TimePoint attempt_at_{}, batch_at_{}, list_again_at_ = base::kNever, confirm_at_ = base::kNever;
+  base::TimePoint attempt_at_{}, promoted_at_{}, batch_at_{}, list_again_at_ = base::kNever, confirm_at_ = base::kNever;
   bool told_silent_ = false;
 
   const std::shared_ptr<EtcdList> list_;  // also of the helper thread that works on it now

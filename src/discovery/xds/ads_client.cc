@@ -19,6 +19,9 @@ namespace {
 constexpr const char* kMethod = "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
 // After helper threads had no time.
 constexpr base::Nanos kBusy = std::chrono::milliseconds(100);
+// A stream may wait for its connection so long: some addresses, and their name. Below AdsState::kSettledAfter, when a
+// stream that has lasted counts as one with its server.
+constexpr base::Nanos kConnectMax = std::chrono::seconds(8);
 
 TimePoint Now() { return runtime::Worker::Current()->now(); }
 
@@ -60,6 +63,7 @@ struct AdsClient::Session {
   size_t failed = 0;                    // streams in a row that brought nothing
   Backoff backoff;
   TimePoint begin_at{}, begun_at{};
+  std::string told;                 // of the last stream's end
   std::unique_ptr<RpcStream> look;  // at the first server, while another one is asked
   TimePoint look_at = base::kNever;
 };
@@ -163,6 +167,8 @@ runtime::Task<void> AdsClient::Run(std::shared_ptr<AdsClient> self) {
         co_await std::move(hear);
       } else if (const auto end = session.stream->end()) {
         self->Ended(session, end->ToString(), Now());
+      } else if (!self->Reached(session) && Now() >= base::DeadlineAfter(session.begun_at, kConnectMax)) {
+        self->Ended(session, "no connection", Now());
       }
     }
     if (session.look != nullptr || Now() >= session.look_at) {
@@ -170,6 +176,8 @@ runtime::Task<void> AdsClient::Run(std::shared_ptr<AdsClient> self) {
       co_await std::move(look);
     }
     TimePoint until = session.stream != nullptr ? session.look_at : begin_at;
+    if (session.stream != nullptr && !self->Reached(session))
+      until = std::min(until, base::DeadlineAfter(session.begun_at, kConnectMax));
     {
       std::lock_guard lock(self->mutex_);
       self->state_.Tick(Now());
@@ -283,6 +291,11 @@ runtime::Task<void> AdsClient::LookAtFirst(AdsClient& self, Session& session) {
   }
 }
 
+// The stream has a server.
+bool AdsClient::Reached(const Session& session) const {
+  return state_.answered() || (session.channel != nullptr && session.channel->connected());
+}
+
 void AdsClient::Ended(Session& session, std::string error, TimePoint now) {
   session.stream.reset();
   session.look.reset();
@@ -290,7 +303,11 @@ void AdsClient::Ended(Session& session, std::string error, TimePoint now) {
   std::lock_guard lock(mutex_);
   const std::string& uri = bootstrap_.servers[server_].uri;
   const bool answered = state_.answered();
-  SLUICE_LOG_INFO("xds: the stream to {} has ended: {}", uri, error);
+  // Each second, while calls cannot connect, is no news.
+  if (std::string text = uri + " has ended: " + error; text != session.told) {
+    SLUICE_LOG_INFO("xds: the stream to {}", text);
+    session.told = std::move(text);
+  }
   state_.StreamEnded("the xDS server " + uri + " cannot be asked: " + error);
   bool wait = true;
   if (!answered) {

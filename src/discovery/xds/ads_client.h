@@ -80,6 +80,7 @@ class AdsClient : public std::enable_shared_from_this<AdsClient> {
   static runtime::Task<void> Open(AdsClient& self, Session& session);
   static runtime::Task<void> Hear(AdsClient& self, Session& session, std::string message);
   static runtime::Task<void> LookAtFirst(AdsClient& self, Session& session);
+  bool Reached(const Session& session) const;
   void Ended(Session& session, std::string error, base::TimePoint now);
   void Publish();
   void Poke();

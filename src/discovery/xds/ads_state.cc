@@ -221,7 +221,9 @@ void AdsState::Tick(TimePoint now) {
 
 AdsNews AdsState::NewsOf(const std::string& cluster) const {
   AdsNews news;
-  news.connected = stream_ == AdsStreamState::kConnected;
+  // Clusters alone do not show that the list of endpoints is still what it was.
+  const bool settled = settled_at_ == base::kNever;
+  news.connected = stream_ == AdsStreamState::kConnected && (settled || !of(XdsType::kEndpoints).nonce.empty());
   const auto tell = [&news](const std::string& text) { news.error += (news.error.empty() ? "" : "; ") + text; };
   const auto why = [&tell](const char* kind, const std::string& name, const Resource& resource) {
     if (resource.state == XdsResourceState::kNacked)

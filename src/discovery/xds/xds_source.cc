@@ -26,7 +26,9 @@ Answer XdsSource::Look() {
   const bool fresh = news.list != given_.list || news.given_at != given_.given_at;
   if (news.list != nullptr && (fresh || (asked_ && news.connected))) {
     asked_ = false;
-    given_.error.clear();  // told again behind the list, if there is one
+    // Told again behind a list that is new, if there is one; not behind one that was asked for, as a list that has to
+    // be seen twice is not interrupted by what is wrong with another resource.
+    if (fresh) given_.error.clear();
     return Give(news);
   }
   const bool recovered = news.error.empty() && !given_.error.empty();

@@ -262,6 +262,22 @@ TEST_F(ListKeeperTest, AgainKeepsWhatIsHeldAndUnconfirmed) {
   EXPECT_EQ(Keeper().moved_max(), 0.5);
 }
 
+// A reload while the source is away: time that passes without an answer shows nothing.
+TEST_F(ListKeeperTest, AgainIsNoAnswerHoweverLateItComes) {
+  Take({"a", "b"});
+  Keeper().Found(Listed({}), now += seconds(1));
+  Keeper().Failed("away", now += seconds(5));
+  Keeper().Again(now += seconds(60));
+  EXPECT_EQ(State(), KeeperState::kHeld);
+  EXPECT_EQ(Keeper().Due(now), nullptr);
+  Keeper().Found(Listed({"c"}), now += seconds(1));
+  Keeper().PutDone({Kind::kMovesTooMuch, 1}, now);
+  Keeper().Failed("away", now += seconds(1));
+  Keeper().Again(now += seconds(60));
+  EXPECT_EQ(State(), KeeperState::kUnconfirmed);
+  EXPECT_EQ(Keeper().Due(now), nullptr);
+}
+
 TEST_F(ListKeeperTest, BeforeAnAnswerAgainHasNothingToPut) {
   Keeper().Again(now);
   EXPECT_EQ(State(), KeeperState::kWaiting);

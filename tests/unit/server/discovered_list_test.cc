@@ -262,6 +262,14 @@ TEST_F(DiscoveredListTest, AResetHoldsOverAReload) {
   EXPECT_EQ(Names(), (Strings{"a"}));
 }
 
+TEST_F(DiscoveredListTest, AResetLeavesAListOfTheSourceInTheFile) {
+  config.state_file = dir.File("state");
+  ASSERT_EQ(Put({"a", "b"}), PutKind::kDone);
+  ASSERT_TRUE(Change(EndpointChange::Kind::kReset).ok());
+  clusters.reset();
+  EXPECT_EQ(Names(), (Strings{"a", "b"}));
+}
+
 TEST_F(DiscoveredListTest, AResetHoldsOverARestart) {
   config.state_file = dir.File("state");
   config.discovery["c"].changes_by_rpc = RpcRule::kOverride;
