@@ -38,7 +38,7 @@ FileSource::Stamp FileSource::StampOf(const std::string& path) {
 runtime::Task<Answer> FileSource::Next(base::TimePoint until) {
   for (;;) {
     const base::TimePoint now = runtime::Worker::Current()->now();
-    const base::TimePoint look_at = asked_ || edge_ ? not_before_ : std::max(poll_at_, not_before_);
+    const base::TimePoint look_at = edge_ ? not_before_ : std::max(asked_ ? settle_at_ : poll_at_, not_before_);
     if (now < look_at) {
       if (now >= until) co_return Answer();
       co_await bell_.Wait(std::min(until, look_at));
@@ -68,7 +68,7 @@ runtime::Task<Answer> FileSource::Next(base::TimePoint until) {
       const bool settles = looked->stamp != stamp_;
       asked_ = asked_ || (settles && asked);
       poll_at_ = base::DeadlineAfter(done, settles ? kSettle : kPoll);
-      if (settles) not_before_ = poll_at_;
+      if (settles) settle_at_ = poll_at_;  // an event is looked after at once all the same
       co_return Answer();
     }
     poll_at_ = base::DeadlineAfter(done, kPoll);

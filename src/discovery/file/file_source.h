@@ -60,7 +60,7 @@ class FileSource final : public Source, private runtime::FdWatch {
   bool edge_ = false;  // there are events to be read
   Stamp stamp_;        // of what was read last
   Stamp seen_;         // of the last look
-  base::TimePoint poll_at_{}, not_before_{};
+  base::TimePoint poll_at_{}, settle_at_{}, not_before_{};
 };
 
 }  // namespace sluice::discovery

@@ -95,21 +95,21 @@ class EtcdKeeper final : public Keeper {
   EtcdKeeper(std::string port, const std::string& etcd)
       : port_(std::move(port)), etcd_(etcd), stub_(grpc::CreateChannel(etcd, grpc::InsecureChannelCredentials())) {}
   std::string Discovery() const override {
-    return "{etcd: {servers: [\"" + etcd_ + "\"], prefix: /bench/}, moved_max: 1}";
+    return "{etcd: {servers: [\"" + etcd_ + "\"], prefix: /bench" + port_ + "/}, moved_max: 1}";
   }
   void Set(const Strings& ips) override {
     const std::set<std::string> wanted(ips.begin(), ips.end());
     for (const std::string& ip : wanted) {
       if (there_.contains(ip)) continue;
       etcdserverpb::PutRequest put;
-      put.set_key("/bench/" + ip);
+      put.set_key("/bench" + port_ + "/" + ip);
       put.set_value(ip + ":" + port_);
       Do("/etcdserverpb.KV/Put", put.SerializeAsString());
     }
     for (const std::string& ip : there_) {
       if (wanted.contains(ip)) continue;
       etcdserverpb::RangeRequest key;  // DeleteRangeRequest has its key in the same field
-      key.set_key("/bench/" + ip);
+      key.set_key("/bench" + port_ + "/" + ip);
       Do("/etcdserverpb.KV/DeleteRange", key.SerializeAsString());
     }
     there_ = wanted;

@@ -24,4 +24,4 @@ etcd_pid=$!
 for _ in $(seq 100); do
   ETCDCTL_API=3 etcdctl --endpoints "127.0.0.1:$client" endpoint health >/dev/null 2>&1 && break
 done
-build/release/bin/discovery_latency --etcd "127.0.0.1:$client" "$@"
+build/release/bin/discovery_latency --etcd "127.0.0.1:$client" "$@" | grep -v "^\[" # without the log of the proxy in it
