@@ -2,18 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <random>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "support/ads_server.h"
 #include "support/backends.h"
-#include "support/echo_call.h"
+#include "support/call_stream.h"
 #include "support/operator.h"
 #include "support/proxy.h"
 #include "support/wait_until.h"
@@ -66,36 +64,6 @@ class XdsTest : public ::testing::Test {
   TempDir dir;
 };
 
-// Calls with changing keys until it is stopped; each must succeed.
-class Load {
- public:
-  explicit Load(const std::string& target)
-      : stub_(echo::v1::Echo::NewStub(Connect(target))), thread_([this] { Run(); }) {}
-  ~Load() { Stop(); }
-  void Stop() {
-    over_ = true;
-    if (thread_.joinable()) thread_.join();
-  }
-  uint64_t made() const { return made_; }
-  std::string failed() const { return failed_; }  // after Stop
-
- private:
-  void Run() {
-    for (uint64_t i = 0; !over_; ++i) {
-      grpc::ClientContext context;
-      context.AddMetadata("x-key", std::to_string(i % 50));
-      const Reply reply = Call(stub_.get(), kKinds[i % std::size(kKinds)], &context, {}, 2);
-      ++made_;
-      if (!reply.status.ok()) failed_ += Describe(reply.status) + "; ";
-    }
-  }
-  const std::unique_ptr<echo::v1::Echo::Stub> stub_;
-  std::atomic<bool> over_{false};
-  std::atomic<uint64_t> made_{0};
-  std::string failed_;
-  std::thread thread_;
-};
-
 TEST_F(XdsTest, AListThatChangesUnderLoadFailsNoCall) {
   const auto seed = std::random_device()();
   SCOPED_TRACE("seed " + std::to_string(seed));
@@ -104,7 +72,7 @@ TEST_F(XdsTest, AListThatChangesUnderLoadFailsNoCall) {
   List(listed);
   Proxy proxy(Config());
   ASSERT_TRUE(Follows(proxy, listed));
-  Load load(proxy.target());
+  CallStream load(proxy.target());
   for (int i = 0; i < kChanges; ++i) {
     // One comes or one goes: at most a half of the keys moves.
     const size_t place = random() % kBackends;
@@ -126,7 +94,7 @@ TEST_F(XdsTest, NoBadNewsTakesEndpointsAway) {
   List({0, 1});
   Proxy proxy(Config());
   ASSERT_TRUE(Follows(proxy, {0, 1}));
-  Load load(proxy.target());
+  CallStream load(proxy.target());
   List({});
   ASSERT_TRUE(Shows(proxy, "clusters", "held"));
   auto bad = test::Assignment("echo-list", Names({2}));
@@ -159,7 +127,7 @@ TEST_F(XdsTest, AControlPlaneThatRestartsAgainAndAgainFailsNoCall) {
   List(listed);
   Proxy proxy(Config());
   ASSERT_TRUE(Follows(proxy, listed));
-  Load load(proxy.target());
+  CallStream load(proxy.target());
   for (size_t i = 0; i < 5; ++i) {
     plane.Stop();
     plane.Start();
@@ -176,7 +144,7 @@ TEST_F(XdsTest, ALargeListIsTakenBesideCallsAndGivenBack) {
   List({0, 1, 2});
   Proxy proxy(Config());
   ASSERT_TRUE(Follows(proxy, {0, 1, 2}));
-  Load load(proxy.target());
+  CallStream load(proxy.target());
   // Of the next priority, so that no call goes where no server is.
   test::XdsAssignment many = test::Assignment("echo-list", Names({0, 1, 2}));
   auto* spare = test::AddLocality(&many, 1);
@@ -197,7 +165,7 @@ TEST_F(XdsTest, AReloadStartsAndEndsIt) {
   Proxy proxy(plain);
   Operator person(proxy);
   EXPECT_EQ(person.Ctl({"xds"}).output, "no cluster follows xDS\n");
-  Load load(proxy.target());
+  CallStream load(proxy.target());
   for (int i = 0; i < 3; ++i) {
     person.ReloadWith(Config());
     ASSERT_TRUE(Follows(proxy, {2, 3}));
@@ -218,7 +186,7 @@ TEST_F(XdsTest, AReloadMayNameAnotherControlPlane) {
   ProxyConfig config = Config();
   dir.Write("bootstrap.json", R"({"xds_servers": [{"server_uri": ")" + second.target() +
                                   R"(", "channel_creds": [{"type": "insecure"}]}]})");
-  Load load(proxy.target());
+  CallStream load(proxy.target());
   Operator(proxy).ReloadWith(config);
   ASSERT_TRUE(Follows(proxy, {1, 2}));
   EXPECT_TRUE(Shows(proxy, "xds", second.target() + " connected"));
