@@ -2,6 +2,7 @@
 # run.sh [--changed COMMIT] [SECONDS] [TARGET...]: builds the fuzz targets and runs each for SECONDS (60), starting from its corpus.
 # Fails if one finds something, keeps the input, and says how to replay it. What was found interesting is in
 # build/fuzz/corpus/TARGET and is where the next run goes on; `tests/fuzz/merge.sh` takes the best of it into tests/fuzz/corpus.
+#   --known: builds and runs nothing; fails unless each target's sources are known here and are there (ctest's fuzz.known).
 #   --changed COMMIT: only targets whose sources changed since COMMIT ("": all).
 #   JOBS: targets at a time (default: the number of cores).
 set -euo pipefail
@@ -20,12 +21,28 @@ sources_of() {
     config) echo src/config "src/[a-z0-9]+/options" ;;
     descriptor_set) echo src/config/descriptor_set ;;
     xds) echo src/discovery/xds src/upstream/options proto/envoy tests/support/xds_messages ;;
+    dns_reply) echo src/net/dns src/discovery/dns ;;
     admin) echo src/admin proto ;;
     admin_http) echo src/admin/http ;;
     etcd) echo src/discovery/etcd src/config/parse_etcd src/config/parse_endpoint proto/etcd ;;
     *) echo "run.sh: sources_of does not know the target $1" >&2; exit 2 ;;
   esac
 }
+
+if [ "${1:-}" = --known ]; then
+  failed=0 files=$(git ls-files)
+  for source in tests/fuzz/*_fuzz.cc; do
+    target=$(basename "$source" _fuzz.cc)
+    paths=$(sources_of "$target") || exit
+    for path in $paths; do
+      if ! grep -qE "^${path//./\\.}([/._]|$)" <<<"$files"; then
+        echo "run.sh: sources_of names '$path' for the target $target, and no file begins so" >&2
+        failed=1
+      fi
+    done
+  done
+  exit "$failed"
+fi
 
 changed=no since=
 if [ "${1:-}" = --changed ]; then
