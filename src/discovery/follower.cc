@@ -94,6 +94,11 @@ runtime::Task<void> Follower::Run(std::shared_ptr<Follower> self) {
   while (!self->stopped_.load(std::memory_order_seq_cst)) {
     TimePoint now = runtime::Worker::Current()->now();
     if (self->again_.exchange(false, std::memory_order_seq_cst)) keeper.Again(now);
+    // A list that the source made now could not be put in force before, and the next would replace it.
+    if (now < keeper.merged_until()) {
+      co_await bell.Wait(keeper.merged_until());
+      continue;
+    }
     if (!asking && now >= keeper.ask_at()) {
       source->Ask();
       asking = true;

@@ -70,6 +70,8 @@ class ListKeeper {
 
   // When Due is to be asked again; kNever.
   base::TimePoint due_at() const { return view_.state == KeeperState::kDue ? due_at_ : base::kNever; }
+  // No list is due before.
+  base::TimePoint merged_until() const { return merged_until_; }
   // When the source is to be asked again, though nothing has told of a change; kNever.
   base::TimePoint ask_at() const;
 

@@ -23,7 +23,8 @@ class Source {
  public:
   virtual ~Source() = default;
   // Suspends until there is an answer, at most until `until` or until its bell rings for another reason (nothing new).
-  // The first one asks at once. Cancel-safe.
+  // The first one asks at once. It is the newest answer: it is not called while lists are merged, and what has come
+  // meanwhile is one answer. Cancel-safe.
   virtual runtime::Task<Answer> Next(base::TimePoint until) = 0;
   // The next Next asks anew and answers, though nothing tells of a change.
   virtual void Ask() = 0;

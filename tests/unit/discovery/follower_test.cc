@@ -37,11 +37,16 @@ List Hosts(const std::vector<std::string>& hosts) {
 struct Script {
   std::deque<Answer> answers;
   Bell* bell = nullptr;  // null: there is no source
-  int asked = 0, hurried = 0;
+  int asked = 0, hurried = 0, made = 0;
 
   void Say(Answer answer) {
     answers.push_back(std::move(answer));
     if (bell != nullptr) bell->Ring();
+  }
+  // As Say, instead of what has not been heard.
+  void Replace(Answer answer) {
+    answers.clear();
+    Say(std::move(answer));
   }
 };
 
@@ -54,6 +59,7 @@ class PlayedSource final : public Source {
     if (script_.answers.empty()) co_return Answer();
     Answer answer = std::move(script_.answers.front());
     script_.answers.pop_front();
+    ++script_.made;
     co_return answer;
   }
   void Ask() override { ++script_.asked; }
@@ -150,6 +156,23 @@ TEST_F(FollowerTest, AListIsPutInForceAndShown) {
   EXPECT_EQ(updates, (Strings{"applied"}));
 }
 
+// To read a long file takes longer than to put its list in force.
+TEST_F(FollowerTest, ASourceMakesNoListThatCannotBePutInForceYet) {
+  Start();
+  script.Say(Hosts({"a"}));
+  Put();
+  const int made = script.made;
+  for (int i = 0; i < 7; ++i) {
+    script.Replace(Hosts({"a", "b" + std::to_string(i)}));
+    Advance(milliseconds(7));
+  }
+  EXPECT_EQ(script.made, made);
+  EXPECT_EQ(sink.Take(), Strings());
+  Advance(milliseconds(1));
+  EXPECT_EQ(Put(), (Strings{"c file f: a b6 <=0.5"}));
+  EXPECT_EQ(script.made, made + 1);
+}
+
 TEST_F(FollowerTest, AnErrorIsShownAndCountedAndChangesNothing) {
   Start();
   script.Say(Hosts({"a"}));
@@ -180,6 +203,7 @@ TEST_F(FollowerTest, AHeldAnswerIsAskedForAgainWhenItMayBeBelieved) {
   Start();
   script.Say(Hosts({"a"}));
   Put();
+  Advance(ListKeeper::kMerge);
   script.Say(List());
   Advance(milliseconds(1));
   EXPECT_EQ(State(), KeeperState::kHeld);
