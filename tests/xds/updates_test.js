@@ -23,7 +23,10 @@ const HUGE = 10000;
 const CALLED_MAX = 60;  // longer lists are compared, but not called through each client
 // grpc-js waits for up to two minutes before it connects again.
 const SETTLES_MS = 150000;
+const LOST_MS = 30000;
 const HUGE_SETTLES_MS = 400000;  // grpc-js takes a minute for 10,000 endpoints
+
+const SLOW_MS = 10000;  // such an update is printed
 
 // Asks until the answer is good; the last answer is in the error.
 async function until(what, milliseconds, ask, good) {
@@ -38,9 +41,19 @@ async function until(what, milliseconds, ask, good) {
 
 // A gRPC client by its process: what it has accepted, and which backends it calls.
 class Peer {
-  constructor(id, talker) {
+  constructor(id, start) {
     this.id = id;
-    this.talker = talker;
+    this.start = start;
+    this.talker = start();
+  }
+  async begin() {
+    // The channel begins to live with a call.
+    await this.talker.ask({ op: 'spread', target: `xds:///${CLUSTER}`, calls: 1 });
+  }
+  async replace() {
+    this.talker.end();
+    this.talker = this.start();
+    await this.begin();
   }
   // {text: of the list; null: it does not say, as it has refused a newer one; error: why}
   async list() {
@@ -147,11 +160,11 @@ async function main() {
 
   const all = [];
   if (has('grpc-cpp')) {
-    all.push(new Peer('grpc-cpp', new Talker(path.join(bin, 'xds_grpc_client'), [],
+    all.push(new Peer('grpc-cpp', () => new Talker(path.join(bin, 'xds_grpc_client'), [],
       { GRPC_XDS_BOOTSTRAP_CONFIG: bootstrap(ads.port, 'grpc-cpp') })));
   }
   if (has('grpc-js')) {
-    all.push(new Peer('grpc-js', new Talker(process.execPath, [path.join(__dirname, 'grpc_js_client.js')],
+    all.push(new Peer('grpc-js', () => new Talker(process.execPath, [path.join(__dirname, 'grpc_js_client.js')],
       { GRPC_XDS_BOOTSTRAP_CONFIG: bootstrap(ads.port, 'grpc-js') })));
   }
   let sluice = null;
@@ -164,15 +177,35 @@ async function main() {
     sluice = new SluicePeer(daemon);
   }
   const ids = [...all.map(peer => peer.id), ...(sluice === null ? [] : ['sluice'])];
-  const counts = { updates: 0, refused: 0, restarts: 0, empty: 0, one: 0, large: 0, huge: 0, called: 0 };
+  const counts = { updates: 0, refused: 0, restarts: 0, empty: 0, one: 0, large: 0, huge: 0, called: 0, replaced: 0 };
 
+  // The answers of all to that version. A grpc-js that has lost its server and does not come back is replaced.
+  const answered = async (which, bound) => {
+    const js = all.find(peer => peer.id === 'grpc-js');
+    if (js === undefined) return ads.answered('eds', which, ids, bound);
+    const others = ads.answered('eds', which, ids.filter(id => id !== js.id), bound);
+    others.catch(() => {});  // told below
+    for (let left = bound; left > 0; left -= LOST_MS) {
+      try {
+        await ads.answered('eds', which, [js.id], Math.min(left, LOST_MS));
+        break;
+      } catch (error) {
+        if (left <= LOST_MS) throw error;
+        if (ads.serves(js.id)) continue;
+        ++counts.replaced;
+        await js.replace();
+      }
+    }
+    await others;
+    return ads.answered('eds', which, ids, 0);
+  };
   let huge = false;  // the list before was: clients may be busy with it yet
   // All have this list now.
   const settled = async () => {
     const text = textOf(members);
     const bound = members.length > LARGE || huge ? HUGE_SETTLES_MS : SETTLES_MS;
     huge = members.length > LARGE;
-    const answers = await ads.answered('eds', version, ids, bound);
+    const answers = await answered(version, bound);
     for (const id of ids) {
       if (answers[id] !== '') throw new Error(`${id} refuses version ${version}: ${answers[id]}`);
     }
@@ -192,20 +225,20 @@ async function main() {
     ++counts.called;
   };
 
-  // The channels begin to live with a call.
-  for (const peer of all) await peer.talker.ask({ op: 'spread', target: `xds:///${CLUSTER}`, calls: 1 });
+  for (const peer of all) await peer.begin();
   await settled();
   if (sluice !== null) load = sluice.keepCalling();
   const begun = Date.now();
   for (let i = 0; i < Number(updates); ++i) {
     const roll = dice.below(1000);
     let what = 'change';
+    const start = Date.now();
     try {
       if (roll < 80) {
         const bad = badList(dice);
         what = bad.what;
         const refused = ads.set('eds', LIST, bad.resource);
-        const answers = await ads.answered('eds', refused, ids, SETTLES_MS);
+        const answers = await answered(refused, SETTLES_MS);
         for (const id of ids) {
           if (answers[id] === '') throw new Error(`${id} has taken a list with ${bad.what}`);
         }
@@ -255,6 +288,8 @@ async function main() {
       throw new Error(`update ${i} (${what}, seed ${seed}): ${error.stack}`);
     }
     ++counts.updates;
+    if (Date.now() - start > SLOW_MS)
+      console.log(`update ${i} (${what}) took ${Math.round((Date.now() - start) / 1000)} s`);
     if (counts.updates % 50 === 0) {
       console.log(`${counts.updates} updates in ${Math.round((Date.now() - begun) / 1000)} s; ` +
         `calls through sluice: ${sluice === null ? 0 : sluice.load.calls}`);

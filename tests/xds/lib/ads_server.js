@@ -141,6 +141,10 @@ class AdsServer {
     }));
   }
 
+  // Whether that client has a stream.
+  serves(client) {
+    return [...this.streams].some(stream => stream.client === client);
+  }
   wake() {
     for (const check of [...this.waiting]) check();
   }

@@ -60,6 +60,9 @@ class Talker {
       if (this.pending !== null) this.pending.reject(new Error(`${this.name} ended: ${code} ${signal}`));
     });
   }
+  end() {
+    this.child.kill('SIGKILL');
+  }
   ask(request, milliseconds = 300000) {
     if (this.ended) return Promise.reject(new Error(`${this.name} has ended`));
     const answer = new Promise((resolve, reject) => { this.pending = { resolve, reject }; });
