@@ -212,6 +212,37 @@ class EtcdTest(FaultTest):
 
 
 class AnnounceTest(FaultTest):
+    # Each member of the cluster hangs in turn, for longer than the shortest lease lasts: the key stays all the time.
+    def test_the_shortest_lease_outlives_a_member_that_hangs(self):
+        hosts = [self.host() for _ in range(3)]
+        members = [Etcd(host, f"{self.folder}/etcd-{host}", f"{self.folder}/etcd-{host}.out", peers=hosts) for host in hosts]
+        for member in members:
+            self.addCleanup(lambda member=member: member.running() and member.kill())
+            Process.start(member)  # one member alone answers nothing
+        for member in members:
+            member.wait()
+        servers = ", ".join(member.address for member in members)
+        listen = f"{self.host()}:7070"
+        with open(f"{self.folder}/front.yaml", "w", encoding="utf-8") as file:
+            file.write(f"workers: 1\nlisteners: [{{address: {listen}}}]\nadmin: {{grpc: \"\"}}\n"
+                       f"clusters: [{{name: echo, endpoints: [127.0.0.1:1]}}]\nroutes: [{{cluster: echo}}]\n"
+                       f"announce: [{{name: front, address: {listen}, lease: 2s, etcd: {{servers: [{servers}], prefix: {PREFIX}}}}}]\n")
+        front = Daemon(self.bin, f"{self.folder}/front.yaml", f"{self.folder}/front.out")
+        self.addCleanup(lambda: front.running() and front.kill())
+        front.start()
+        key = f"{PREFIX}front"
+        eventually(lambda: members[0].keys(PREFIX) == [key], "it is announced")
+        # A key that ends with its lease and is put again has a newer one.
+        created = members[0].created(key)
+        for number, member in enumerate(members):
+            member.freeze()
+            begun = time.monotonic()
+            eventually(lambda begun=begun: time.monotonic() - begun > AWAY, "it has hung for long enough")
+            member.thaw()
+            other = members[(number + 1) % 3]
+            other.wait()
+            self.assertEqual(other.created(key), created, f"member {number} has hung")
+
     # Two daemons with a backend each; a third finds both, by etcd alone.
     def test_a_fleet_finds_itself(self):
         self.etcd = Etcd(self.host(), f"{self.folder}/etcd", f"{self.folder}/etcd.out")

@@ -162,8 +162,12 @@ runtime::Task<bool> Announcer::Authenticate() {
   co_return false;
 }
 
+base::Nanos Announcer::AnswerMax() const {
+  return std::min(EtcdCall::kAnswerMax, base::Nanos(options_.lease) / kRounds);
+}
+
 runtime::Task<Outcome> Announcer::CallOnce(std::string_view method, const std::string& request) {
-  EtcdCall call(access_->channel, method, token_, request, *bell_, Now());
+  EtcdCall call(access_->channel, method, token_, request, *bell_, Now(), AnswerMax());
   for (;;) {
     const TimePoint now = Now();
     if (std::optional<Outcome> outcome = call.Look(now)) co_return std::move(*outcome);

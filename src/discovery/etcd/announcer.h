@@ -37,7 +37,8 @@ class Announcer : public std::enable_shared_from_this<Announcer> {
  public:
   // How often it looks whether the process is ready.
   static constexpr base::Nanos kReadyPoll = std::chrono::milliseconds(100);
-  // Rounds in the time of a lease.
+  // Rounds in the time of a lease. An answer is waited for as long as for the next round: a pause, a server that hangs
+  // and the back-off behind it take 1.1 s of a lease of 2 s, and the next server renews it.
   static constexpr int kRounds = 5;
   // Between two attempts that fail, at most.
   static constexpr base::Nanos kBetweenAttempts = std::chrono::milliseconds(600);
@@ -75,6 +76,8 @@ class Announcer : public std::enable_shared_from_this<Announcer> {
   runtime::Task<EtcdCall::Outcome> Call(std::string_view method, std::string request);
   runtime::Task<EtcdCall::Outcome> CallOnce(std::string_view method, const std::string& request);
   runtime::Task<void> Wait(base::Nanos time);
+  // How long an answer is waited for.
+  base::Nanos AnswerMax() const;
   bool Stopped() const { return withdraw_.load(std::memory_order_seq_cst) && !removing_; }
   Round Failed(std::string error);
   void Enter(State state);

@@ -11,6 +11,11 @@ namespace {
 constexpr int kCancelled = 1, kUnknown = 2, kDeadlineExceeded = 4, kNotFound = 5, kOutOfRange = 11, kInternal = 13,
               kUnavailable = 14, kUnauthenticated = 16;
 
+std::string Shown(base::Nanos time) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+  return ms % 1000 == 0 ? std::to_string(ms / 1000) + " s" : std::to_string(ms) + " ms";
+}
+
 }  // namespace
 
 bool EtcdCall::Outcome::token_expired() const {
@@ -35,8 +40,10 @@ RpcStream::Options EtcdCall::OptionsOf(std::string_view method, const std::strin
 EtcdCall::Outcome EtcdCall::OutcomeOf(const RpcStream::End& end) { return {end.code, {}, EtcdShown(end.ToString())}; }
 
 EtcdCall::EtcdCall(std::shared_ptr<RpcChannel> channel, std::string_view method, const std::string& token,
-                   std::string request, Bell& bell, base::TimePoint now)
-    : stream_(std::move(channel), OptionsOf(method, token), bell), deadline_(base::DeadlineAfter(now, kAnswerMax)) {
+                   std::string request, Bell& bell, base::TimePoint now, base::Nanos answer_max)
+    : stream_(std::move(channel), OptionsOf(method, token), bell),
+      answer_max_(answer_max),
+      deadline_(base::DeadlineAfter(now, answer_max)) {
   stream_.Send(std::move(request));
   stream_.SendEnd();
 }
@@ -53,8 +60,7 @@ std::optional<EtcdCall::Outcome> EtcdCall::Look(base::TimePoint now) {
     return Outcome{0, std::move(*answer_), {}};
   }
   if (now < deadline_) return std::nullopt;
-  return Outcome{
-      kDeadlineExceeded, {}, "no answer within " + std::to_string(kAnswerMax / std::chrono::seconds(1)) + " s"};
+  return Outcome{kDeadlineExceeded, {}, "no answer within " + Shown(answer_max_)};
 }
 
 }  // namespace sluice::discovery

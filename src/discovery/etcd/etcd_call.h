@@ -34,8 +34,9 @@ class EtcdCall {
     bool away() const;
   };
 
+  // `answer_max`: from `now` on; behind that the outcome is an error.
   EtcdCall(std::shared_ptr<RpcChannel> channel, std::string_view method, const std::string& token, std::string request,
-           Bell& bell, base::TimePoint now);
+           Bell& bell, base::TimePoint now, base::Nanos answer_max = kAnswerMax);
 
   // Unset: it is under way. At each ring, and at deadline().
   std::optional<Outcome> Look(base::TimePoint now);
@@ -47,6 +48,7 @@ class EtcdCall {
 
  private:
   RpcStream stream_;
+  const base::Nanos answer_max_;
   const base::TimePoint deadline_;
   std::optional<std::string> answer_;
 };

@@ -64,6 +64,11 @@ class Etcd(Process):
     def keys(self, prefix):
         return self.ctl("get", "--prefix", "--keys-only", prefix).stdout.split()
 
+    # The revision in which the key has come; it has another one when it has been away.
+    def created(self, key):
+        text = self.ctl("get", key, "-w", "json").stdout
+        return int(text.split('"create_revision":')[1].split(",")[0])
+
     def revision(self):
         # {"header":{...,"revision":N,...}}
         text = self.ctl("get", "/", "-w", "json").stdout

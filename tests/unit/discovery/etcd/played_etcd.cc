@@ -281,6 +281,11 @@ void PlayedEtcd::AnswerNext(const std::string& method, std::string bytes) {
   answers_[method].push_back(std::move(bytes));
 }
 
+void PlayedEtcd::IgnoreNext(const std::string& method) {
+  std::lock_guard lock(mutex_);
+  ignored_.insert(method);
+}
+
 void PlayedEtcd::BeforeNextPage(std::function<void()> hook) {
   std::lock_guard lock(mutex_);
   before_next_page_ = std::move(hook);
@@ -316,6 +321,10 @@ bool PlayedEtcd::leader_required() {
 
 void PlayedEtcd::OnMessage(Stream& stream, const std::string& bytes) {
   ++calls_[stream.method];
+  if (const auto ignored = ignored_.find(stream.method); ignored != ignored_.end()) {
+    ignored_.erase(ignored);
+    return;
+  }
   if (auto& failures = failures_[stream.method]; !failures.empty()) {
     const Status status = failures.front();
     failures.erase(failures.begin());

@@ -53,6 +53,8 @@ class PlayedEtcd {
   void FailNext(const std::string& method, grpc::Status status);
   // Is answered by these bytes.
   void AnswerNext(const std::string& method, std::string bytes);
+  // Is never answered, as by a member that hangs.
+  void IgnoreNext(const std::string& method);
   // Before the answer to the next Range that goes on from a page.
   void BeforeNextPage(std::function<void()> hook);
 
@@ -101,6 +103,7 @@ class PlayedEtcd {
   int fragment_ = 0, page_ = 0;
   std::map<std::string, std::vector<grpc::Status>> failures_;
   std::map<std::string, std::vector<std::string>> answers_;
+  std::multiset<std::string> ignored_;
   std::function<void()> before_next_page_;
   std::string user_, password_, token_;
   int tokens_ = 0;
