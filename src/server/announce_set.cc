@@ -1,7 +1,6 @@
 #include "server/announce_set.h"
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 namespace sluice::server {
@@ -20,7 +19,7 @@ AnnounceSet::AnnounceSet(runtime::Runtime& runtime, metrics::Registry& registry,
 }
 
 void AnnounceSet::Apply(const std::vector<discovery::AnnounceOptions>& wanted) {
-  std::vector<std::shared_ptr<Announcer>> next, added, ended;
+  Announcers next, added, ended;
   {
     std::lock_guard lock(mutex_);
     for (const auto& options : wanted) {
@@ -35,24 +34,38 @@ void AnnounceSet::Apply(const std::vector<discovery::AnnounceOptions>& wanted) {
       if (std::find(next.begin(), next.end(), announcer) == next.end()) ended.push_back(announcer);
     }
     announcers_ = std::move(next);
+    ending_ += ended.size();
   }
-  for (const auto& announcer : ended) announcer->Withdraw(nullptr);
+  End(ended);
   for (const auto& announcer : added) announcer->Start(runtime_);
 }
 
 void AnnounceSet::Withdraw(std::function<void()> done) {
-  std::vector<std::shared_ptr<Announcer>> ended;
+  Announcers ended;
+  bool nothing = false;
   {
     std::lock_guard lock(mutex_);
     ended.swap(announcers_);
+    ending_ += ended.size();
+    nothing = ending_ == 0;
+    if (!nothing) on_ended_.push_back(std::move(done));
   }
-  if (ended.empty()) return done();
-  auto left = std::make_shared<std::atomic<size_t>>(ended.size());
-  for (const auto& announcer : ended) {
-    announcer->Withdraw([left, done] {
-      if (left->fetch_sub(1, std::memory_order_acq_rel) == 1) done();
-    });
+  if (nothing) return done();
+  End(ended);
+}
+
+void AnnounceSet::End(const Announcers& ended) {
+  for (const auto& announcer : ended) announcer->Withdraw([this] { Ended(); });
+}
+
+// On a worker.
+void AnnounceSet::Ended() {
+  std::vector<std::function<void()>> told;
+  {
+    std::lock_guard lock(mutex_);
+    if (--ending_ == 0) told.swap(on_ended_);
   }
+  for (const auto& done : told) done();
 }
 
 bool AnnounceSet::empty() const {

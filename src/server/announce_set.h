@@ -3,6 +3,7 @@
 // Thread safety: every function from any thread but a worker's; Apply and Withdraw one at a time.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -21,16 +22,25 @@ class AnnounceSet {
 
   // The start, or a reload. What is announced as before goes on.
   void Apply(const std::vector<discovery::AnnounceOptions>& wanted);
-  // Takes all back. `done` is called once, on any thread, when that is so or the time for it is over
-  // (Announcer::kWithdrawMax); not at all if the runtime shuts down before.
+  // Takes all back. `done` is called once, on any thread, when nothing is being taken back any more, also of what a
+  // reload or an earlier Withdraw has ended, or the time for it is over (Announcer::kWithdrawMax); not at all if the
+  // runtime shuts down before.
   void Withdraw(std::function<void()> done);
   bool empty() const;
 
  private:
+  using Announcers = std::vector<std::shared_ptr<discovery::Announcer>>;
+  // Takes back what `ending_` counts already.
+  void End(const Announcers& ended);
+  void Ended();
+
   runtime::Runtime& runtime_;
   const std::function<bool()> ready_;
   mutable std::mutex mutex_;
-  std::vector<std::shared_ptr<discovery::Announcer>> announcers_;  // under mutex_
+  // Under mutex_:
+  Announcers announcers_;
+  size_t ending_ = 0;  // announcers that are being taken back
+  std::vector<std::function<void()>> on_ended_;
 };
 
 }  // namespace sluice::server

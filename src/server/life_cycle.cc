@@ -1,6 +1,7 @@
 #include "server/life_cycle.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/log.h"
 
@@ -27,6 +28,12 @@ bool LifeCycle::BeginDrain(std::chrono::milliseconds timeout, size_t parts) {
 void LifeCycle::PartDrained() {
   std::lock_guard lock(mutex_);
   --parts_to_drain_;
+  changed_.notify_all();
+}
+
+void LifeCycle::Call(std::function<void()> fn) {
+  std::lock_guard lock(mutex_);
+  calls_.push_back(std::move(fn));
   changed_.notify_all();
 }
 
@@ -57,10 +64,13 @@ void LifeCycle::WaitForEnd(std::chrono::milliseconds period, const std::function
   // Files are polled during a drain too, which may be long: clusters and the admin RPC still make connections.
   const auto wait = [&](Clock::time_point until, auto&& done) {
     for (;;) {
-      if (changed_.wait_until(lock, std::min(until, Clock::now() + period), done)) return true;
-      if (Clock::now() >= until) return false;
+      changed_.wait_until(lock, std::min(until, Clock::now() + period), [&] { return done() || !calls_.empty(); });
+      if (done()) return true;
+      const std::vector<std::function<void()>> calls = std::exchange(calls_, {});
+      if (calls.empty() && Clock::now() >= until) return false;
       lock.unlock();
-      poll();
+      for (const auto& call : calls) call();
+      if (calls.empty()) poll();
       lock.lock();
     }
   };

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <vector>
 
 namespace sluice::server {
 
@@ -27,6 +28,8 @@ class LifeCycle {
   // False if it drains or stops already. `parts`: how many have to say PartDrained.
   bool BeginDrain(std::chrono::milliseconds timeout, size_t parts);
   void PartDrained();
+  // `fn` is called once by WaitForEnd, in its thread, soon; not at all if that returns before.
+  void Call(std::function<void()> fn);
   void Stop();
   void SetStopped();
 
@@ -36,7 +39,7 @@ class LifeCycle {
   bool draining() const;
 
   // Returns when the server is to be taken down (kStopping); never before SetStarted. Calls `poll` once a `period`
-  // meanwhile.
+  // meanwhile, and what Call brings. Both may block; the end waits for them.
   void WaitForEnd(std::chrono::milliseconds period, const std::function<void()>& poll);
   // True if it has stopped within `timeout`.
   bool WaitStopped(std::chrono::milliseconds timeout);
@@ -52,6 +55,7 @@ class LifeCycle {
   bool started_well_ = false;
   bool drain_begun_ = false;  // BeginDrain was called
   size_t parts_to_drain_ = 0;
+  std::vector<std::function<void()>> calls_;
   Clock::time_point drain_deadline_{};
 };
 

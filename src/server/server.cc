@@ -158,13 +158,13 @@ void Server::Drain(std::optional<milliseconds> timeout) {
   leaving_ = true;
   SLUICE_LOG_INFO("draining, for {} ms at most", limit.count());
   if (announce_->empty()) return StopListening();
-  // Peers that found this process go elsewhere before it refuses them. The mutex is not for workers: a helper takes it.
+  // Peers that found this process go elsewhere before it refuses them. The mutex is not for workers, and helper threads
+  // may all be busy: the control thread takes it.
   announce_->Withdraw([this] {
-    const auto stop = [this] {
+    life_.Call([this] {
       std::lock_guard lock(reload_mutex_);
       StopListening();
-    };
-    runtime_->Block(runtime_->worker(0), stop, [] {});
+    });
   });
 }
 
@@ -175,7 +175,7 @@ void Server::StopListening() {
   listeners_.StopAll([this] { DrainWorkers(); });
 }
 
-// Bounded by the announcers, and here in case one of them is not turned.
+// Also what a drain has begun. Bounded by the announcers, and here in case one of them is not turned.
 void Server::WithdrawAndWait() {
   auto gone = std::make_shared<std::promise<void>>();
   announce_->Withdraw([gone] { gone->set_value(); });

@@ -32,6 +32,8 @@ class Control {
     while (polls < seen + 2) std::this_thread::yield();
   }
 
+  std::thread::id id() const { return thread_.get_id(); }
+
   std::atomic<int> polls{0};
   std::atomic<bool> ended{false};
 
@@ -94,6 +96,38 @@ TEST(LifeCycle, ADrainEndsWithItsTimeout) {
   Control control(life);
   life.SetStarted(true);
   ASSERT_TRUE(life.BeginDrain(milliseconds(5), 1));
+  EXPECT_TRUE(life.WaitStopped(kLong));
+}
+
+TEST(LifeCycle, WhatIsCalledRunsInTheControlThreadOnceWhileItServesAndWhileItDrains) {
+  LifeCycle life;
+  Control control(life);
+  std::atomic<int> calls{0};
+  const auto call_and_wait = [&] {
+    const int wanted = calls + 1;
+    life.Call([&] {
+      EXPECT_EQ(std::this_thread::get_id(), control.id());
+      EXPECT_FALSE(life.ready() && life.draining()) << "it may ask: no lock is held";
+      calls.fetch_add(1);
+    });
+    while (calls < wanted) std::this_thread::yield();
+  };
+  life.SetStarted(true);
+  call_and_wait();
+  ASSERT_TRUE(life.BeginDrain(kLong, 1));
+  call_and_wait();
+  control.AwaitPoll();
+  EXPECT_EQ(calls, 2);
+  EXPECT_FALSE(control.ended);
+}
+
+// As the end of a withdrawal does: the listeners stop, and the workers drain behind that.
+TEST(LifeCycle, WhatIsCalledMayEndTheDrain) {
+  LifeCycle life;
+  Control control(life);
+  life.SetStarted(true);
+  ASSERT_TRUE(life.BeginDrain(kLong, 1));
+  life.Call([&] { life.PartDrained(); });
   EXPECT_TRUE(life.WaitStopped(kLong));
 }
 
