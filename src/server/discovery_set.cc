@@ -28,6 +28,18 @@ base::Result<discovery::List> ReadSorted(const std::string& path) {
   return list;
 }
 
+// What should differ between processes is drawn by it.
+uint64_t SeedOf(const runtime::Runtime& runtime) {
+  return static_cast<uint64_t>(runtime.clock().Now().time_since_epoch().count());
+}
+
+discovery::DnsSource::Own OwnOf(const DiscoveryOptions& options, const discovery::List* in_force, uint64_t seed) {
+  discovery::DnsSource::Own own{seed, {}};
+  const bool one = options.dns.mode == discovery::DnsMode::kOne && in_force != nullptr && in_force->size() == 1;
+  if (one && in_force->front().name == options.dns.NamePort()) own.current = in_force->front().address.ToString();
+  return own;
+}
+
 }  // namespace
 
 DiscoverySet::DiscoverySet(runtime::Runtime& runtime, Clusters& clusters, metrics::Registry& registry)
@@ -44,22 +56,23 @@ std::shared_ptr<Follower> DiscoverySet::Make(const std::string& cluster, const D
   const auto count = [updates, slot = registry_.shared_slot()](Update update) {
     updates[static_cast<size_t>(update)]->Add(slot);
   };
-  return std::make_shared<Follower>(cluster, options, clusters_.Discovered(cluster), SourceOf(options), clusters_,
-                                    puts_, count);
+  const auto in_force = clusters_.Discovered(cluster);
+  return std::make_shared<Follower>(cluster, options, in_force, SourceOf(options, in_force.get()), clusters_, puts_,
+                                    count);
 }
 
-Follower::MakeSource DiscoverySet::SourceOf(const DiscoveryOptions& options) const {
+Follower::MakeSource DiscoverySet::SourceOf(const DiscoveryOptions& options, const discovery::List* in_force) const {
   using Made = std::unique_ptr<discovery::Source>;
   switch (options.kind) {
     case SourceKind::kNone:
     case SourceKind::kFile:
       break;
     case SourceKind::kDns:
-      return [dns = options.dns](Bell& bell) -> Made { return std::make_unique<discovery::DnsSource>(dns, bell); };
+      return [dns = options.dns, own = OwnOf(options, in_force, SeedOf(runtime_))](Bell& bell) -> Made {
+        return std::make_unique<discovery::DnsSource>(dns, own, bell);
+      };
     case SourceKind::kEtcd:
-      return [etcd = options.etcd, &clock = runtime_.clock()](Bell& bell) -> Made {
-        // What should differ between processes is drawn by it.
-        const auto seed = static_cast<uint64_t>(clock.Now().time_since_epoch().count());
+      return [etcd = options.etcd, seed = SeedOf(runtime_)](Bell& bell) -> Made {
         return std::make_unique<discovery::EtcdSource>(etcd, &config::ParseEndpointValue, seed, bell);
       };
     case SourceKind::kXds:

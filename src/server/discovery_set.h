@@ -44,8 +44,9 @@ class DiscoverySet {
 
  private:
   std::shared_ptr<discovery::Follower> Make(const std::string& cluster, const discovery::DiscoveryOptions& options);
-  // In Apply, which alone writes xds_.
-  discovery::Follower::MakeSource SourceOf(const discovery::DiscoveryOptions& options) const;
+  // In Apply, which alone writes xds_. `in_force`: null, or the list that the cluster's source has given before.
+  discovery::Follower::MakeSource SourceOf(const discovery::DiscoveryOptions& options,
+                                           const discovery::List* in_force) const;
   // The client of the bootstrap file is replaced if that has changed. True: it was.
   bool ApplyXds(const config::Config& config);
   std::shared_ptr<discovery::Follower> Find(const std::string& cluster) const;

@@ -62,11 +62,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const net::DnsTarget& target = reply.targets[i];
     hosts.push_back({"10.0.0." + std::to_string(i % 200), target.port, target.priority, target.weight});
   }
-  const List list = ListOf(options, hosts, "10.0.0.1:1");
+  const List list = ListOf(options, hosts, "10.0.0.1:1", hosts.size());
   CheckList(options, list);
   // In whatever order they come.
   std::reverse(hosts.begin(), hosts.end());
-  SLUICE_CHECK(ListOf(options, hosts, "10.0.0.1:1") == list);
+  SLUICE_CHECK(ListOf(options, hosts, "10.0.0.1:1", hosts.size()) == list);
   return 0;
 }
 

@@ -1,9 +1,12 @@
 #include "discovery/dns/dns_list.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <utility>
+
+#include "base/hash.h"
 
 namespace sluice::discovery {
 
@@ -17,9 +20,16 @@ bool Better(const upstream::EndpointOptions& a, const upstream::EndpointOptions&
   return a.name < b.name;
 }
 
+// Weighted rendezvous: of any set of endpoints that with the least of these has been drawn with the probability of its
+// weight, and another endpoint in the set changes nothing unless it is drawn itself.
+double Draw(const upstream::EndpointOptions& endpoint, uint64_t seed) {
+  const double unit = (static_cast<double>(base::Hash64(endpoint.name, seed) >> 11) + 0.5) * 0x1.0p-53;  // in (0, 1)
+  return -std::log(unit) / endpoint.weight;
+}
+
 }  // namespace
 
-List ListOf(const DnsOptions& options, const std::vector<DnsHost>& hosts, std::string_view current) {
+List ListOf(const DnsOptions& options, const std::vector<DnsHost>& hosts, std::string_view current, uint64_t seed) {
   std::map<uint16_t, uint16_t> heaviest;  // by priority
   for (const DnsHost& host : hosts) {
     uint16_t& weight = heaviest[host.priority];
@@ -47,10 +57,15 @@ List ListOf(const DnsOptions& options, const std::vector<DnsHost>& hosts, std::s
   list.erase(std::unique(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.name == b.name; }),
              list.end());
   if (options.mode == DnsMode::kAll || list.empty()) return list;
-  const auto best = std::min_element(list.begin(), list.end(), &Better);
-  const auto kept = std::find_if(list.begin(), list.end(),
-                                 [&](const auto& e) { return e.name == current && e.priority == best->priority; });
-  upstream::EndpointOptions one = kept == list.end() ? *best : *kept;
+  std::erase_if(list, [first = std::min_element(list.begin(), list.end(), &Better)->priority](const auto& e) {
+    return e.priority != first;
+  });
+  auto chosen = std::find_if(list.begin(), list.end(), [&](const auto& e) { return e.name == current; });
+  if (chosen == list.end()) {
+    chosen = std::min_element(list.begin(), list.end(),
+                              [seed](const auto& a, const auto& b) { return Draw(a, seed) < Draw(b, seed); });
+  }
+  upstream::EndpointOptions one = *chosen;
   one.name = options.NamePort();
   one.weight = 1;
   one.priority = 0;

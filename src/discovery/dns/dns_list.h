@@ -22,7 +22,8 @@ struct DnsHost {
 // relative to the largest one of a priority, because servers that know n equal endpoints give each 1/n. Sorted, each
 // once, with its highest priority. Port 0 is left out.
 // With mode one: at most one endpoint, named as the source is, of the highest priority; it stays at `current` (an
-// address with port) as long as that is found.
-List ListOf(const DnsOptions& options, const std::vector<DnsHost>& hosts, std::string_view current);
+// address with port) as long as that is found. Of several it is drawn by `seed`, with the probability of its weight
+// (RFC 2782): the same one each time as long as that is found, and another one where the seed is another.
+List ListOf(const DnsOptions& options, const std::vector<DnsHost>& hosts, std::string_view current, uint64_t seed);
 
 }  // namespace sluice::discovery

@@ -20,8 +20,8 @@ net::DnsSettings With(net::DnsSettings settings, const DnsOptions& options) {
 
 }  // namespace
 
-DnsSource::DnsSource(const DnsOptions& options, Bell& bell, net::DnsSettings settings)
-    : options_(options), settings_(With(std::move(settings), options)), bell_(bell) {}
+DnsSource::DnsSource(const DnsOptions& options, Own own, Bell& bell, net::DnsSettings settings)
+    : options_(options), settings_(With(std::move(settings), options)), own_(std::move(own)), bell_(bell) {}
 
 DnsSource::Looked DnsSource::Look(const net::DnsSettings& settings, const DnsOptions& options) {
   Looked looked{net::DnsSystem::Read(settings), {}};
@@ -72,8 +72,8 @@ Answer DnsSource::Finish(TimePoint now) {
 }
 
 Answer DnsSource::Found(const std::vector<DnsHost>& hosts) {
-  List list = ListOf(options_, hosts, current_);
-  if (options_.mode == DnsMode::kOne && !list.empty()) current_ = list[0].address.ToString();
+  List list = ListOf(options_, hosts, own_.current, own_.seed);
+  if (options_.mode == DnsMode::kOne && !list.empty()) own_.current = list[0].address.ToString();
   return Answer(std::move(list));
 }
 

@@ -5,6 +5,7 @@
 // next one.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <string>
@@ -25,8 +26,17 @@ class DnsSource final : public Source {
   // second are not two thousand questions a second.
   static constexpr base::Nanos kPerQuestion = std::chrono::milliseconds(5);
 
+  // What is this process's own.
+  struct Own {
+    // For mode one: of several addresses one is drawn by it, so that all processes do not choose the same.
+    uint64_t seed = 0;
+    // For mode one: the address with its port that the list in force has, which may be of the process before. It is
+    // kept as long as the answers have it. Empty: there is none.
+    std::string current;
+  };
+
   // `settings`: with the servers of `options`, if there are some.
-  DnsSource(const DnsOptions& options, Bell& bell, net::DnsSettings settings = {});
+  DnsSource(const DnsOptions& options, Own own, Bell& bell, net::DnsSettings settings = {});
 
   runtime::Task<Answer> Next(base::TimePoint until) override;
   void Ask() override { ask_at_ = not_before_; }
@@ -44,9 +54,9 @@ class DnsSource final : public Source {
 
   const DnsOptions options_;
   const net::DnsSettings settings_;
+  Own own_;
   Bell& bell_;
   base::TimePoint ask_at_{}, not_before_{};
-  std::string current_;                 // of mode one: the address with its port
   std::set<DnsRound::Question> found_;  // by the last round without an error
   std::unique_ptr<DnsRound> round_;     // under way
 };

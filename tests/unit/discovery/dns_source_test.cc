@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,7 @@ class DnsSourceTest : public ::testing::Test {
   }
   static runtime::Task<void> Follow(DnsSourceTest& test) {
     Bell bell;
-    DnsSource source(test.options, bell, test.settings);
+    DnsSource source(test.options, test.own, bell, test.settings);
     test.source = &source;
     test.bell = &bell;
     while (!test.stopped) {
@@ -91,6 +92,7 @@ class DnsSourceTest : public ::testing::Test {
   integration::TempDir dir;
   DnsServer server;
   DnsOptions options;
+  DnsSource::Own own;
   net::DnsSettings settings;
   test::SocketWorker time;
   DnsSource* source = nullptr;
@@ -303,9 +305,39 @@ TEST_F(DnsSourceTest, OneStaysWhereItIs) {
   server.SetAddresses(kName, {"10.0.0.1", "10.0.0.2"}, 1);
   After(seconds(2));
   EXPECT_EQ(list[0].address.ToString(), "10.0.0.2:5");
-  server.SetAddresses(kName, {"10.0.0.1", "10.0.0.3"}, 1);
+  server.SetAddresses(kName, {"10.0.0.1"}, 1);
   After(seconds(2));
   EXPECT_EQ(list[0].address.ToString(), "10.0.0.1:5");
+}
+
+// After a restart, too.
+TEST_F(DnsSourceTest, OneBeginsWhereItWas) {
+  options.mode = DnsMode::kOne;
+  own.current = "10.0.0.2:5";
+  server.SetAddresses(kName, {"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"}, 1);
+  for (own.seed = 0; own.seed < 8; ++own.seed) {
+    stopped = false;
+    First();
+    EXPECT_EQ(list[0].address.ToString(), "10.0.0.2:5") << "seed " << own.seed;
+    Stop();
+  }
+  own.current = "10.0.0.9:5";
+  stopped = false;
+  First();
+  EXPECT_NE(list[0].address.ToString(), "10.0.0.9:5");
+}
+
+TEST_F(DnsSourceTest, OneIsDrawnByTheSeed) {
+  options.mode = DnsMode::kOne;
+  server.SetAddresses(kName, {"10.0.0.1", "10.0.0.2"}, 1);
+  std::set<std::string> drawn;
+  for (own.seed = 0; own.seed < 16; ++own.seed) {
+    stopped = false;
+    First();
+    drawn.insert(list[0].address.ToString());
+    Stop();
+  }
+  EXPECT_EQ(drawn.size(), 2u);
 }
 
 TEST_F(DnsSourceTest, SearchDomainsAreTriedUntilOneHasTheName) {
