@@ -34,7 +34,7 @@ uint64_t SeedOf(const runtime::Runtime& runtime) {
 }
 
 discovery::DnsSource::Own OwnOf(const DiscoveryOptions& options, const discovery::List* in_force, uint64_t seed) {
-  discovery::DnsSource::Own own{seed, {}};
+  discovery::DnsSource::Own own{seed, {}, options.empty_after};
   const bool one = options.dns.mode == discovery::DnsMode::kOne && in_force != nullptr && in_force->size() == 1;
   if (one && in_force->front().name == options.dns.NamePort()) own.current = in_force->front().address.ToString();
   return own;

@@ -88,22 +88,27 @@ void DnsRound::Settle(const std::string& name, const Name& known) {
     const auto& [type, why] = *known.wrong.begin();
     wrong = name + " " + std::string(ToString(type)) + ": " + why;
   }
+  const bool half = known.lost && known.found;
+  if (half) lost_.emplace(name, known.wrong.begin()->first);
   if (state_ == State::kTargets) {
-    if (!wrong.empty()) return Fail(std::move(wrong));
+    if (!wrong.empty() && !half) return Fail(std::move(wrong));
+    if (half && error_.empty()) error_ = std::move(wrong);
     // A target without addresses yet.
     if (!known.found) ttl_ = std::min(ttl_, DnsReply::kNoneTtl);
     if (--targets_left_ == 0) CountHosts();
     return;
   }
   // What was found by this name is not looked for by another while it cannot be asked.
-  if (known.lost) return Fail(std::move(wrong));
-  if (!wrong.empty() && error_.empty()) error_ = std::move(wrong);
+  if (known.lost && !half) return Fail(std::move(wrong));
   if (known.found) {
-    error_.clear();
+    error_ = std::move(wrong);
     name_ = name;
     if (options_.records == DnsRecords::kSrv) return BeginTargets();
     state_ = State::kOver;
-  } else if (!candidates_.empty()) {
+    return;
+  }
+  if (!wrong.empty() && error_.empty()) error_ = std::move(wrong);
+  if (!candidates_.empty()) {
     AskNext();
   } else {
     ttl_ = DnsReply::kNoneTtl;
@@ -130,6 +135,7 @@ void DnsRound::CountHosts() {
 
 void DnsRound::Fail(std::string error) {
   error_ = std::move(error);
+  lost_.clear();
   to_ask_.clear();
   state_ = State::kOver;
 }

@@ -33,9 +33,10 @@ class DnsRound {
 
   using Question = std::pair<std::string, net::DnsType>;
 
-  // `found_before`: of the last round without an error. A question of those that fails makes the round fail; another
-  // one only where the name has no address of the other family: some servers know one family only, and fail the other.
-  // `on_reply`: there may be something to ask, or it is over; not from inside of a function of the round but AskSome.
+  // `found_before`: of the last round without an error. A question of those that fails makes the round an error;
+  // another one only where the name has no address of the other family: some servers know one family only, and fail the
+  // other. `on_reply`: there may be something to ask, or it is over; not from inside of a function of the round but
+  // AskSome.
   DnsRound(std::unique_ptr<net::DnsSystem> system, const DnsOptions& options, const std::set<Question>& found_before,
            std::function<void()> on_reply);
 
@@ -45,6 +46,9 @@ class DnsRound {
 
   // Once it is over. Why there is no list; empty: there is one, perhaps without hosts.
   const std::string& error() const { return error_; }
+  // What alone makes it an error: questions of `found_before` that have failed, of names with addresses of the other
+  // family. Without them there is a list, and all the rest has been asked. Empty: there is no error, or another one.
+  const std::set<Question>& lost() const { return lost_; }
   std::vector<DnsHost> Hosts() const;
   // How long that is good: the least of what was found, or of names without records.
   base::Nanos ttl() const { return ttl_; }
@@ -82,7 +86,7 @@ class DnsRound {
   std::deque<Question> to_ask_;
   size_t out_ = 0, asked_ = 0, targets_left_ = 0, hosts_ = 0;
   std::map<std::string, Name> names_;
-  std::set<Question> found_;
+  std::set<Question> found_, lost_;
   std::string error_;
   base::Nanos ttl_ = net::DnsReply::kTtlMax;
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/log.h"
 #include "runtime/blocking_call.h"
 #include "runtime/worker.h"
 
@@ -64,11 +65,32 @@ runtime::Task<Answer> DnsSource::Next(TimePoint until) {
 Answer DnsSource::Finish(TimePoint now) {
   const std::unique_ptr<DnsRound> round = std::move(round_);
   not_before_ = base::DeadlineAfter(now, kPerQuestion * static_cast<int64_t>(round->asked()));
-  const bool failed = !round->error().empty();
+  const bool given_up = GivesUp(*round, now);
+  const bool failed = !round->error().empty() && !given_up;
   ask_at_ = std::max(not_before_, base::DeadlineAfter(now, failed ? kRetry : round->ttl()));
   if (failed) return Answer(round->error());
   found_ = round->found();
   return Found(round->Hosts());
+}
+
+bool DnsSource::GivesUp(const DnsRound& round, TimePoint now) {
+  std::map<DnsRound::Question, TimePoint> since;
+  for (const auto& question : round.lost()) {
+    const auto before = lost_since_.find(question);
+    since.emplace(question, before == lost_since_.end() ? now : before->second);
+  }
+  lost_since_ = std::move(since);
+  const base::Nanos kept = std::max(kFamilyKept, own_.family_kept);
+  std::erase_if(lost_since_, [&](const auto& each) {
+    const auto& [question, begun] = each;
+    if (now < base::DeadlineAfter(begun, kept)) return false;
+    found_.erase(question);
+    SLUICE_LOG_WARN("dns {}: {} of {} has done nothing but fail for {} s: its addresses are given up ({})",
+                    options_.NamePort(), ToString(question.second), question.first,
+                    std::chrono::duration_cast<std::chrono::seconds>(now - begun).count(), round.error());
+    return true;
+  });
+  return !round.lost().empty() && lost_since_.empty();
 }
 
 Answer DnsSource::Found(const std::vector<DnsHost>& hosts) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -25,6 +26,9 @@ class DnsSource final : public Source {
   // Rounds are as far apart as their questions take at this pace: a thousand targets whose records are good for a
   // second are not two thousand questions a second.
   static constexpr base::Nanos kPerQuestion = std::chrono::milliseconds(5);
+  // The addresses of a family whose questions do nothing but fail, while those for the other family of the name are
+  // answered with addresses, are given up after this time at the earliest: a list must not be frozen for ever.
+  static constexpr base::Nanos kFamilyKept = std::chrono::seconds(30);
 
   // What is this process's own.
   struct Own {
@@ -33,6 +37,8 @@ class DnsSource final : public Source {
     // For mode one: the address with its port that the list in force has, which may be of the process before. It is
     // kept as long as the answers have it. Empty: there is none.
     std::string current;
+    // Longer than kFamilyKept: it counts instead.
+    base::Nanos family_kept = kFamilyKept;
   };
 
   // `settings`: with the servers of `options`, if there are some.
@@ -50,6 +56,8 @@ class DnsSource final : public Source {
   static Looked Look(const net::DnsSettings& settings, const DnsOptions& options);
 
   Answer Finish(base::TimePoint now);
+  // True: what has made the round an error has failed for so long that it is not waited for any more.
+  bool GivesUp(const DnsRound& round, base::TimePoint now);
   Answer Found(const std::vector<DnsHost>& hosts);
 
   const DnsOptions options_;
@@ -58,7 +66,9 @@ class DnsSource final : public Source {
   Bell& bell_;
   base::TimePoint ask_at_{}, not_before_{};
   std::set<DnsRound::Question> found_;  // by the last round without an error
-  std::unique_ptr<DnsRound> round_;     // under way
+  // DnsRound::lost of the last round; since when each is there without a break.
+  std::map<DnsRound::Question, base::TimePoint> lost_since_;
+  std::unique_ptr<DnsRound> round_;  // under way
 };
 
 }  // namespace sluice::discovery

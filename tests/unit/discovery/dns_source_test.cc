@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "integration/support/temp_dir.h"
+#include "support/captured_log.h"
 #include "support/dns_server.h"
 #include "support/socket_worker.h"
 
@@ -210,6 +211,70 @@ TEST_F(DnsSourceTest, AFamilyThatWasThereAndFailsIsAnError) {
   server.Mend(kName, kDnsAaaa);
   server.SetAddresses(kName, {"10.0.0.1"}, 1);
   EXPECT_EQ(After(seconds(3)), "10.0.0.1:5") << "now it is known to be gone";
+}
+
+// Also one whose zone is broken for good does not freeze the list.
+TEST_F(DnsSourceTest, AFamilyThatDoesNothingButFailIsGivenUp) {
+  test::CapturedLog log;
+  own.family_kept = seconds(40);
+  server.SetAddresses(kName, {"10.0.0.1", "2001:db8::1"}, 1);
+  First();
+  server.Fail(kName, kDnsAaaa);
+  server.SetAddresses(kName, {"10.0.0.2"}, 1);
+  const std::string error = "error: users.test AAAA: no server could be reached, or each failed or refused";
+  EXPECT_EQ(After(seconds(2)), error);
+  for (int i = 0; i < 13; ++i) EXPECT_EQ(After(seconds(3)), error) << i;
+  EXPECT_EQ(log.Take(), "");
+  EXPECT_EQ(After(seconds(3)), "10.0.0.2:5");
+  EXPECT_EQ(
+      log.Take(),
+      "warning dns users.test:5: AAAA of users.test has done nothing but fail for 42 s: its addresses are given up "
+      "(users.test AAAA: no server could be reached, or each failed or refused)\n");
+  EXPECT_EQ(After(seconds(2)), "10.0.0.2:5") << "it is not waited for again";
+  server.Mend(kName, kDnsAaaa);
+  server.SetAddresses(kName, {"10.0.0.2", "2001:db8::1"}, 1);
+  EXPECT_EQ(After(seconds(2)), "10.0.0.2:5 [2001:db8::1]:5");
+  server.Fail(kName, kDnsAaaa);
+  EXPECT_EQ(After(seconds(2)), error) << "it has been there again";
+  EXPECT_EQ(log.Take(), "") << "it is told once";
+}
+
+// What is asked for in vain together with the other family is the server's fault, or the network's.
+TEST_F(DnsSourceTest, AFamilyIsNotGivenUpWhileTheOtherOneFailsNowAndThen) {
+  server.SetAddresses(kName, {"10.0.0.1", "2001:db8::1"}, 1);
+  First();
+  server.Fail(kName, kDnsAaaa);
+  for (int i = 0; i < 10; ++i) {
+    server.Fail(kName, kDnsA);
+    EXPECT_EQ(After(seconds(10)).rfind("error: ", 0), 0u) << i;
+    server.Mend(kName, kDnsA);
+    EXPECT_EQ(After(seconds(10)).rfind("error: ", 0), 0u) << i;
+  }
+  server.Mend(kName, kDnsAaaa);
+  EXPECT_EQ(After(seconds(10)), "10.0.0.1:5 [2001:db8::1]:5");
+}
+
+// A name that has no other family is not given up.
+TEST_F(DnsSourceTest, TheOnlyFamilyIsNotGivenUp) {
+  server.SetAddresses(kName, {"2001:db8::1"}, 1);
+  First();
+  server.Fail(kName, kDnsAaaa);
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(After(seconds(10)).rfind("error: ", 0), 0u) << i;
+}
+
+// Each target for itself: one that has failed for a while does not take its time to others that fail since then.
+TEST_F(DnsSourceTest, AFamilyOfATargetIsGivenUpToo) {
+  options.records = DnsRecords::kSrv;
+  server.Set(kName, {DnsRecord::Srv(0, 1, 1, "a.test", 1), DnsRecord::Srv(0, 1, 2, "b.test", 1)});
+  server.SetAddresses("a.test", {"10.0.0.1", "2001:db8::1"}, 1);
+  server.SetAddresses("b.test", {"10.0.0.2", "2001:db8::2"}, 1);
+  EXPECT_EQ(First(), "10.0.0.1:1 10.0.0.2:2 [2001:db8::1]:1 [2001:db8::2]:2");
+  server.Fail("a.test", kDnsAaaa);
+  EXPECT_EQ(After(seconds(20)).rfind("error: a.test AAAA", 0), 0u);
+  server.Fail("b.test", kDnsAaaa);
+  EXPECT_EQ(After(seconds(20)).rfind("error: ", 0), 0u) << "b.test fails since now";
+  EXPECT_EQ(After(seconds(20)).rfind("error: ", 0), 0u) << "a.test is given up";
+  EXPECT_EQ(After(seconds(20)), "10.0.0.1:1 10.0.0.2:2");
 }
 
 TEST_F(DnsSourceTest, ServicesHavePortsWeightsAndPriorities) {
