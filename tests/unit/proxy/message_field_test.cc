@@ -13,7 +13,9 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <string_view>
 
+#include "base/hash.h"
 #include "base/random.h"
 #include "support/field_oracle.h"
 
@@ -355,6 +357,27 @@ TEST(MessageField, FindsTheFieldsOfADynamicMessage) {
     ASSERT_EQ(Text(ReadField(pieces, Numbers{536870911, 7}, kAll)),
               i == 0 ? "absent" : std::to_string(2 * i - 1));  // zigzag
   }
+}
+
+// The table in docs/hash-ring.md: which values have the hash of a header with their text.
+TEST(MessageField, TheXdsKeyIsThatOfAHeaderForTextAndForNumbersAboveZero) {
+  const auto key = [](std::string_view message) {
+    return XxHashField(ReadField(Whole(Prefixed(message)), Numbers{1}, kAll));
+  };
+  using namespace std::string_view_literals;
+  EXPECT_EQ(key("\x0a\x03"
+                "abc"sv),
+            base::XxHash64("abc"));
+  EXPECT_EQ(key("\x08\xac\x02"sv), base::XxHash64("300")) << "uint32, int64, an enum";
+  EXPECT_EQ(key("\x0d\x07\0\0\0"sv), base::XxHash64("7")) << "fixed32";
+  EXPECT_EQ(key("\x09\x07\0\0\0\0\0\0\0"sv), base::XxHash64("7")) << "fixed64";
+  EXPECT_EQ(key("\x08\x01"sv), base::XxHash64("1")) << "true; sint32 -1";
+  EXPECT_EQ(key("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"sv), base::XxHash64("18446744073709551615"))
+      << "int32 -1";
+  EXPECT_EQ(key("\x0d\xff\xff\xff\xff"sv), base::XxHash64("4294967295")) << "sfixed32 -1";
+  EXPECT_EQ(key("\x09\0\0\0\0\0\0\xf0\x3f"sv), base::XxHash64("4607182418800017408")) << "double 1";
+  for (const std::string_view zero : {""sv, "\x08\0"sv, "\x0d\0\0\0\0"sv, "\x0a\0"sv})
+    EXPECT_EQ(key(zero), base::XxHash64("")) << zero.size();
 }
 
 }  // namespace
