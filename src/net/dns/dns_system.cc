@@ -6,6 +6,8 @@
 #include <netinet/in.h>
 
 #include <algorithm>
+#include <memory>
+#include <unordered_set>
 #include <utility>
 
 namespace sluice::net {
@@ -17,10 +19,32 @@ namespace {
 
 constexpr size_t kNameBytesMax = 253;  // RFC 1035 2.3.4, as text
 
+// For /etc/hosts alone, which it reads each time; null: there is no memory. Made once a thread: c-ares initialises 80
+// KB for a channel, and each dial to a name has one for the servers besides.
+ares_channeldata* FilesChannel() {
+  struct Destroy {
+    void operator()(ares_channeldata* channel) const { ares_destroy(channel); }
+  };
+  static thread_local std::unique_ptr<ares_channeldata, Destroy> channel;
+  if (channel != nullptr) return channel.get();
+  std::string files_only = "f";
+  ares_options options{};
+  options.lookups = files_only.data();
+  options.timeout = options.tries = options.ndots = 1;
+  // No servers, domains or sort list: where all of these are given, c-ares does not read resolv.conf(5) and its like,
+  // which DnsSystem::Read does.
+  constexpr int kAll = ARES_OPT_LOOKUPS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_NDOTS | ARES_OPT_SERVERS |
+                       ARES_OPT_DOMAINS | ARES_OPT_SORTLIST;
+  ares_channeldata* made = nullptr;
+  if (ares_init_options(&made, &options, kAll) == ARES_SUCCESS) channel.reset(made);
+  return channel.get();
+}
+
 }  // namespace
 
 std::vector<std::string> DnsSystem::TakeAddresses(ares_addrinfo* found) {
   std::vector<std::string> addresses;
+  std::unordered_set<std::string> known;  // an answer by TCP has room for some 4000
   if (found == nullptr) return addresses;
   for (const ares_addrinfo_node* node = found->nodes; node != nullptr; node = node->ai_next) {
     char text[INET6_ADDRSTRLEN] = "";
@@ -28,7 +52,7 @@ std::vector<std::string> DnsSystem::TakeAddresses(ares_addrinfo* found) {
                               ? static_cast<const void*>(&reinterpret_cast<sockaddr_in6*>(node->ai_addr)->sin6_addr)
                               : &reinterpret_cast<sockaddr_in*>(node->ai_addr)->sin_addr;
     if (::inet_ntop(node->ai_family, address, text, sizeof text) == nullptr) continue;
-    if (std::find(addresses.begin(), addresses.end(), text) == addresses.end()) addresses.emplace_back(text);
+    if (known.emplace(text).second) addresses.emplace_back(text);
   }
   ares_freeaddrinfo(found);
   return addresses;
@@ -56,13 +80,6 @@ base::Result<std::unique_ptr<DnsSystem>> DnsSystem::Read(const DnsSettings& sett
   for (const std::string& server : settings.servers) all += (all.empty() ? "" : ",") + server;
   if (!all.empty()) status = ares_set_servers_ports_csv(system->ares_, all.c_str());
   if (status != ARES_SUCCESS) return MakeError(ErrorKind::kIo, "servers " + all + ": " + ares_strerror(status));
-  ares_options in_force{};
-  int known = 0;
-  if (ares_save_options(system->ares_, &in_force, &known) == ARES_SUCCESS) {
-    for (int i = 0; i < in_force.ndomains; ++i) system->domains_.emplace_back(in_force.domains[i]);
-    system->ndots_ = in_force.ndots;
-  }
-  ares_destroy_options(&in_force);
   return system;
 }
 
@@ -77,11 +94,8 @@ void DnsSystem::OnSocketState(void* system, int fd, int readable, int writable) 
 
 std::vector<std::string> DnsSystem::InHosts(const std::string& name) {
   std::vector<std::string> addresses;
-  std::string files_only = "f";
-  ares_options options{};
-  options.lookups = files_only.data();
-  ares_channeldata* files = nullptr;
-  if (ares_init_options(&files, &options, ARES_OPT_LOOKUPS) != ARES_SUCCESS) return addresses;
+  ares_channeldata* const files = FilesChannel();
+  if (files == nullptr) return addresses;
   ares_addrinfo_hints hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_flags = ARES_AI_NOSORT;
@@ -90,18 +104,22 @@ std::vector<std::string> DnsSystem::InHosts(const std::string& name) {
     *static_cast<std::vector<std::string>*>(out) = TakeAddresses(found);
   };
   ares_getaddrinfo(files, plain.c_str(), nullptr, &hints, take, &addresses);
-  ares_destroy(files);
   return addresses;
 }
 
 std::vector<std::string> DnsSystem::NamesFor(const std::string& name) const {
   if (name.ends_with('.')) return {name.substr(0, name.size() - 1)};
   std::vector<std::string> names;
-  for (const std::string& domain : domains_) {
+  ares_options in_force{};
+  int which = 0;
+  if (ares_save_options(ares_, &in_force, &which) != ARES_SUCCESS) in_force.ndots = 1;
+  for (int i = 0; i < in_force.ndomains; ++i) {
+    const std::string domain = in_force.domains[i];
     if (name.size() + 1 + domain.size() <= kNameBytesMax && names.size() + 1 < kNamesMax && domain != ".")
       names.push_back(name + "." + domain);
   }
-  const bool full = std::count(name.begin(), name.end(), '.') >= ndots_;
+  const bool full = std::count(name.begin(), name.end(), '.') >= in_force.ndots;
+  ares_destroy_options(&in_force);
   names.insert(full ? names.begin() : names.end(), name);
   return names;
 }

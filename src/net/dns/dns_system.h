@@ -66,8 +66,6 @@ class DnsSystem {
 
   ares_channeldata* ares_ = nullptr;
   SocketWatcher* watcher_ = nullptr;
-  std::vector<std::string> domains_;
-  int ndots_ = 1;
 };
 
 }  // namespace sluice::net

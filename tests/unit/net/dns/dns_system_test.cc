@@ -1,14 +1,20 @@
 // What the system's files say of names: search domains, servers, /etc/hosts.
 #include "net/dns/dns_system.h"
 
+#include <ares.h>
+#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "integration/support/temp_dir.h"
+#include "support/system_calls.h"
 
 namespace sluice::net {
 namespace {
@@ -58,6 +64,45 @@ TEST_F(DnsSystemTest, LocalhostHasAddressesAndAnUnknownNameNone) {
   EXPECT_THAT(DnsSystem::InHosts("localhost"), ::testing::Contains("127.0.0.1"));
   EXPECT_THAT(DnsSystem::InHosts("localhost."), ::testing::Contains("127.0.0.1"));
   EXPECT_EQ(DnsSystem::InHosts("no-such-name.sluice.test"), Strings());
+}
+
+// Each dial to a name looks there, and reads the rest of the system's configuration once, for the servers.
+TEST_F(DnsSystemTest, ALookIntoHostsReadsNoOtherFile) {
+#ifdef SLUICE_SANITIZED
+  GTEST_SKIP() << "a sanitizer's process has helpers of its own";
+#endif
+  const auto calls = test::CountSystemCalls([](const std::function<void()>& count) {
+    (void)DnsSystem::InHosts("no-such-name.sluice.test");
+    count();
+    (void)DnsSystem::InHosts("no-such-name.sluice.test");
+    count();
+  });
+  if (!calls) GTEST_SKIP() << "this process may not trace a child";
+  const auto opened = calls->find(SYS_openat);
+  ASSERT_NE(opened, calls->end());
+  EXPECT_EQ(opened->second, 1u);
+}
+
+// An answer by TCP has room for four thousand; here are as many as make a quadratic pass last for minutes.
+TEST_F(DnsSystemTest, AddressesAreTakenInTheirOrderAndOnceInLinearTime) {
+  constexpr uint32_t kAddresses = 200'000;
+  auto* const found = static_cast<ares_addrinfo*>(std::calloc(1, sizeof(ares_addrinfo)));
+  ares_addrinfo_node** next = &found->nodes;
+  for (const uint32_t base : {0x0a000000u, 0x0a000000u}) {
+    for (uint32_t i = 0; i < kAddresses; ++i) {
+      auto* const address = static_cast<sockaddr_in*>(std::calloc(1, sizeof(sockaddr_in)));
+      address->sin_family = AF_INET;
+      address->sin_addr.s_addr = htonl(base + i);
+      *next = static_cast<ares_addrinfo_node*>(std::calloc(1, sizeof(ares_addrinfo_node)));
+      (*next)->ai_family = AF_INET;
+      (*next)->ai_addr = reinterpret_cast<sockaddr*>(address);
+      next = &(*next)->ai_next;
+    }
+  }
+  const Strings addresses = DnsSystem::TakeAddresses(found);
+  ASSERT_EQ(addresses.size(), kAddresses);
+  EXPECT_EQ(addresses[0], "10.0.0.0");
+  EXPECT_EQ(addresses[258], "10.0.1.2");
 }
 
 }  // namespace
