@@ -8,6 +8,7 @@
 #include "discovery/rpc/rpc_stream.h"
 #include "discovery/xds/ads_request.h"
 #include "discovery/xds/ads_target.h"
+#include "discovery/xds/stream_teller.h"
 #include "runtime/blocking_call.h"
 
 namespace sluice::discovery {
@@ -22,6 +23,9 @@ constexpr base::Nanos kBusy = std::chrono::milliseconds(100);
 // A stream may wait for its connection so long: some addresses, and their name. Below AdsState::kSettledAfter, when a
 // stream that has lasted counts as one with its server.
 constexpr base::Nanos kConnectMax = std::chrono::seconds(8);
+// A stream that has its server and lasts so long stands, though nothing has come: a server that knows the versions may
+// have nothing to say. One that is refused, by a balancer without a server for example, ends before.
+constexpr base::Nanos kStandsAfter = std::chrono::seconds(1);
 
 TimePoint Now() { return runtime::Worker::Current()->now(); }
 
@@ -54,7 +58,7 @@ class AdsClient::Presence {
 };
 
 struct AdsClient::Session {
-  explicit Session(Bell& b) : bell(b) {}
+  Session(Bell& b, size_t servers) : bell(b), errors(servers) {}
   Bell& bell;
   std::set<std::string> followed;
   std::shared_ptr<RpcChannel> channel;  // of the server that is asked; null: a new connection is to be made
@@ -63,7 +67,8 @@ struct AdsClient::Session {
   size_t failed = 0;                    // streams in a row that brought nothing
   Backoff backoff;
   TimePoint begin_at{}, begun_at{};
-  std::string told;                 // of the last stream's end
+  StreamTeller teller;
+  std::vector<std::string> errors;  // of each server's last stream, since one of them has answered
   std::unique_ptr<RpcStream> look;  // at the first server, while another one is asked
   TimePoint look_at = base::kNever;
 };
@@ -133,7 +138,7 @@ void AdsClient::Publish() {
 runtime::Task<void> AdsClient::Run(std::shared_ptr<AdsClient> self) {
   Bell bell;
   const Presence presence(*self, bell);
-  Session session(bell);
+  Session session(bell, self->bootstrap_.servers.size());
   while (!self->stopped_.load(std::memory_order_seq_cst)) {
     {
       std::lock_guard lock(self->mutex_);
@@ -148,6 +153,7 @@ runtime::Task<void> AdsClient::Run(std::shared_ptr<AdsClient> self) {
           session.look.reset();
           session.look_at = base::kNever;
           session.begin_at = {};
+          session.teller.Rest();
         }
       }
     }
@@ -188,6 +194,7 @@ runtime::Task<void> AdsClient::Run(std::shared_ptr<AdsClient> self) {
       until = std::min(until, self->state_.due_at());
     }
     self->Publish();
+    until = std::min(until, self->Tell(session, Now()));
     if (message || (session.stream == nullptr && !session.followed.empty() && begin_at == base::kNever)) continue;
     co_await bell.Wait(until);
   }
@@ -252,7 +259,6 @@ runtime::Task<void> AdsClient::Hear(AdsClient& self, Session& session, std::stri
   }
   std::lock_guard lock(self.mutex_);
   if (!self.state_.answered()) {
-    SLUICE_LOG_INFO("xds: {} has answered", self.bootstrap_.servers[self.server_].uri);
     session.backoff.Reset();
     session.failed = 0;
   }
@@ -277,7 +283,6 @@ runtime::Task<void> AdsClient::LookAtFirst(AdsClient& self, Session& session) {
     co_return;
   }
   if (session.look->Take()) {
-    SLUICE_LOG_INFO("xds: {} is there again", self.bootstrap_.servers.front().uri);
     session.look.reset();
     session.stream.reset();
     session.channel.reset();
@@ -303,12 +308,17 @@ void AdsClient::Ended(Session& session, std::string error, TimePoint now) {
   std::lock_guard lock(mutex_);
   const std::string& uri = bootstrap_.servers[server_].uri;
   const bool answered = state_.answered();
-  // Each second, while calls cannot connect, is no news.
-  if (std::string text = uri + " has ended: " + error; text != session.told) {
-    SLUICE_LOG_INFO("xds: the stream to {}", text);
-    session.told = std::move(text);
+  session.teller.Ended(uri, error, now);
+  if (state_.well()) {
+    session.backoff.Reset();
+    std::fill(session.errors.begin(), session.errors.end(), std::string());
+  } else {
+    session.errors[server_] = "the xDS server " + uri + " cannot be asked: " + error;
   }
-  state_.StreamEnded("the xDS server " + uri + " cannot be asked: " + error);
+  // What is wrong with each, so that two that are asked in turn are no news each time.
+  std::string all;
+  for (const std::string& each : session.errors) all += (all.empty() || each.empty() ? "" : "; ") + each;
+  state_.StreamEnded(all);
   bool wait = true;
   if (!answered) {
     session.channel.reset();
@@ -319,6 +329,24 @@ void AdsClient::Ended(Session& session, std::string error, TimePoint now) {
     wait = server_ == before || session.failed % bootstrap_.servers.size() == 0;
   }
   session.begin_at = wait ? base::DeadlineAfter(now, session.backoff.Next(runtime::Worker::Current()->random())) : now;
+}
+
+// What has changed for good is logged. When it is to be called again at the latest.
+TimePoint AdsClient::Tell(Session& session, TimePoint now) const {
+  TimePoint again = base::kNever;
+  if (session.stream != nullptr) {
+    const TimePoint stands_at = base::DeadlineAfter(session.begun_at, kStandsAfter);
+    if (state_.connected() || (now >= stands_at && Reached(session)))
+      session.teller.Stands(bootstrap_.servers[server_].uri, now);
+    else if (now < stands_at)
+      again = stands_at;
+  }
+  const std::optional<StreamTeller::Line> line = session.teller.Take(now);
+  if (line && line->well)
+    SLUICE_LOG_INFO("xds: {}", line->text);
+  else if (line)
+    SLUICE_LOG_WARN("xds: {}", line->text);
+  return std::min(again, session.teller.due_at());
 }
 
 XdsView AdsClient::Describe(TimePoint now, bool resources) const {

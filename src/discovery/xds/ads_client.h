@@ -82,6 +82,7 @@ class AdsClient : public std::enable_shared_from_this<AdsClient> {
   static runtime::Task<void> LookAtFirst(AdsClient& self, Session& session);
   bool Reached(const Session& session) const;
   void Ended(Session& session, std::string error, base::TimePoint now);
+  base::TimePoint Tell(Session& session, base::TimePoint now) const;
   void Publish();
   void Poke();
 

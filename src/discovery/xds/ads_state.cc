@@ -79,13 +79,13 @@ void AdsState::StreamBegun(bool another, bool ignore_deletion, TimePoint now) {
 }
 
 void AdsState::StreamEnded(const std::string& error) {
+  if (!well()) error_ = error;
   stream_ = AdsStreamState::kBackoff;
   settled_at_ = base::kNever;
   for (Type& type : types_) {
     type.due = false;
     for (auto& [name, resource] : type.resources) resource.absent_at = base::kNever;
   }
-  if (!answered_) error_ = error;
 }
 
 void AdsState::Rest() {

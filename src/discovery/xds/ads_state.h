@@ -64,7 +64,7 @@ class AdsState {
 
   // A stream to a server. `another`: not the server of the stream before, so that its versions mean nothing here.
   void StreamBegun(bool another, bool ignore_deletion, base::TimePoint now);
-  // `error`: how it ended.
+  // `error`: how it ended, for what is shown if it was not well().
   void StreamEnded(const std::string& error);
   // Nothing is followed, and no stream is wanted.
   void Rest();
@@ -80,6 +80,11 @@ class AdsState {
   AdsNews NewsOf(const std::string& cluster) const;
   // The present stream has brought a response.
   bool answered() const { return answered_; }
+  // It has, or has lasted for kSettledAfter.
+  bool connected() const { return stream_ == AdsStreamState::kConnected; }
+  // It has, or has lasted so long while nothing was lacking: its end is no error, since servers and balancers let no
+  // stream grow old.
+  bool well() const { return answered_ || (connected() && !lacks()); }
   // Something is followed that the server has not given, nor told to be absent (A71).
   bool lacks() const;
   // Without node and servers. `resources`: with them.

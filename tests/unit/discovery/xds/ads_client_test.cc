@@ -12,9 +12,11 @@
 #include <thread>
 #include <vector>
 
+#include "discovery/xds/stream_teller.h"
 #include "discovery/xds/xds_source.h"
 #include "integration/support/temp_dir.h"
 #include "support/ads_server.h"
+#include "support/captured_log.h"
 #include "support/socket_worker.h"
 #include "support/tls_certificates.h"
 
@@ -221,6 +223,64 @@ TEST_F(AdsClientTest, AStreamThatEndsAfterAnAnswerIsNoError) {
   server.Put(Assignment("a", {"10.0.0.8:1"}));
   ASSERT_TRUE(Until([&] { return a.names == std::vector<std::string>{"10.0.0.8:1"}; }));
   EXPECT_THAT(a.errors, IsEmpty());
+}
+
+// A balancer in front of the server that lets no connection grow old.
+TEST_F(AdsClientTest, StreamsThatFollowOnEachOtherAreOneLineOfTheLog) {
+  test::CapturedLog log;
+  Start();
+  Heard& a = Follow("a");
+  ASSERT_TRUE(Until([&] { return a.lists > 0; }));
+  for (int i = 0; i < 5; ++i) {
+    server.EndStreams();
+    ASSERT_TRUE(Reconnects());
+    server.Put(Assignment("a", {"10.0.0.8:" + std::to_string(i + 1)}));
+    ASSERT_TRUE(Until([&] { return a.names == std::vector<std::string>{"10.0.0.8:" + std::to_string(i + 1)}; }));
+    Advance(seconds(20));
+  }
+  EXPECT_EQ(log.Take(), "info xds: " + server.target() + " has answered\n");
+  Advance(StreamTeller::kBetween);
+  server.Stop();
+  ASSERT_TRUE(Until([&] { return client->Describe(time.clock.Now()).stream == AdsStreamState::kBackoff; }));
+  EXPECT_EQ(log.Take(), "");
+  for (int i = 0; i < 20; ++i) {
+    Advance(seconds(15));
+    ASSERT_TRUE(Until([&] { return client->Describe(time.clock.Now()).stream == AdsStreamState::kBackoff; }));
+  }
+  EXPECT_THAT(log.Take(), ::testing::MatchesRegex("warning xds: no stream to " + server.target() + ": [^\n]*\n"));
+}
+
+// A server that knows the versions of the stream before may have nothing to say.
+TEST_F(AdsClientTest, AServerThatHasNothingToSayIsNotAway) {
+  Start();
+  Heard& a = Follow("a");
+  ASSERT_TRUE(Until([&] { return a.lists > 0; }));
+  test::CapturedLog log;
+  server.SetSilent(true);
+  for (int i = 0; i < 5; ++i) {
+    server.EndStreams();
+    ASSERT_TRUE(Reconnects());
+    for (int step = 0; step < 8; ++step) Advance(seconds(2));
+    ASSERT_EQ(client->Describe(time.clock.Now()).stream, AdsStreamState::kConnected);
+  }
+  EXPECT_EQ(log.Take(), "");
+  EXPECT_THAT(a.errors, IsEmpty());
+}
+
+// Each in its turn would be news each time, for each cluster.
+TEST_F(AdsClientTest, TwoServersThatAreAwayAreOneError) {
+  AdsServer second;
+  server.Stop();
+  second.Stop();
+  Start({server.target(), second.target()});
+  Heard& a = Follow("a");
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(Until([&] { return client->Describe(time.clock.Now()).stream == AdsStreamState::kBackoff; }));
+    Advance(seconds(20));
+  }
+  ASSERT_EQ(a.errors.size(), 2u) << "the first alone, and both";
+  for (const AdsServer* each : {&server, &second})
+    EXPECT_THAT(a.errors[1], HasSubstr("the xDS server " + each->target() + " cannot be asked: UNAVAILABLE"));
 }
 
 TEST_F(AdsClientTest, ASilentServerHasNothingAfterFifteenSeconds) {

@@ -271,6 +271,8 @@ TEST_F(AdsStateTest, AStreamWithoutAnAnswerIsAnErrorUntilOneHolds) {
   Advance(seconds(1));
   EXPECT_EQ(Error("a"), "") << "a server that knows the versions has nothing to say";
   EXPECT_TRUE(state.NewsOf("a").connected);
+  state.StreamEnded("closed");
+  EXPECT_EQ(Error("a"), "") << "it was well, though it said nothing";
 }
 
 TEST_F(AdsStateTest, ARefusedClusterKeepsTheOneBefore) {
