@@ -1,16 +1,14 @@
 // Lists that a source keeps, under load: real clients and servers, a file that is replaced again and again.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <random>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "support/backends.h"
 #include "support/call_stream.h"
+#include "support/list_case.h"
 #include "support/operator.h"
 #include "support/proxy.h"
 #include "support/wait_until.h"
@@ -20,13 +18,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr size_t kBackends = 6;
-constexpr int kChanges = 200;
-
-class DiscoveryTest : public ::testing::Test {
+class DiscoveryTest : public ListCase {
  protected:
   // Replaces the file by rename.
-  void List(const std::set<size_t>& places) {
+  void List(const std::set<size_t>& places) override {
     std::string text = "endpoints:\n";
     for (const size_t place : places) text += "  - " + backends.address(place) + "\n";
     if (places.empty()) text = "endpoints: []\n";
@@ -38,46 +33,13 @@ class DiscoveryTest : public ::testing::Test {
     config.cluster = {"discovery: {file: {path: " + dir.File("list.yaml") + "}" + more + "}"};
     return config;
   }
-  static std::vector<std::string> Sorted(std::vector<std::string> names) {
-    std::sort(names.begin(), names.end());
-    return names;
-  }
-  std::vector<std::string> Names(const std::set<size_t>& places) {
-    std::vector<std::string> names;
-    for (const size_t place : places) names.push_back(backends.address(place));
-    return Sorted(names);
-  }
-  bool Follows(Proxy& proxy, const std::set<size_t>& places) {
-    return WaitUntil([&] { return Sorted(proxy.EndpointNames()) == Names(places); });
-  }
-
-  Backends backends{kBackends};
-  TempDir dir;
 };
 
 TEST_F(DiscoveryTest, AFileThatChangesUnderLoadFailsNoCall) {
-  const auto seed = std::random_device()();
-  SCOPED_TRACE("seed " + std::to_string(seed));
-  std::mt19937 random(seed);
-  std::set<size_t> listed = {0, 1, 2};
-  List(listed);
+  List({0, 1, 2});
   Proxy proxy(Config());
-  ASSERT_TRUE(Follows(proxy, listed));
-  CallStream calls(proxy.target());
-  for (int i = 0; i < kChanges; ++i) {
-    // One comes or one goes: at most a half of the keys moves.
-    const size_t place = random() % kBackends;
-    if (listed.contains(place) && listed.size() > 2)
-      listed.erase(place);
-    else
-      listed.insert(place);
-    List(listed);
-    ASSERT_TRUE(Follows(proxy, listed)) << "change " << i;
-  }
-  const uint64_t before = calls.made();
-  ASSERT_TRUE(WaitUntil([&] { return calls.made() > before + 50; }));
-  calls.Stop();
-  EXPECT_EQ(calls.failed(), "");
+  ASSERT_TRUE(Follows(proxy, {0, 1, 2}));
+  ChangeUnderLoad(proxy);
   EXPECT_GE(proxy.Metric("sluice_discovery_updates_total"), 1);
 }
 
@@ -93,7 +55,7 @@ TEST_F(DiscoveryTest, NeitherAnEmptyListNorABadFileTakesEndpointsAway) {
   ASSERT_TRUE(WaitUntil([&] { return person.Ctl({"clusters"}).output.find("end of sequence") != std::string::npos; }));
   std::filesystem::remove(dir.File("list.yaml"));
   ASSERT_TRUE(WaitUntil([&] { return person.Ctl({"clusters"}).output.find("cannot be read") != std::string::npos; }));
-  EXPECT_EQ(Sorted(proxy.EndpointNames()), Names({0, 1}));
+  EXPECT_EQ(Listed(proxy), Names({0, 1}));
   List({1, 2});
   ASSERT_TRUE(Follows(proxy, {1, 2}));
   calls.Stop();
@@ -142,7 +104,7 @@ TEST_F(DiscoveryTest, AChangeByRpcLastsUntilItIsReset) {
   ASSERT_EQ(person.Ctl({"add", "echo", backends.address(1)}).code, 0);
   List({0, 2});
   ASSERT_TRUE(WaitUntil([&] { return person.Ctl({"clusters"}).output.find("overridden") != std::string::npos; }));
-  EXPECT_EQ(Sorted(proxy.EndpointNames()), Names({0, 1}));
+  EXPECT_EQ(Listed(proxy), Names({0, 1}));
   ASSERT_EQ(person.Ctl({"reset", "echo"}).code, 0);
   EXPECT_TRUE(Follows(proxy, {0, 2}));
 }
