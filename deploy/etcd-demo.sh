@@ -2,74 +2,14 @@
 # A fleet that finds itself with etcd alone: a server of etcd, and nodes of a backend and a sidecar each. A sidecar announces itself, finds
 # the others, and sends calls on to them by their key. Nodes come and go, and etcd ends and loses its data, while calls run: none fails.
 # Stays up until Ctrl-C; with --once it cleans up and exits 0, or non-zero if anything it shows is not so.
-set -euo pipefail
-export LC_ALL=C ETCDCTL_API=3
-cd "$(dirname "$0")/.."
+# shellcheck source=deploy/demo.sh
+source "$(dirname "$0")/demo.sh" etcd-demo "$@"
+export ETCDCTL_API=3
 
-keys=1000          # different keys in the demo
-wait_tenths=150    # bound on every wait, in tenths of a second
-bin=build/release/bin
+keys=1000  # different keys in the demo
 prefix=/sluice/echo/
-once=no
+declare -A backend sidecar
 
-case "${1:-}" in
-  "") ;;
-  --once) once=yes ;;
-  *) echo "usage: deploy/etcd-demo.sh [--once]" >&2; exit 2 ;;
-esac
-
-work=$(mktemp -d "${TMPDIR:-/tmp}/sluice-etcd.XXXXXX")
-declare -A children  # pids of what this script started and has not stopped yet: it stops nothing else
-declare -A port backend sidecar
-
-heading() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
-say() { printf '   %s\n' "$*"; }
-fail() {
-  printf '\netcd-demo: NOT SO: %s\n' "$*" >&2
-  local log
-  for log in "$work"/*.log; do
-    [ -s "$log" ] && { echo "--- last lines of $(basename "$log")"; tail -n 20 "$log"; } >&2
-  done
-  exit 1
-}
-
-# stop PID: SIGTERM, and SIGKILL if that takes too long. The exit code is the process's own.
-stop() {
-  local i
-  kill -TERM "$1" 2>/dev/null || true
-  for ((i = 0; i < wait_tenths; i++)); do
-    kill -0 "$1" 2>/dev/null || break
-    sleep 0.1
-  done
-  kill -KILL "$1" 2>/dev/null || true
-  unset "children[$1]"
-  wait "$1"
-}
-clean_up() {
-  local child
-  for child in "${!children[@]}"; do stop "$child" 2>/dev/null || true; done
-  rm -rf "$work"
-}
-trap clean_up EXIT
-trap 'exit 130' INT TERM
-
-# wait_for WHAT COMMAND...: until the command succeeds; bounded.
-wait_for() {
-  local what=$1 i
-  shift
-  for ((i = 0; i < wait_tenths; i++)); do
-    if "$@" >/dev/null 2>&1; then return; fi
-    sleep 0.1
-  done
-  fail "not in time: $what"
-}
-in_use() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
-# free_port WANTED: the wanted port, or another one if it is in use.
-free_port() {
-  local candidate=$1
-  while in_use "$candidate"; do candidate=$((20000 + RANDOM % 12000)); done
-  echo "$candidate"
-}
 etcdctl_() { etcdctl --endpoints "127.0.0.1:${port[etcd]}" --dial-timeout=1s --command-timeout=2s "$@"; }
 start_etcd() {
   local peers=http://127.0.0.1:${port[peers]} clients=http://127.0.0.1:${port[etcd]}
@@ -89,10 +29,8 @@ ctl() { "$bin/sluicectl" --address "unix:$work/node-$1.sock" "${@:2}"; }
 # with it is from another sidecar, and goes to the backend.
 start_node() {
   local name=node-$1 at=127.0.0.1:${port[node-$1]}
-  "$bin/sluice-echo" server --listen "127.0.0.1:${port[echo-$1]}" --name "$name" >"$work/echo-$1.log" 2>&1 &
-  backend[$1]=$!
-  children[${backend[$1]}]=1
-  wait_for "the backend of $name listens" grep -q listening "$work/echo-$1.log"
+  start_echo "$name" "${port[echo-$1]}"
+  backend[$1]=$started
   cat >"$work/$name.yaml" <<YAML
 listeners:
   - address: $at
@@ -113,10 +51,8 @@ announce:
 forwarding: {via: true}
 admin: {grpc: "unix:$work/$name.sock"}
 YAML
-  "$bin/sluiced" --check -c "$work/$name.yaml" >"$work/check.log" || fail "sluiced --check finds $work/$name.yaml wrong"
-  "$bin/sluiced" -c "$work/$name.yaml" >"$work/$name.log" 2>&1 &
-  sidecar[$1]=$!
-  children[${sidecar[$1]}]=1
+  start_sluiced "$work/$name.yaml" "$work/sidecar-$1.log"
+  sidecar[$1]=$started
   say "$name: a backend, and a sidecar at $at"
 }
 # First the sidecar, which takes its announcement back; then what it fronts.
@@ -148,13 +84,8 @@ served_by() {
   done
   say "every sidecar sends each of $keys keys to the same one of $found"
 }
-running() { kill -0 "$load" 2>/dev/null || fail "the running calls ended early: $(cat "$work/load.log")"; }
 
-heading "Installing and building (nothing happens where nothing is missing)"
-deploy/install-deps.sh
-deploy/install-deps.sh etcd
-cmake --preset release >"$work/configure.txt" 2>&1 || { cat "$work/configure.txt" >&2; fail "cmake could not configure"; }
-cmake --build --preset release --target sluiced sluicectl sluice-echo
+build etcd
 
 heading "etcd, and three nodes that find each other"
 port[etcd]=$(free_port 7379)
@@ -170,10 +101,7 @@ etcdctl_ get --prefix "$prefix" | paste - - | sed 's/^/     /'
 served_by 1 2 3
 
 heading "Calls run through node-1; nodes come and go"
-"$bin/sluice-echo" client --target "127.0.0.1:${port[node-1]}" --keys "$keys" --kind all --duration 120s --rate 500 --concurrency 16 \
-  --connections 4 >"$work/load.log" 2>&1 &
-load=$!
-children[$load]=1
+start_load "${port[node-1]}" "$keys" 500
 start_node 4
 all_know 1 2 3 4
 served_by 1 2 3 4
@@ -181,10 +109,10 @@ say "node-2 leaves (SIGTERM)"
 stop_node 2
 all_know 1 3 4
 served_by 1 3 4
-running
+load_runs
 start_node 2
 all_know 1 2 3 4
-running
+load_runs
 
 heading "etcd is killed, and comes back"
 kill_etcd
@@ -205,11 +133,7 @@ wait_for "all nodes announce themselves again" announced
 all_know 1 2 4
 served_by 1 2 4
 
-running
-stop "$load" || fail "calls failed: $(cat "$work/load.log")"
-sed 's/^/ /' "$work/load.log"
-grep -q ' 0 failed' "$work/load.log" || fail "calls failed"
-grep -q ' node-4 ' "$work/load.log" || fail "no call of the running load went to node-4"
+end_load node-4
 say "not one call failed"
 
 if [ "$once" = yes ]; then

@@ -1,78 +1,14 @@
 #!/usr/bin/env bash
 # Builds Sluice, puts it in front of three demo backends, and shows calls being balanced while the list changes under them.
 # Then stays up until Ctrl-C; with --once it cleans up and exits 0, or non-zero if anything it shows is not so.
-set -euo pipefail
-export LC_ALL=C
-cd "$(dirname "$0")/.."
+# shellcheck source=deploy/demo.sh
+source "$(dirname "$0")/demo.sh" quickstart "$@"
 
-keys=1000          # different keys in the demo
-wait_tenths=100    # bound on every wait for a process, in tenths of a second
-bin=build/release/bin
+keys=1000  # different keys in the demo
 config=config/quickstart.yaml
-once=no
 
-case "${1:-}" in
-  "") ;;
-  --once) once=yes ;;
-  *) echo "usage: deploy/quickstart.sh [--once]" >&2; exit 2 ;;
-esac
-
-work=$(mktemp -d "${TMPDIR:-/tmp}/sluice-quickstart.XXXXXX")
-declare -A children  # pids of what this script started and has not stopped yet: it stops nothing else
-declare -A port
-
-heading() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
-say() { printf '   %s\n' "$*"; }
-fail() {
-  printf '\nquickstart: NOT SO: %s\n' "$*" >&2
-  local log
-  for log in "$work"/*.log; do
-    [ -s "$log" ] && { echo "--- last lines of $(basename "$log")"; tail -n 20 "$log"; } >&2
-  done
-  exit 1
-}
-
-# stop PID: SIGTERM, and SIGKILL if that takes too long. The exit code is the process's own.
-stop() {
-  local i
-  kill -TERM "$1" 2>/dev/null || true
-  for ((i = 0; i < wait_tenths; i++)); do
-    kill -0 "$1" 2>/dev/null || break
-    sleep 0.1
-  done
-  kill -KILL "$1" 2>/dev/null || true
-  unset "children[$1]"
-  wait "$1"
-}
-clean_up() {
-  local child
-  for child in "${!children[@]}"; do stop "$child" 2>/dev/null || true; done
-  rm -rf "$work"
-}
-trap clean_up EXIT
-trap 'exit 130' INT TERM
-
-# wait_for WHAT COMMAND...: until the command succeeds; bounded.
-wait_for() {
-  local what=$1 i
-  shift
-  for ((i = 0; i < wait_tenths; i++)); do
-    if "$@" >/dev/null 2>&1; then return; fi
-    sleep 0.1
-  done
-  fail "$what did not come up"
-}
-in_use() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
-# free_port WANTED: the wanted port, or another one if it is in use.
-free_port() {
-  local candidate=$1
-  while in_use "$candidate"; do candidate=$((20000 + RANDOM % 12000)); done
-  echo "$candidate"
-}
 start_backend() {
-  "$bin/sluice-echo" server --listen "127.0.0.1:${port[$1]}" --name "$1" >"$work/$1.log" 2>&1 &
-  children[$!]=1
-  wait_for "backend $1" grep -q listening "$work/$1.log"
+  start_echo "$1" "${port[$1]}"
   say "$1 listens on 127.0.0.1:${port[$1]}"
 }
 client() { "$bin/sluice-echo" client --target "$target" --keys "$keys" "$@"; }
@@ -83,10 +19,7 @@ map() { client --calls "$keys" --print-map "$1" >"$work/map.log" 2>&1 || fail "c
 moved() { join -t= "$1" "$2" | awk -F= '$2 != $3 { print $1, $2, $3 }'; }
 percent() { awk -v part="$1" -v whole="$keys" 'BEGIN { printf "%.1f%%", 100 * part / whole }'; }
 
-heading "Installing and building (nothing happens where nothing is missing)"
-deploy/install-deps.sh
-cmake --preset release >"$work/configure.txt" 2>&1 || { cat "$work/configure.txt" >&2; fail "cmake could not configure"; }
-cmake --build --preset release --target sluiced sluicectl sluice-echo
+build
 
 heading "Three backends, and sluiced in front of them"
 for name in echo-1 echo-2 echo-3 echo-4; do port[$name]=$(free_port "710${name#echo-}"); done
@@ -107,11 +40,9 @@ if ! cmp -s "$config" "$work/quickstart.yaml"; then
 fi
 target=127.0.0.1:${port[sluiced]}
 for name in echo-1 echo-2 echo-3; do start_backend "$name"; done
-"$bin/sluiced" --check -c "$config" || fail "sluiced --check finds $config wrong"
-"$bin/sluiced" -c "$config" >"$work/sluiced.log" 2>&1 &
-sluiced=$!
-children[$sluiced]=1
-wait_for sluiced ctl status
+start_sluiced "$config" "$work/sluiced.log"
+sluiced=$started
+wait_for "sluiced listens" ctl status
 say "sluiced listens on $target, its admin RPC on $admin"
 
 heading "Which key goes to which backend ($keys keys, calls of all four kinds)"
@@ -125,11 +56,7 @@ map "$work/again"
 say "asked again, every key goes to the same backend"
 
 heading "Removing echo-2 and adding echo-4 while calls are running"
-# Not through client(): a function in the background is a subshell, and $! would not be the program's.
-"$bin/sluice-echo" client --target "$target" --keys "$keys" --kind all --duration 120s --rate 1000 --concurrency 16 \
-  --connections 4 >"$work/load.log" 2>&1 &
-load=$!
-children[$load]=1
+start_load "${port[sluiced]}" "$keys" 1000
 map "$work/before"
 say "\$ sluicectl remove echo echo-2"
 ctl remove echo echo-2 | sed 's/^/     /' || fail "sluicectl remove failed"
@@ -139,11 +66,7 @@ say "\$ sluicectl add echo echo-4=127.0.0.1:${port[echo-4]}"
 ctl add echo "echo-4=127.0.0.1:${port[echo-4]}" | sed 's/^/     /' || fail "sluicectl add failed"
 map "$work/added"
 ctl endpoints echo | sed 's/^/     /'
-kill -0 "$load" 2>/dev/null || fail "the running calls ended early: $(cat "$work/load.log")"
-stop "$load" || fail "calls failed while the list changed: $(cat "$work/load.log")"
-sed 's/^/ /' "$work/load.log"
-grep -q ' 0 failed' "$work/load.log" || fail "calls failed while the list changed"
-grep -q ' echo-4 ' "$work/load.log" || fail "no call of the running load went to echo-4"
+end_load echo-4
 
 heading "How few keys moved"
 moved "$work/before" "$work/removed" >"$work/moved.remove"
