@@ -128,6 +128,11 @@ void Connection::OnGoaway(ErrorCode, uint32_t, std::string_view) {
   events_.OnGoaway(*this);
 }
 
+void Connection::OnRefused(Refusal refusal, std::string_view why, const HeaderList& fields) {
+  const Field* const path = fields.Find(Token::kPath);
+  context_.abuse.ReportRefused(context_.worker, peer_name_, refusal, why, path != nullptr ? path->value() : "");
+}
+
 void Connection::OnPingAck(uint64_t) { bounds_.PingAnswered(); }
 
 void Connection::OnOutput() {

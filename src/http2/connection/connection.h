@@ -177,6 +177,7 @@ class Connection final : public PausedNode,
   static constexpr size_t kIovecs = 256;  // 4 KiB of stack; messages of some KiB are two parts a call
 
   StreamEvents* OnRequest(Stream& stream, HeaderList&& fields, bool end_stream) override;
+  void OnRefused(Refusal refusal, std::string_view why, const HeaderList& fields) override;
   void OnCapacity() override;
   void OnGoaway(ErrorCode code, uint32_t last_stream_id, std::string_view debug) override;
   void OnPingAck(uint64_t payload) override;

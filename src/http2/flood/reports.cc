@@ -6,6 +6,20 @@
 
 namespace sluice::http2 {
 
+namespace {
+
+// A piece of what a peer has sent, for a line of the log: bounded, and printable ASCII.
+std::string Printable(std::string_view text) {
+  constexpr size_t kBytesMax = 256;
+  std::string out(text.substr(0, kBytesMax));
+  for (char& c : out) {
+    if (c < 0x20 || c >= 0x7f || c == '"') c = '?';
+  }
+  return text.size() > kBytesMax ? out + "..." : out;
+}
+
+}  // namespace
+
 FloodRecord::FloodRecord(metrics::Registry& registry) {
   for (size_t i = 1; i < kFloodKinds; ++i) {
     std::string kind(ToString(static_cast<FloodKind>(i)));
@@ -15,6 +29,12 @@ FloodRecord::FloodRecord(metrics::Registry& registry) {
                               "Connections ended, or calls reset, with ENHANCE_YOUR_CALM for what their peer did.",
                               {{"side", down ? "downstream" : "upstream"}, {"kind", kind}});
     }
+  }
+  for (size_t i = 0; i < kRefusals; ++i) {
+    refused[i] = registry.AddCounter("sluice_http2_refused_requests_total",
+                                     "Requests of clients that were refused before they became calls, by what HTTP/2 "
+                                     "demands or what a listener allows.",
+                                     {{"reason", std::string(ToString(static_cast<Refusal>(i)))}});
   }
   delayed =
       registry.AddCounter("sluice_http2_delayed_connections_total",
@@ -32,6 +52,16 @@ bool FloodReports::Report(runtime::Worker& worker, bool downstream, std::string_
   if (!note) return false;
   SLUICE_LOG_WARN("{} {}: {}: {}{}", downstream ? "client" : "backend", peer,
                   kind == FloodKind::kUnreadData ? "calls reset" : "connection ended", why, *note);
+  return true;
+}
+
+bool FloodReports::ReportRefused(runtime::Worker& worker, std::string_view peer, Refusal refusal, std::string_view why,
+                                 std::string_view path) {
+  if (record_ != nullptr) record_->refused[static_cast<size_t>(refusal)]->Add(worker.index());
+  const auto note = refused_log_.Allow(worker.now());
+  if (!note) return false;
+  SLUICE_LOG_INFO("client {}: request refused: {}{}{}: path \"{}\"{}", peer, ToString(refusal), why.empty() ? "" : ": ",
+                  why, Printable(path), *note);
   return true;
 }
 

@@ -37,6 +37,7 @@
 #include "http2/flood/budget.h"
 #include "http2/flood/charges.h"
 #include "http2/flood/kind.h"
+#include "http2/flood/refusal.h"
 #include "http2/frame/frame.h"
 #include "http2/frame/frame_reader.h"
 #include "http2/hpack/decoder.h"
@@ -60,6 +61,9 @@ class SessionEvents {
   // the stream; null: the handler has called stream.Release() or will not listen (the session then resets it). It may
   // move `fields` away.
   virtual StreamEvents* OnRequest(Stream& stream, HeaderList&& fields, bool end_stream) = 0;
+  // Server: a request was not passed on, and its stream answered or reset. `why`: the rule that it breaks; empty where
+  // the refusal says all. `fields`: as far as they were decoded.
+  virtual void OnRefused(Refusal /*refusal*/, std::string_view /*why*/, const HeaderList& /*fields*/) {}
   // The peer's SETTINGS arrived (peer_concurrent_streams_max() may have changed), or a stream ended: room may
   // be there.
   virtual void OnCapacity() = 0;
@@ -236,8 +240,9 @@ class Session {
   void HandleRequest(uint32_t id, bool end_stream, HeaderList&& fields);
   void HandleResponse(Stream& stream, bool end_stream, HeaderList&& fields);
   void HandleTrailers(Stream& stream, bool end_stream, HeaderList&& fields);
-  void RejectTooLarge(uint32_t id, bool end_stream);
-  void RejectConnect(uint32_t id, bool end_stream);
+  void Refuse(uint32_t id, Refusal refusal, const char* why, const HeaderList& fields);
+  void RejectTooLarge(uint32_t id, bool end_stream, const HeaderList& fields);
+  void RejectConnect(uint32_t id, bool end_stream, const HeaderList& fields);
   void Reject(uint32_t id, bool end_stream, const HeaderList& reply);
   void DeliverHeaders(Stream& stream, bool end_stream, HeaderList&& fields);
 

@@ -101,10 +101,10 @@ void Session::HandleHeaderBlock(uint32_t id, bool end_stream, bool on_itself, st
   }
   if (streams_.size() >= options_.concurrent_streams_max) {  // RFC 9113 5.1.2
     ++stats_.streams_refused;
-    return WriteForcedReset(id, ErrorCode::kRefusedStream, FloodKind::kRefusedStreams);
+    return Refuse(id, Refusal::kStreams, nullptr, fields);
   }
-  if (on_itself) return WriteForcedReset(id, ErrorCode::kProtocolError);
-  if (decoded == DecodeResult::kTooLarge) return RejectTooLarge(id, end_stream);
+  if (on_itself) return Refuse(id, Refusal::kSelfDependency, nullptr, fields);
+  if (decoded == DecodeResult::kTooLarge) return RejectTooLarge(id, end_stream, fields);
   HandleRequest(id, end_stream, std::move(fields));
 }
 
@@ -112,9 +112,9 @@ void Session::HandleRequest(uint32_t id, bool end_stream, HeaderList&& fields) {
   MessageHead head = ValidateRequest(fields);
   // RFC 9113 8.1.1: malformed, also when it ends at once and a content-length promised more.
   if (head.malformed != nullptr || (end_stream && head.content_length > 0)) {
-    return WriteForcedReset(id, ErrorCode::kProtocolError);
+    return Refuse(id, Refusal::kMalformed, head.malformed, fields);
   }
-  if (head.connect) return RejectConnect(id, end_stream);
+  if (head.connect) return RejectConnect(id, end_stream, fields);
   if (head.authority_in_host) fields = WithAuthority(interns_, fields);
   Stream& stream = NewStream(id, nullptr);
   stream.content_left_ = head.content_length;
@@ -170,9 +170,21 @@ void Session::ReceivedEnd(Stream& stream) {
   CloseStream(stream);
 }
 
+// Resets a request that is not shown to the owner, for a fault of the peer's. `why`: the rule that it breaks; null: of
+// a malformed one, that its content-length is.
+void Session::Refuse(uint32_t id, Refusal refusal, const char* why, const HeaderList& fields) {
+  if (refusal == Refusal::kMalformed && why == nullptr) why = "it ends before its content-length";
+  events_.OnRefused(refusal, why != nullptr ? std::string_view(why) : std::string_view(), fields);
+  if (refusal == Refusal::kStreams) {
+    return WriteForcedReset(id, ErrorCode::kRefusedStream, FloodKind::kRefusedStreams);
+  }
+  WriteForcedReset(id, ErrorCode::kProtocolError);
+}
+
 // A request whose header list is above our limit: a gRPC client gets a status that tells it so, not a bare
 // reset.
-void Session::RejectTooLarge(uint32_t id, bool end_stream) {
+void Session::RejectTooLarge(uint32_t id, bool end_stream, const HeaderList& fields) {
+  events_.OnRefused(Refusal::kTooLarge, {}, fields);
   HeaderList reply(&interns_);
   reply.AddInterned(InternTable::Static(8));  // :status 200, RFC 7541 Appendix A
   reply.Add("content-type", "application/grpc", Indexing::kIndexed);
@@ -185,7 +197,8 @@ void Session::RejectTooLarge(uint32_t id, bool end_stream) {
 }
 
 // RFC 9113 8.5: we are no tunnel. A 2xx, which a gRPC status comes with, would say that we are.
-void Session::RejectConnect(uint32_t id, bool end_stream) {
+void Session::RejectConnect(uint32_t id, bool end_stream, const HeaderList& fields) {
+  events_.OnRefused(Refusal::kConnect, {}, fields);
   HeaderList reply(&interns_);
   reply.Add(":status", "501");
   Reject(id, end_stream, reply);

@@ -200,6 +200,11 @@ void Call::OnReset(ErrorCode code, ResetCause cause) {
   if (cause == ResetCause::kPeerReset && code == ErrorCode::kCancel && ClientRanOut()) {
     return EndAtDeadline("the client reset the call at its deadline");
   }
+  if (cause == ResetCause::kProtocolError) {
+    const std::string rule(ToString(code));
+    return Fail(ErrorKind::kMalformedRequest, "the client broke HTTP/2 on its stream: " + rule,
+                ErrorSource::kDownstream);
+  }
   const char* why = cause == ResetCause::kPeerReset ? "cancelled by the client"
                     : cause == ResetCause::kStalled ? "the client took or sent too little for too long"
                                                     : "the client's connection ended";
