@@ -4,6 +4,7 @@
 
 #include <linux/futex.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -16,6 +17,12 @@ static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
 // Returns when woken, when `word` is not `expected`, or for no reason: look at the condition again.
 inline void FutexWait(const std::atomic<uint32_t>& word, uint32_t expected) {
   ::syscall(SYS_futex, reinterpret_cast<const uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+}
+
+// As FutexWait, for `nanos` (>= 0) at most.
+inline void FutexWaitFor(const std::atomic<uint32_t>& word, uint32_t expected, int64_t nanos) {
+  const timespec bound{nanos / 1'000'000'000, nanos % 1'000'000'000};
+  ::syscall(SYS_futex, reinterpret_cast<const uint32_t*>(&word), FUTEX_WAIT_PRIVATE, expected, &bound, nullptr, 0);
 }
 
 // Wakes up to `count` waiters; returns how many.

@@ -18,17 +18,16 @@ namespace {
 std::mutex say_mutex;
 bool say_losses = true;  // under say_mutex
 
-template <typename Say>
-void SayIfHeard(const Say& say) {
-  std::lock_guard lock(say_mutex);
-  if (say_losses) say();
-}
-
 }  // namespace
 
 void ReopenableSink::SayLosses(bool on) {
   std::lock_guard lock(say_mutex);
   say_losses = on;
+}
+
+void ReopenableSink::SayIfHeard(const std::function<void()>& say) {
+  std::lock_guard lock(say_mutex);
+  if (say_losses) say();
 }
 
 ReopenableSink::~ReopenableSink() { CloseOurs(); }

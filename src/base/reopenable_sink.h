@@ -8,6 +8,7 @@
 #include <spdlog/sinks/base_sink.h>
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -27,9 +28,11 @@ class ReopenableSink final : public spdlog::sinks::base_sink<std::mutex> {
   // Opens, or opens again; on an error (kIo) what was open stays in use.
   Status Open();
 
-  // Whether all sinks of the process report losses (initially yes). Switch off before the process's logger is
-  // destroyed: once this has returned, no sink is about to use the logger.
+  // Whether all sinks of the process, and the access logs, report losses (initially yes). Switch off before the
+  // process's logger is destroyed: once this has returned, no sink is about to use the logger.
   static void SayLosses(bool on);
+  // Calls `say`, which logs of a loss, where that is on. For others that write logs by a thread of their own.
+  static void SayIfHeard(const std::function<void()>& say);
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override;

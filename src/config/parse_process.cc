@@ -6,12 +6,6 @@
 #include "runtime/option_table.h"
 
 namespace sluice::config {
-namespace {
-
-constexpr std::string_view kFormats[] = {"off", "text", "json"};  // by AccessLogOptions::Format
-
-}  // namespace
-
 void ParseProcess(Section& root, Config* config) {
   root.Options(runtime::kRuntimeOptions, &config->runtime);
   root.Options(kProcessOptions, config);
@@ -20,10 +14,7 @@ void ParseProcess(Section& root, Config* config) {
     log.Choice("level", kLogLevels, &config->log.level);
     log.Text("path", &config->log.path);
   });
-  root.Map("access_log", [&](Section& log) {
-    log.Choice("format", kFormats, &config->access_log.format);
-    log.Text("path", &config->access_log.path);
-  });
+  root.Map("access_log", [&](Section& log) { ParseAccessLog(log, &config->access_log); });
   root.Map("forwarding", proxy::kForwardingOptions, &config->forwarding);
   root.Map("concurrency", limits::kConcurrencyOptions, &config->concurrency);
   root.Map("cache", [&](Section& cache) { ParseCache(cache, &config->cache); });

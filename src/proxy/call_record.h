@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "http2/fields/header.h"
 #include "proxy/grpc_status.h"
 
 namespace sluice::proxy {
@@ -24,6 +25,9 @@ struct CallRecord {
   bool fetch = false;          // made by the response cache for several calls; it has no client of its own
   uint32_t attempts = 0;
   uint64_t request_bytes = 0, response_bytes = 0;
+  base::TimePoint ended{};
+  const http2::HeaderList* request = nullptr;   // never null of a call; as it went on to the endpoint, if it did
+  const http2::HeaderList* trailers = nullptr;  // the block that ended the response; null: there was none
   // Durations per phase, from the first header byte; negative: the phase was not reached.
   base::Nanos to_upstream{-1};  // until the stream to the endpoint was open
   base::Nanos to_response{-1};  // until the response's headers

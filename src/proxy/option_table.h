@@ -47,6 +47,9 @@ inline constexpr base::Option<CacheOptions> kCacheOptions[] = {
     {"doorkeeper", &CacheOptions::doorkeeper, 0, 1, base::kRestart},
     {"fetches_max", &CacheOptions::fetches_max, 1, 1e6},
 };
+inline constexpr base::Option<AccessLogOptions> kAccessLogOptions[] = {
+    {"buffer", &AccessLogOptions::buffer_bytes, 256 * base::kKiB, 1024 * base::kMiB, base::kBytes},
+};
 inline constexpr base::Option<ForwardingOptions> kForwardingOptions[] = {
     {"x_forwarded", &ForwardingOptions::x_forwarded},
     {"via", &ForwardingOptions::via},

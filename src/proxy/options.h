@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "http2/options.h"
@@ -178,9 +179,54 @@ struct RouteOptions {
   bool operator==(const RouteOptions&) const = default;
 };
 
+// What a line of the access log can say of a call; docs/access-log.md has a table of them that a test compares.
+enum class AccessField : uint8_t {
+  kTime,
+  kPeer,
+  kClient,
+  kAuthority,
+  kPath,
+  kStatus,
+  kRoute,
+  kCluster,
+  kEndpoint,
+  kAttempts,
+  kTries,
+  kRequestBytes,
+  kResponseBytes,
+  kUpstreamMs,
+  kResponseMs,
+  kTotalMs,
+  kCache,
+  kWaited,
+  kLimit,
+  kCause,
+  kProcessed,
+  kDetail,
+};
+// Their names in the configuration and in JSON, by AccessField.
+inline constexpr std::string_view kAccessFieldNames[] = {
+    "time",     "peer",     "client", "authority",     "path",           "status",      "route",       "cluster",
+    "endpoint", "attempts", "tries",  "request_bytes", "response_bytes", "upstream_ms", "response_ms", "total_ms",
+    "cache",    "waited",   "limit",  "cause",         "processed",      "detail"};
+
+struct AccessLogField {
+  enum class Source : uint8_t { kCall, kMetadata, kTrailer } source = Source::kCall;
+  AccessField field = AccessField::kTime;  // kCall
+  std::string name;                        // of the metadata: of the request as it went on, or of the response's end
+  std::string as;                          // the key in the line
+  bool operator==(const AccessLogField&) const = default;
+};
+
 struct AccessLogOptions {
+  static constexpr size_t kFieldsMax = 64;
+
   enum class Format : uint8_t { kOff, kText, kJson } format = Format::kOff;
-  std::string path;  // empty: stdout
+  std::string path;                    // empty: stdout
+  std::vector<AccessLogField> fields;  // empty: all of the call
+  // For each worker: what it has said and the log's thread has not yet taken. Rounded up to a power of two. When it is
+  // full, the newest lines are dropped and counted.
+  uint64_t buffer_bytes = 4 << 20;
   bool operator==(const AccessLogOptions&) const = default;
 };
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "concurrent/doubly_buffered_data.h"
-#include "proxy/access_log.h"
 #include "proxy/options.h"
 #include "proxy/route_table.h"
 #include "proxy/worker_ref.h"
@@ -17,6 +16,7 @@
 
 namespace sluice::proxy {
 
+class AccessLog;
 class CallObserver;
 class ResponseCache;
 

@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "proxy/access_log/access_log.h"
 #include "proxy/call/hedge_delay.h"
 #include "proxy/call/observer.h"
 #include "server/clusters.h"
@@ -129,7 +130,7 @@ base::Result<Clusters::Plan> Clusters::MakePlan(const config::Config& config, co
   }
   plan.access_log = access_log();
   if (plan.access_log == nullptr || !(plan.access_log->options() == config.access_log)) {
-    auto opened = proxy::AccessLog::Open(config.access_log);
+    auto opened = proxy::AccessLog::Open(config.access_log, worker_count_);
     if (!opened) return opened.error();
     plan.access_log = std::move(*opened);
   }

@@ -11,6 +11,7 @@
 #include "admin/http_server.h"
 #include "base/log.h"
 #include "base/memory_budget.h"
+#include "proxy/access_log/access_log.h"
 #include "proxy/call/call.h"
 #include "proxy/handoff/handoff.h"
 #include "runtime/runtime.h"
@@ -25,6 +26,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kTlsPoll{1000};
 // Calls in flight at a stop have this long to answer; they need a turn of their worker's loop.
 constexpr milliseconds kEndCallsMax{2000};
+// The last lines of the access log have this long to be taken by a pipe.
+constexpr milliseconds kCloseLogMax{1000};
 // What is announced has this long to be taken back at a stop.
 constexpr milliseconds kWithdrawWaitMax{1500};
 
@@ -218,6 +221,15 @@ void Server::EndCalls() {
   }
 }
 
+// All calls have ended, so that nothing is written any more. A file that takes too little, a pipe without a reader,
+// must not keep the process from its end.
+void Server::CloseAccessLog() {
+  const std::shared_ptr<proxy::AccessLog> log = clusters_->access_log();
+  if (log != nullptr && !log->Close(kCloseLogMax))
+    SLUICE_LOG_ERROR("access log: a write does not come back; its last lines may be lost");
+  proxy::AccessLog::Flush(kCloseLogMax);  // those that a reload has put out of use
+}
+
 // See the head of server.h for the order.
 void Server::TearDown() {
   if (admin_ != nullptr) admin_->Shutdown(milliseconds(1000));
@@ -237,6 +249,7 @@ void Server::TearDown() {
     EndCalls();
   }
   runtime_->Shutdown();
+  if (clusters_ != nullptr) CloseAccessLog();
   std::lock_guard lock(reload_mutex_);
   listeners_.Clear();
   if (clusters_ != nullptr) clusters_->SetWorkers({});

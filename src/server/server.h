@@ -7,8 +7,8 @@
 //
 // Start order: first what can fail and leaves nothing behind (state file, access log, listen sockets), then workers,
 // listeners, admin. Stop order, by the control thread: 1. admin and HTTP; 2. listeners; 3. each worker answers its
-// calls, then closes its connections; 4. the runtime runs or destroys what is left and joins; 5. everything else in
-// reverse of construction.
+// calls, then closes its connections; 4. the runtime runs or destroys what is left and joins; 5. the access log writes
+// its last lines; 6. everything else in reverse of construction.
 //
 // Thread safety: every public function from any thread but a worker's.
 #pragma once
@@ -107,6 +107,7 @@ class Server final : private admin::Backend {
   void StopListening();
   void DrainWorkers();
   void WithdrawAndWait();
+  void CloseAccessLog();
   void EndCalls();
   void OnEveryWorker(const std::function<void(proxy::WorkerFront&)>& fn);
   void TearDown();

@@ -1,6 +1,7 @@
 // The server's metrics that are computed when they are asked for.
 #include "base/memory_budget.h"
 #include "base/slice.h"
+#include "proxy/access_log/access_log.h"
 #include "proxy/handoff/handoff.h"
 #include "runtime/runtime.h"
 #include "server/endpoint_metrics.h"
@@ -28,6 +29,16 @@ void Server::AddMetrics() {
       out.push_back({{{"cluster", name}}, static_cast<double>(version)});
     return out;
   });
+  using LogTotals = proxy::AccessLog::Totals;
+  registry_->AddCallback(
+      "sluice_access_log_lines_total", "Lines of the access log, by what became of them.", "counter", [] {
+        const LogTotals lines = proxy::AccessLog::AllTotals();
+        auto sample = [](const char* result, uint64_t count) {
+          return metrics::Sample{{{"result", result}}, static_cast<double>(count)};
+        };
+        return std::vector<metrics::Sample>{sample("written", lines.written), sample("dropped", lines.dropped),
+                                            sample("lost", lines.lost)};
+      });
   AddEndpointMetrics(*registry_, *clusters_);
   registry_->AddCallback("sluice_tasks", "Coroutines alive.", "gauge", [this] {
     return std::vector<metrics::Sample>{{{}, static_cast<double>(runtime_->LiveTasks())}};

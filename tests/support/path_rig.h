@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "net/socket_stream.h"
+#include "proxy/access_log/access_log.h"
 #include "proxy/downstream/listener.h"
 #include "proxy/downstream/worker_front.h"
 #include "support/manual_worker.h"
@@ -110,7 +111,7 @@ class PathWorld {
         std::make_shared<proxy::ProcessLimits>(std::make_shared<limits::ConcurrencyLimiter>(process), registry_);
     std::shared_ptr<proxy::ResponseCache> cache;
     if (caches) cache = std::make_shared<proxy::ResponseCache>(proxy::CacheOptions(), registry_);
-    auto log = proxy::AccessLog::Open({});
+    auto log = proxy::AccessLog::Open({}, workers_);
     SLUICE_CHECK(log.ok());
     auto snapshot = std::make_shared<proxy::Snapshot>();
     snapshot->config = std::make_shared<proxy::RouteConfig>(

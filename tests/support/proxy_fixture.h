@@ -70,12 +70,9 @@ class ProxyFixture : public ::testing::Test {
       proxy::WorkerFront::Connect(both);
       home->handoff->SetModeForTest(proxy::Handoff::Mode::kAlways);
     }
-    auto log = proxy::AccessLog::Open(access_log);
+    auto log = proxy::AccessLog::Open(access_log, workers);
     ASSERT_TRUE(log.ok());
     log_ = *log;
-    // The log's thread is spdlog's, whose counting TSan does not see: what it may hold yet lives to the end.
-    static auto* kept = new std::vector<std::shared_ptr<proxy::AccessLog>>;
-    if (log_->enabled()) kept->push_back(log_);
     SetEndpoints(addresses);
   }
   // Publishes a new list, as the server does: what has left is drained.

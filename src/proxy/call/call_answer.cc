@@ -186,6 +186,8 @@ void Call::TellObservers(base::Nanos total) {
   if (attempt_.opened() != base::TimePoint{}) record.to_upstream = attempt_.opened() - started_;
   if (answered_ != base::TimePoint{}) record.to_response = answered_ - started_;
   record.total = total;
+  record.ended = started_ + total;
+  if (error_ == nullptr && attempt_.complete()) record.trailers = &attempt_.response();
   record.fetch = sink.fetch() != nullptr;
   NotifyObservers(context, *config_, record);
 }

@@ -8,6 +8,7 @@ CallRecord RecordOf(const Client& client, const http2::HeaderList& request, cons
     return field != nullptr ? field->value() : std::string_view();
   };
   CallRecord record;
+  record.request = &request;
   record.peer = client.peer_name;
   record.client = client.identity;
   record.authority = value(http2::Token::kAuthority);

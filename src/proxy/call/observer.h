@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "proxy/access_log.h"
+#include "proxy/access_log/access_log.h"
 #include "proxy/call/call_context.h"
 #include "proxy/call_record.h"
 #include "proxy/client.h"
@@ -31,8 +31,8 @@ class CallObserver {
 class AccessLogObserver final : public CallObserver {
  public:
   explicit AccessLogObserver(std::shared_ptr<AccessLog> log) : log_(std::move(log)) {}
-  void OnCallEnd(const CallRecord& record, uint32_t) override {
-    if (!record.fetch) log_->Write(record);
+  void OnCallEnd(const CallRecord& record, uint32_t worker) override {
+    if (!record.fetch) log_->Write(record, worker);
   }
 
  private:

@@ -92,6 +92,7 @@ bool CacheFastPath::Answer(http2::StreamIo& stream, const Client& client, const 
     for (const base::Slice& part : message) record.request_bytes += part.size();
     record.response_bytes = response.message.size();
     record.to_response = record.total = total;
+    record.ended = now;
     NotifyObservers(context_, *config, record);
   });
 }

@@ -86,7 +86,7 @@ routes:
   - {prefix: /p, cluster: a, hash_by: method}
 admin: {grpc: "", http: "[::1]:9901"}
 log: {level: off, path: /l}
-access_log: {format: json, path: /a}
+access_log: {format: json, path: /a, buffer: 1MiB, fields: [time, {field: path, as: p}, {metadata: x-user}, {trailer: x-cost, as: c}]}
 forwarding: {x_forwarded: true, via: true}
 memory: {buffered_bytes_max: 64MiB}
 connections_max: 77
@@ -139,7 +139,14 @@ hash_seed: 12345
   EXPECT_EQ(c.routes.at(1).hash_by.kind, proxy::HashBy::Kind::kMethod);
   EXPECT_EQ(c.admin, (AdminOptions{.grpc = "", .http = "[::1]:9901"}));
   EXPECT_EQ(c.log, (LogOptions{LogLevel::kOff, "/l"}));
-  EXPECT_EQ(c.access_log, (proxy::AccessLogOptions{proxy::AccessLogOptions::Format::kJson, "/a"}));
+  using Source = proxy::AccessLogField::Source;
+  EXPECT_EQ(c.access_log, (proxy::AccessLogOptions{proxy::AccessLogOptions::Format::kJson,
+                                                   "/a",
+                                                   {{.field = proxy::AccessField::kTime},
+                                                    {.field = proxy::AccessField::kPath, .as = "p"},
+                                                    {Source::kMetadata, {}, "x-user", ""},
+                                                    {Source::kTrailer, {}, "x-cost", "c"}},
+                                                   1 << 20}));
   EXPECT_TRUE(c.forwarding.x_forwarded && c.forwarding.via);
   EXPECT_EQ(c.state_file, "/s");
   EXPECT_EQ(c.drain_timeout, 60000ms);
@@ -266,6 +273,19 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{With("admin: {http: 127.0.0.1:1}"), "address 127.0.0.1:1 is also that of a listener"},
         Mistake{With("admin: {http: 127.0.0.1:2, grpc: 127.0.0.1:2}"), "is also that of admin.grpc"},
         Mistake{With("access_log: {format: xml}"), "is not one of: off, text, json"},
+        Mistake{With("access_log: {fields: [stats]}"),
+                "\"stats\" is no field of the access log; did you mean \"status\"?"},
+        Mistake{With("access_log: {fields: [{field: zzzzzzzz}]}"),
+                "access_log.fields[0].field: \"zzzzzzzz\" is no field"},
+        Mistake{With("access_log: {fields: [{metadata: X}]}"), "is not a metadata name"},
+        Mistake{With("access_log: {fields: [{metadata: a, trailer: b}]}"),
+                "has not exactly one of field, metadata, trailer"},
+        Mistake{With("access_log: {fields: [{as: b}]}"), "has not exactly one of field, metadata, trailer"},
+        Mistake{With("access_log: {fields: [{field: status, as: a b}]}"), "\"a b\" is no key"},
+        Mistake{With("access_log: {fields: [time, path, {metadata: x, as: time}]}"),
+                "access_log.fields[2]: the key \"time\" is there twice"},
+        Mistake{With("access_log: {fields: [[]]}"), "access_log.fields[0]"},
+        Mistake{With("access_log: {buffer: 1KiB}"), "access_log.buffer"},
         Mistake{With("forwarding: {via: True}"), "is not one of: true, false"}));
 
 INSTANTIATE_TEST_SUITE_P(

@@ -47,6 +47,7 @@ std::vector<Entry> Entries() {
   Add("", kProcessOptions, &out);
   Add("memory.", kMemoryOptions, &out);
   Add("cache.", proxy::kCacheOptions, &out);
+  Add("access_log.", proxy::kAccessLogOptions, &out);
   Add("forwarding.", proxy::kForwardingOptions, &out);
   Add("listeners[].", proxy::kListenerOptions, &out);
   Add("listeners[].", http2::kLifeOptions, &out);
@@ -156,7 +157,7 @@ TEST(OptionTable, DocumentationHasALineOfEach) {
 TEST(OptionTable, AllTablesAreLookedAt) {
   std::set<std::string> paths;
   for (const Entry& entry : Entries()) EXPECT_TRUE(paths.insert(entry.path).second) << entry.path;
-  EXPECT_EQ(paths.size(), 101u);
+  EXPECT_EQ(paths.size(), 102u);
 }
 
 // An option at and beyond both ends of its range.

@@ -68,6 +68,7 @@ announce:
      user: sluice, password_file: etcd.password,
      tls: {ca: tls/etcd-ca.crt, certificate: tls/client.crt, key: tls/client.key, server_name: etcd.example.com}}}
 xds: {bootstrap: xds-bootstrap.json}
+access_log: {fields: [status, {field: total_ms, as: ms}, {metadata: x-user-id}, {trailer: x-cost, as: cost}]}
 routes:
   - {cluster: users, name: example, service: pkg.Users, method: Get, authority: "*.example.com", hash_by: {metadata: x-user-id},
      metadata: [{name: x-tenant, exact: gold}, {name: x-version, prefix: v2}, {name: x-debug}],

@@ -4,6 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <sstream>
+
 #include "support/proxy_fixture.h"
 
 namespace sluice::proxy {
@@ -320,6 +323,33 @@ TEST_F(CallDeadlineTest, MetricsCountTheCallByItsStatus) {
   Run();
   EXPECT_EQ(metrics.calls_in_flight->Value(), 0);
   EXPECT_EQ(registry.AddCounter("calls_total", "Calls.", {{"route", "r"}, {"code", "0"}})->Value(), 1u);
+}
+
+TEST_F(CallDeadlineTest, TheAccessLogHasMetadataOfTheRequestAndOfTheResponsesEnd) {
+  using Source = AccessLogField::Source;
+  const std::string path = ::testing::TempDir() + "sluice_metadata_" + std::to_string(::getpid());
+  access_log = {AccessLogOptions::Format::kJson,
+                path,
+                {{.field = AccessField::kStatus},
+                 {Source::kMetadata, {}, "x-user", ""},
+                 {Source::kTrailer, {}, "x-cost", "cost"}}};
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(With(GrpcRequest(), {{"x-user", "u\"1"}})), kLast));
+  Run();
+  Up().Send(Headers(1, Block(With(h2::GrpcResponse(), {{"x-cost", "of the headers"}}))) + Data(1, "123"));
+  Up().Send(Headers(1, Block(With(h2::GrpcTrailers(), {{"x-cost", "7"}})), kLast));
+  Run();
+  ASSERT_TRUE(AccessLog::Flush(std::chrono::seconds(30)));
+  client.Send(Headers(3, Block(With(GrpcRequest(), {{"x-user", "u2"}, {"grpc-timeout", "x"}})), kLast));
+  Run();
+  ASSERT_TRUE(AccessLog::Flush(std::chrono::seconds(30)));
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  EXPECT_EQ(text.str(),
+            "{\"status\":\"OK\",\"x-user\":\"u\\\"1\",\"cost\":\"7\"}\n"
+            "{\"status\":\"INTERNAL\",\"x-user\":\"u2\",\"cost\":\"\"}\n");
+  ::unlink(path.c_str());
 }
 
 }  // namespace

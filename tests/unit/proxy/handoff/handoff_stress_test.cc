@@ -12,6 +12,7 @@
 
 #include "metrics/registry.h"
 #include "net/socket_stream.h"
+#include "proxy/access_log/access_log.h"
 #include "proxy/downstream/listener.h"
 #include "proxy/downstream/worker_front.h"
 #include "proxy/handoff/handoff.h"
@@ -296,7 +297,7 @@ std::shared_ptr<Snapshot> MakeSnapshot(metrics::Registry& registry) {
       std::make_shared<limits::ConcurrencyLimiter>(limits::ConcurrencyOptions{}), registry);
   auto snapshot = std::make_shared<Snapshot>();
   snapshot->config = std::make_shared<RouteConfig>(
-      RouteConfig{RouteTable(std::move(table)), {}, *AccessLog::Open({}), 0, process, nullptr});
+      RouteConfig{RouteTable(std::move(table)), {}, *AccessLog::Open({}, 1), 0, process, nullptr});
   snapshot->clusters = {*built};
   return snapshot;
 }
