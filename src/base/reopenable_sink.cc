@@ -1,11 +1,13 @@
 #include "base/reopenable_sink.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 
@@ -17,6 +19,7 @@ namespace {
 // At the end of the process background threads write their last lines while the logger goes.
 std::mutex say_mutex;
 bool say_losses = true;  // under say_mutex
+std::atomic<TimePoint::rep> wait_until{kNever.time_since_epoch().count()};
 
 }  // namespace
 
@@ -28,6 +31,23 @@ void ReopenableSink::SayLosses(bool on) {
 void ReopenableSink::SayIfHeard(const std::function<void()>& say) {
   std::lock_guard lock(say_mutex);
   if (say_losses) say();
+}
+
+void ReopenableSink::WaitUntil(TimePoint when) {
+  wait_until.store(when.time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+// False: there is none, and the time is over. An error is the write's to tell. A line of a length that a pipe does not
+// take as one (PIPE_BUF) may still have to wait in the write.
+bool ReopenableSink::WaitForRoom() const {
+  constexpr int kLookMillis = 50;
+  pollfd one{fd_, POLLOUT, 0};
+  for (;;) {
+    const auto now = Clock::Steady().Now().time_since_epoch().count();
+    const bool over = now >= wait_until.load(std::memory_order_relaxed);
+    if (::poll(&one, 1, over ? 0 : kLookMillis) != 0) return true;
+    if (over) return false;
+  }
 }
 
 ReopenableSink::~ReopenableSink() { CloseOurs(); }
@@ -58,6 +78,7 @@ void ReopenableSink::Write(std::string_view text, std::string_view end) {
   auto part = [](std::string_view bytes) { return iovec{const_cast<char*>(bytes.data()), bytes.size()}; };
   // What is left of a line that was cut gets an end of its own.
   std::array<iovec, 3> parts = {part(cut_ ? "\n" : ""), part(text), part(end)};
+  if (!WaitForRoom()) return Lost(EAGAIN);
   size_t from = 0;
   while (from < parts.size()) {
     const ssize_t n = ::writev(fd_, &parts[from], static_cast<int>(parts.size() - from));

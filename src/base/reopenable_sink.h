@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/error.h"
 
 namespace sluice::base {
@@ -33,10 +34,14 @@ class ReopenableSink final : public spdlog::sinks::base_sink<std::mutex> {
   static void SayLosses(bool on);
   // Calls `say`, which logs of a loss, where that is on. For others that write logs by a thread of their own.
   static void SayIfHeard(const std::function<void()>& say);
+  // From `when` on no sink of the process waits for a pipe that is full: its lines are lost. Before, they wait for its
+  // reader.
+  static void WaitUntil(TimePoint when);
 
  private:
   void sink_it_(const spdlog::details::log_msg& message) override;
   void flush_() override {}
+  bool WaitForRoom() const;
   void Write(std::string_view text, std::string_view end);
   void Lost(int error);
   void CloseOurs();

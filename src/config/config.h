@@ -22,9 +22,13 @@ enum class LogLevel : uint8_t { kTrace, kDebug, kInfo, kWarn, kError, kOff };
 inline constexpr std::array<std::string_view, 6> kLogLevels = {"trace", "debug", "info", "warn", "error", "off"};
 inline std::string_view ToString(LogLevel level) { return kLogLevels[static_cast<size_t>(level)]; }
 
+enum class LogFormat : uint8_t { kText, kJson };
+inline constexpr std::array<std::string_view, 2> kLogFormats = {"text", "json"};
+
 struct LogOptions {
   LogLevel level = LogLevel::kInfo;
   std::string path;  // empty: stderr
+  LogFormat format = LogFormat::kText;
   bool operator==(const LogOptions&) const = default;
 };
 

@@ -12,6 +12,7 @@ void ParseProcess(Section& root, Config* config) {
   root.Map("admin", [&](Section& admin) { ParseAdmin(admin, config); });
   root.Map("log", [&](Section& log) {
     log.Choice("level", kLogLevels, &config->log.level);
+    log.Choice("format", kLogFormats, &config->log.format);
     log.Text("path", &config->log.path);
   });
   root.Map("access_log", [&](Section& log) { ParseAccessLog(log, &config->access_log); });

@@ -29,6 +29,8 @@ std::vector<std::string> RestartOnlyChanges(const Config& running, const Config&
   compare("admin.tls.client_ca", Shown(a.tls.client_ca), Shown(b.tls.client_ca));
   compare("admin.http", Shown(a.http), Shown(b.http));
   compare("log.path", Shown(running.log.path), Shown(wanted.log.path));
+  compare("log.format", std::string(kLogFormats[static_cast<size_t>(running.log.format)]),
+          std::string(kLogFormats[static_cast<size_t>(wanted.log.format)]));
   compare("state_file", Shown(running.state_file), Shown(wanted.state_file));
   compare_table("cache.", proxy::kCacheOptions, running.cache, wanted.cache);
   return out;

@@ -7,21 +7,50 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "base/reopenable_sink.h"
+#include "proxy/access_log/line_text.h"
 
 namespace sluice::server {
 namespace {
 
-constexpr size_t kQueueLines = 8192;  // the oldest is dropped when it is full
+constexpr size_t kQueueLines = 8192;                      // the oldest is dropped when it is full
+constexpr std::chrono::milliseconds kLastLinesMax{1000};  // until a pipe has taken the last lines
 // By config::LogLevel.
 constexpr std::array kLevels = {spdlog::level::trace, spdlog::level::debug, spdlog::level::info,
                                 spdlog::level::warn,  spdlog::level::err,   spdlog::level::off};
 
 // Set once, at the start of the process; spdlog's logger is never replaced after, because others hold it raw.
 std::shared_ptr<base::ReopenableSink> sink;
+
+// {"time":"2026-01-02T03:04:05.678Z","level":"info","message":"..."}
+class JsonFormatter final : public spdlog::formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
+    const std::string_view level(spdlog::level::to_string_view(message.level).data(),
+                                 spdlog::level::to_string_view(message.level).size());
+    const std::string_view text(message.payload.data(), message.payload.size());
+    const size_t begin = out.size();
+    out.resize(begin + kAroundBytes + proxy::kQuotedBytesPerByte * (level.size() + text.size()));
+    char* to = proxy::PutText(out.data() + begin, R"({"time":")");
+    to = time_.Put(to, std::chrono::nanoseconds(message.time.time_since_epoch()).count());
+    to = proxy::PutText(to, R"(","level":)");
+    to = proxy::PutQuoted(to, level);
+    to = proxy::PutText(to, R"(,"message":)");
+    to = proxy::PutQuoted(to, text);
+    to = proxy::PutText(to, "}\n");
+    out.resize(static_cast<size_t>(to - out.data()));
+  }
+  std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<JsonFormatter>(); }
+
+ private:
+  static constexpr size_t kAroundBytes = 128;  // of the keys, the time, and quotes
+  proxy::TimeText time_;
+};
 
 spdlog::level::level_enum ToSpdlog(config::LogLevel level) { return kLevels[static_cast<size_t>(level)]; }
 
@@ -34,7 +63,11 @@ base::Status SetUpLog(const config::LogOptions& options) {
   spdlog::init_thread_pool(kQueueLines, 1);
   auto logger = std::make_shared<spdlog::async_logger>("sluice", sink, spdlog::thread_pool(),
                                                        spdlog::async_overflow_policy::overrun_oldest);
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+  if (options.format == config::LogFormat::kJson) {
+    logger->set_formatter(std::make_unique<JsonFormatter>());
+  } else {
+    logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+  }
   logger->set_level(ToSpdlog(options.level));
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
@@ -61,6 +94,7 @@ base::Status ReopenLog() { return sink == nullptr ? base::Ok() : sink->Open(); }
 void ShutDownLog() {
   base::ReopenableSink::SayLosses(
       false);  // the access log's thread runs on, and the logger's own until its queue is empty
+  base::ReopenableSink::WaitUntil(base::Clock::Steady().Now() + kLastLinesMax);
   spdlog::shutdown();
 }
 

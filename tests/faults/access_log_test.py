@@ -92,6 +92,21 @@ class AccessLogTest(FaultTest):
         self.assertGreater(lost, 0)
         self.assertEqual(read + lost, 3000)
 
+    def test_a_process_log_that_is_not_read_does_not_keep_the_process_from_its_end(self):
+        self.start_backends(1)
+        self.listen = f"{self.host()}:0"
+        self.write_config(top="log: {level: trace}")
+        ready = f"{self.folder}/admin.sock"
+        self.daemon = PipedDaemon(self.bin, f"{self.folder}/sluice.yaml", f"{self.folder}/daemon.out")
+        self.daemon.said = lambda pattern: eventually(lambda: os.path.exists(ready), "the admin socket")
+        self.daemon.start()
+        self.connect_admin()
+        capacity = 65536
+        for _ in range(capacity // 40):  # each leaves lines
+            self.ask("SetLogLevel", level="trace")
+        self.assertEqual(self.daemon.stop(), 0)
+        os.close(self.daemon.read_end)
+
 
 if __name__ == "__main__":
     main()

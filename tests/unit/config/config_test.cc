@@ -273,6 +273,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{With("admin: {http: 127.0.0.1:1}"), "address 127.0.0.1:1 is also that of a listener"},
         Mistake{With("admin: {http: 127.0.0.1:2, grpc: 127.0.0.1:2}"), "is also that of admin.grpc"},
         Mistake{With("access_log: {format: xml}"), "is not one of: off, text, json"},
+        Mistake{With("log: {format: off}"), "is not one of: text, json"},
         Mistake{With("access_log: {fields: [stats]}"),
                 "\"stats\" is no field of the access log; did you mean \"status\"?"},
         Mistake{With("access_log: {fields: [{field: zzzzzzzz}]}"),

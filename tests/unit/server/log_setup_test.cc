@@ -1,6 +1,14 @@
 #include "server/log_setup.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/async.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <regex>
+
+#include "base/log.h"
 
 namespace sluice::server {
 namespace {
@@ -33,6 +41,26 @@ TEST(LogSetup, TheLevelInForceIsTheOneThatWasSet) {
     EXPECT_EQ(CurrentLogLevel(), level);
   }
   SetLogLevel(before);
+}
+
+TEST(LogSetup, LinesOfJsonAreJsonWhateverAMessageHas) {
+  const std::string path = testing::TempDir() + "/sluice-log-" + std::to_string(::getpid());
+  const auto before = spdlog::default_logger();
+  ASSERT_TRUE(SetUpLog({LogLevel::kInfo, path, config::LogFormat::kJson}).ok());
+  SLUICE_LOG_WARN("a \"b\" {}", "\n\x01\xff\\");
+  SLUICE_LOG_DEBUG("not this");
+  spdlog::default_logger()->flush();
+  spdlog::set_default_logger(before);
+  spdlog::init_thread_pool(1, 1);  // the former one ends when all is written
+  std::ifstream in(path);
+  std::string line, next;
+  ASSERT_TRUE(std::getline(in, line));
+  EXPECT_FALSE(std::getline(in, next)) << next;
+  EXPECT_TRUE(
+      std::regex_match(line, std::regex(R"(\{"time":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z","level":"warning",)"
+                                        R"("message":"a \\"b\\" \\u000a\\u0001\\u00ff\\\\"\})")))
+      << line;
+  std::filesystem::remove(path);
 }
 
 TEST(LogSetup, AFileThatCannotBeOpenedIsAnErrorAndTheLogStaysAsItWas) {
