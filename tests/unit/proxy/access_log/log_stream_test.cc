@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "support/captured_log.h"
+#include "support/malloc_counter.h"
 #include "unit/proxy/access_log/log_lines.h"
 
 namespace sluice::proxy {
@@ -263,6 +264,21 @@ TEST_F(LogStreamTest, ALineThatAPipeHasTakenInPartIsWholeInTheNextFile) {
   const auto lines = FileLines();
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0].size(), 8 * (1000 + 2 + 3) + 7u);
+}
+
+TEST_F(LogStreamTest, NeitherSideAllocatesForALine) {
+  AccessLogOptions options = JsonLog("/dev/null");
+  stream_ = std::make_unique<LogStream>(options, 1, totals_);
+  ASSERT_TRUE(stream_->Open().ok());
+  const CallRecord call = FailedCall();
+  auto lines = [&] {
+    for (int i = 0; i < 2000; ++i) stream_->Write(call, 0);
+    EXPECT_EQ(Round().lines, 2000u);
+  };
+  lines();  // makes the batch's memory
+  const uint64_t before = test::MallocsForTest();
+  for (int i = 0; i < 10; ++i) lines();
+  EXPECT_EQ(test::MallocsForTest() - before, 0u);
 }
 
 TEST_F(LogStreamTest, WorkersWakeTheThreadWhenMuchHasGatheredAndNotAfterEachLine) {
