@@ -30,20 +30,47 @@ runtime::Task<void> HealthTask::Run(HealthTask* self) {
   for (;;) {
     // Of the worker that runs it now, which may be another one after each wait.
     co_await runtime::SleepUntil(runtime::Worker::Current()->now() + wait);
-    const TimePoint began = clock.Now();
-    const Pace wanted = self->Pass();
-    wait = pace.Next(wanted, began, clock.Now());
+    const std::shared_ptr<const proxy::Snapshot> snapshot = self->Snapshot();
+    Pace wanted = snapshot == nullptr ? Pace::kUsual : Pace::kIdle;
+    base::Nanos spent{0};  // without what others did meanwhile
+    for (size_t from = 0, to = 0; snapshot != nullptr && from < snapshot->clusters.size(); from = to) {
+      // A yield would go on before the worker has looked at its sockets.
+      if (from != 0) co_await runtime::SleepUntil(runtime::Worker::Current()->now() + kTurnsApart);
+      const TimePoint began = clock.Now();
+      to = EndOfTurn(*snapshot, from);
+      wanted = std::max(wanted, self->Pass(*snapshot, from, to));
+      spent += clock.Now() - began;
+    }
+    const TimePoint ended = clock.Now();
+    wait = pace.Next(wanted, ended - spent, ended);
   }
 }
 
+std::shared_ptr<const proxy::Snapshot> HealthTask::Snapshot() const {
+  std::shared_ptr<const proxy::Snapshot> snapshot;
+  snapshots_.Read(runtime::Worker::Current()->index(),
+                  [&](const std::shared_ptr<const proxy::Snapshot>& now) { snapshot = now; });
+  return snapshot;
+}
+
+size_t HealthTask::EndOfTurn(const proxy::Snapshot& snapshot, size_t from) {
+  size_t endpoints = 0, to = from;
+  while (to < snapshot.clusters.size() && endpoints < kEndpointsPerTurn)
+    endpoints += snapshot.clusters[to++]->endpoints.size() + 1;
+  return to;
+}
+
 HealthTask::Pace HealthTask::Pass() {
+  const auto snapshot = Snapshot();
+  return snapshot == nullptr ? Pace::kUsual : Pass(*snapshot, 0, snapshot->clusters.size());
+}
+
+HealthTask::Pace HealthTask::Pass(const proxy::Snapshot& snapshot, size_t from, size_t to) {
   const runtime::Worker& worker = *runtime::Worker::Current();
   proxy::CallContext& here = *contexts_[worker.index()];
-  std::shared_ptr<const proxy::Snapshot> snapshot;
-  snapshots_.Read(worker.index(), [&](const std::shared_ptr<const proxy::Snapshot>& now) { snapshot = now; });
-  if (snapshot == nullptr) return Pace::kUsual;
   Pace pace = Pace::kIdle;
-  for (const auto& cluster : snapshot->clusters) {
+  for (size_t i = from; i < to; ++i) {
+    const auto& cluster = snapshot.clusters[i];
     ClusterHealth::Work work =
         cluster->health->Pass(*cluster->options, cluster->endpoints, *cluster->spill, worker.now());
     for (ClusterHealth::Probe& probe : work.probes) {

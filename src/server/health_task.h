@@ -3,10 +3,11 @@
 // It is a free task (docs/scheduler.md): whichever worker has time runs its passes. A pass reads the counts of all
 // workers, and begins the probes that are due on the worker that it runs on; what all workers have to know of, and the
 // Watches and Checks that are to be begun or ended on the worker that has the connection for them, is posted. It
-// suspends only between passes.
+// suspends between passes, and within a pass between clusters: thousands of endpoints hold no worker for milliseconds.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,9 +51,16 @@ class HealthTask {
   void Start() { runtime_.Spawn(Run(this)); }
   // One pass, on the worker that this thread is.
   Pace Pass();
+  // A pass goes on in another turn of a worker when it has judged so many; some tenths of a millisecond.
+  static constexpr size_t kEndpointsPerTurn = 256;
+  static constexpr base::Nanos kTurnsApart = std::chrono::milliseconds(1);
+  // The clusters of a turn are those from `from` to before it; a cluster is judged as a whole.
+  static size_t EndOfTurn(const proxy::Snapshot& snapshot, size_t from);
 
  private:
   static runtime::Task<void> Run(HealthTask* self);
+  std::shared_ptr<const proxy::Snapshot> Snapshot() const;
+  Pace Pass(const proxy::Snapshot& snapshot, size_t from, size_t to);
 
   runtime::Runtime& runtime_;
   const proxy::SnapshotData& snapshots_;
