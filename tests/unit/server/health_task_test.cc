@@ -9,7 +9,7 @@
 namespace sluice::server {
 namespace {
 
-proxy::Snapshot Clusters(const std::vector<size_t>& sizes) {
+proxy::Snapshot SnapshotOf(const std::vector<size_t>& sizes) {
   proxy::Snapshot snapshot;
   for (const size_t size : sizes) {
     auto cluster = std::make_shared<upstream::ClusterState>();
@@ -21,7 +21,7 @@ proxy::Snapshot Clusters(const std::vector<size_t>& sizes) {
 
 // The ends of all turns.
 std::vector<size_t> Turns(const std::vector<size_t>& sizes) {
-  const proxy::Snapshot snapshot = Clusters(sizes);
+  const proxy::Snapshot snapshot = SnapshotOf(sizes);
   std::vector<size_t> ends;
   for (size_t at = 0; at < sizes.size(); ends.push_back(at)) at = HealthTask::EndOfTurn(snapshot, at);
   return ends;
