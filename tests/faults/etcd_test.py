@@ -17,6 +17,7 @@ PREFIX = "/sluice/echo/"
 RIGHT_AFTER = 1.0
 # Longer than a daemon takes to notice a silent server, shorter than it takes to give its connection up.
 AWAY = 4.0
+HANGS = 8  # a member beside two others
 
 
 class EtcdTest(FaultTest):
@@ -212,8 +213,10 @@ class EtcdTest(FaultTest):
 
 
 class AnnounceTest(FaultTest):
-    # Each member of the cluster hangs in turn, for longer than the shortest lease lasts: the key stays all the time.
-    def test_the_shortest_lease_outlives_a_member_that_hangs(self):
+    # Each member of the cluster hangs in turn, for longer than the lease lasts: the key stays all the time. If an answer
+    # were waited for as long as without a lease (5 s) it would not. On a busy machine an election alone takes a second
+    # and more; AnnouncerTest has the shortest lease, in time of its own.
+    def test_a_short_lease_outlives_a_member_that_hangs(self):
         hosts = [self.host() for _ in range(3)]
         members = [Etcd(host, f"{self.folder}/etcd-{host}", f"{self.folder}/etcd-{host}.out", peers=hosts) for host in hosts]
         for member in members:
@@ -226,7 +229,7 @@ class AnnounceTest(FaultTest):
         with open(f"{self.folder}/front.yaml", "w", encoding="utf-8") as file:
             file.write(f"workers: 1\nlisteners: [{{address: {listen}}}]\nadmin: {{grpc: \"\"}}\n"
                        f"clusters: [{{name: echo, endpoints: [127.0.0.1:1]}}]\nroutes: [{{cluster: echo}}]\n"
-                       f"announce: [{{name: front, address: {listen}, lease: 2s, etcd: {{servers: [{servers}], prefix: {PREFIX}}}}}]\n")
+                       f"announce: [{{name: front, address: {listen}, lease: 6s, etcd: {{servers: [{servers}], prefix: {PREFIX}}}}}]\n")
         front = Daemon(self.bin, f"{self.folder}/front.yaml", f"{self.folder}/front.out")
         self.addCleanup(lambda: front.running() and front.kill())
         front.start()
@@ -237,7 +240,7 @@ class AnnounceTest(FaultTest):
         for number, member in enumerate(members):
             member.freeze()
             begun = time.monotonic()
-            eventually(lambda begun=begun: time.monotonic() - begun > AWAY, "it has hung for long enough")
+            eventually(lambda begun=begun: time.monotonic() - begun > HANGS, "it has hung for long enough")
             member.thaw()
             other = members[(number + 1) % 3]
             other.wait()
