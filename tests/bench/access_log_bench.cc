@@ -28,8 +28,9 @@ CallRecord PlainCall() {
 
 AccessLogOptions Options() { return {AccessLogOptions::Format::kJson, "/dev/null"}; }
 
-// In batches, as a worker meets it: the ring is emptied outside of the time.
-void Write(benchmark::State& state) {
+// Lines to /dev/null, in batches. `rounds`: the time of taking, formatting and writing them counts too; else only the
+// copies into the ring do, as a worker meets them.
+void Lines(benchmark::State& state, bool rounds) {
   LogTotals totals;
   LogStream stream(Options(), 1, totals);
   SLUICE_CHECK(stream.Open().ok());
@@ -37,27 +38,14 @@ void Write(benchmark::State& state) {
   constexpr int kBatch = 2000;
   while (state.KeepRunningBatch(kBatch)) {
     for (int i = 0; i < kBatch; ++i) benchmark::DoNotOptimize(stream.Write(call, 0));
-    state.PauseTiming();
+    if (!rounds) state.PauseTiming();
     stream.Round(call.ended, {});
-    state.ResumeTiming();
+    if (!rounds) state.ResumeTiming();
   }
   SLUICE_CHECK(totals.dropped.load() == 0);
 }
-BENCHMARK(Write);
-
-// Takes, formats and writes to /dev/null in batches; the copies into the ring are in it.
-void WriteAndRound(benchmark::State& state) {
-  LogTotals totals;
-  LogStream stream(Options(), 1, totals);
-  SLUICE_CHECK(stream.Open().ok());
-  const CallRecord call = PlainCall();
-  constexpr int kBatch = 2000;
-  while (state.KeepRunningBatch(kBatch)) {
-    for (int i = 0; i < kBatch; ++i) benchmark::DoNotOptimize(stream.Write(call, 0));
-    stream.Round(call.ended, {});
-  }
-}
-BENCHMARK(WriteAndRound);
+BENCHMARK_CAPTURE(Lines, write, false);
+BENCHMARK_CAPTURE(Lines, write_and_round, true);
 
 }  // namespace
 }  // namespace sluice::proxy

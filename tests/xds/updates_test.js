@@ -23,9 +23,8 @@ const HUGE = 10000;
 const CALLED_MAX = 60;  // longer lists are compared, but not called through each client
 // grpc-js waits for up to two minutes before it connects again.
 const SETTLES_MS = 150000;
-const LOST_MS = 30000;
+const LOST_MS = 30000;  // a grpc-js without a stream for so long is replaced
 const HUGE_SETTLES_MS = 400000;  // grpc-js takes a minute for 10,000 endpoints
-
 const SLOW_MS = 10000;  // such an update is printed
 
 // Asks until the answer is good; the last answer is in the error.

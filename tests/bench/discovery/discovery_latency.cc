@@ -180,44 +180,31 @@ class Servers {
   std::vector<std::unique_ptr<echo::EchoServer>> servers_;
 };
 
-// Unary calls with changing keys, one after the other, `pause` apart; how long each took.
+// Unary calls with changing keys, one after the other.
 class Caller {
  public:
-  Caller(const std::string& target, milliseconds pause)
-      : stub_(echo::v1::Echo::NewStub(Connect(target))), pause_(pause), thread_([this] { Run(); }) {}
+  explicit Caller(const std::string& target)
+      : stub_(echo::v1::Echo::NewStub(Connect(target))), thread_([this] { Run(); }) {}
   ~Caller() {
     over_ = true;
     thread_.join();
   }
   uint64_t failed() const { return failed_; }
   uint64_t made() const { return made_; }
-  std::vector<double> Take() {
-    std::lock_guard lock(mutex_);
-    return std::exchange(took_, {});
-  }
 
  private:
   void Run() {
     for (uint64_t i = 0; !over_; ++i) {
       grpc::ClientContext context;
       context.AddMetadata("x-key", std::to_string(i % 50));
-      const auto begin = Clock::now();
       const Reply reply = Call(stub_.get(), Kind::kUnary, &context, {});
-      {
-        std::lock_guard lock(mutex_);
-        took_.push_back(Millis(Clock::now() - begin));
-      }
       if (!reply.status.ok()) ++failed_;
       ++made_;
-      if (pause_.count() > 0) PaceTo(begin + pause_);
     }
   }
   const std::unique_ptr<echo::v1::Echo::Stub> stub_;
-  const milliseconds pause_;
   std::atomic<bool> over_{false};
   std::atomic<uint64_t> failed_{0}, made_{0};
-  std::mutex mutex_;
-  std::vector<double> took_;  // under mutex_
   std::thread thread_;
 };
 
@@ -236,7 +223,7 @@ void MeasureLatency(const char* name, Keeper& keeper, const Servers& servers, in
   keeper.Set(without);
   Proxy proxy(ConfigOf(keeper, "round_robin"));
   SLUICE_CHECK(WaitUntil([&] { return proxy.EndpointNames().size() == 3; }));
-  Caller caller(proxy.target(), milliseconds(0));
+  Caller caller(proxy.target());
   std::mt19937 random(7);
   std::vector<double> took;
   for (int i = 0; i < changes; ++i) {
