@@ -185,8 +185,12 @@ struct AccessLogOptions {
 };
 
 struct ForwardingOptions {
-  // Append the peer's address to x-forwarded-for; set x-forwarded-proto and x-forwarded-host where absent.
+  // Say the peer's address in x-forwarded-for, and x-forwarded-proto and x-forwarded-host. False: what a client says in
+  // them goes on as it is.
   bool x_forwarded = false;
+  // Proxies before this one whose word is taken: so many addresses of the chain stay, and proto and host where they are
+  // there. 0: whatever a client says in these fields is replaced.
+  uint32_t trusted_hops = 0;
   // Add "via: 2 sluice" in both directions.
   bool via = false;
   bool operator==(const ForwardingOptions&) const = default;
