@@ -2,10 +2,12 @@
 // config/reference.yaml.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "http2/options.h"
@@ -58,6 +60,12 @@ struct MethodField {
 };
 inline constexpr size_t kFieldDepthMax = 16;
 
+// What a metadata field that is there more than once comes to as a key. A client must not choose its key by sending
+// two: of servers behind, most read the last value, or all of them joined by commas (gRPC over HTTP/2,
+// "Custom-Metadata").
+enum class Repeated : uint8_t { kJoined, kFirst, kLast };
+inline constexpr std::array<std::string_view, 3> kRepeated = {"joined", "first", "last"};
+
 struct HashBy {
   enum class Kind : uint8_t { kRandom, kMethod, kPeer, kMetadata, kField } kind = Kind::kRandom;
   std::string metadata;  // for kMetadata; a call without it is hashed at random
@@ -65,6 +73,7 @@ struct HashBy {
   std::vector<MethodField> fields;
   // kField: bytes of the first message that are looked at.
   uint32_t field_bytes_max = 64 * 1024;
+  Repeated repeated = Repeated::kJoined;  // kMetadata
   bool operator==(const HashBy&) const = default;
 };
 
@@ -74,6 +83,7 @@ struct ClientRateOptions {
   std::string metadata;  // empty: by peer. A call without the metadata counts as one client with all others without
   // Clients remembered at once.
   uint32_t clients_max = 10000;
+  Repeated repeated = Repeated::kJoined;  // of metadata
   bool operator==(const ClientRateOptions&) const = default;
 };
 
