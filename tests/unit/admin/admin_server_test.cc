@@ -285,10 +285,10 @@ TEST_F(AdminServerTest, DescribesTheCache) {
   EXPECT_EQ(std::vector<uint64_t>({response.evicted(), response.expired(), response.purged()}),
             (std::vector<uint64_t>{9, 8, 7}));
   ASSERT_EQ(response.not_cached_size(), static_cast<int>(proxy::kNotCachedReasons));
-  EXPECT_EQ(response.not_cached(3).reason(), "no_store");
-  EXPECT_EQ(response.not_cached(3).count(), 4u);
-  EXPECT_EQ(response.not_cached(7).reason(), "full");
-  EXPECT_EQ(response.not_cached(7).count(), 1u);
+  EXPECT_EQ(response.not_cached(4).reason(), "no_store");
+  EXPECT_EQ(response.not_cached(4).count(), 4u);
+  EXPECT_EQ(response.not_cached(8).reason(), "full");
+  EXPECT_EQ(response.not_cached(8).count(), 1u);
 }
 
 TEST_F(AdminServerTest, PurgesTheCache) {

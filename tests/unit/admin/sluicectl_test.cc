@@ -220,6 +220,7 @@ TEST_F(Sluicectl, ShowsTheCache) {
             "Not cached: request_too_large   0\n"
             "Not cached: not_unary           0\n"
             "Not cached: authorization       0\n"
+            "Not cached: cookie              0\n"
             "Not cached: no_store            4\n"
             "Not cached: status              0\n"
             "Not cached: response_too_large  0\n"
