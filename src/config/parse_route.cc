@@ -50,6 +50,10 @@ void ParsePath(Section& section, RouteOptions* out) {
 
 void ParseAuthority(Section& section, RouteOptions* out) {
   ParseCondition(section, "authority", IsPathSegmentChar, "an authority like users.example.com", &out->authority);
+  if (out->authority.ends_with('.')) out->authority.pop_back();  // the same name: RFC 1034 3.1
+  if (out->authority.empty() && section.Find("authority") != nullptr && section.Find("authority")->text == ".") {
+    return section.Fail("authority", "\".\" is not an authority like users.example.com");
+  }
   const size_t star = out->authority.rfind('*');
   if (star == out->authority.npos) return;
   if (star != 0 || out->authority.size() < 3 || out->authority[1] != '.') {
