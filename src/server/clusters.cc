@@ -34,7 +34,7 @@ Clusters::Clusters(metrics::Registry& registry, uint32_t workers, ClusterWaits w
 base::Status Clusters::Init(const config::Config& config, const SnapshotInputs& inputs) {
   SavedLists saved;
   if (!config.state_file.empty()) {
-    auto loaded = LoadState(config.state_file);
+    auto loaded = LoadStateOrSetAside(config.state_file);
     if (!loaded) return loaded.error();
     saved = std::move(*loaded);
   }

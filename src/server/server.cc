@@ -15,6 +15,7 @@
 #include "proxy/handoff/handoff.h"
 #include "runtime/runtime.h"
 #include "server/log_setup.h"
+#include "server/path_check.h"
 #include "server/version.h"
 
 namespace sluice::server {
@@ -28,6 +29,15 @@ constexpr milliseconds kEndCallsMax{2000};
 // What is announced has this long to be taken back at a stop.
 constexpr milliseconds kWithdrawWaitMax{1500};
 
+namespace {
+
+// What the first change of a list would find out, in an incident.
+base::Status CheckPaths(const config::Config& config) {
+  return config.state_file.empty() ? base::Ok() : CanReplace("state_file", config.state_file);
+}
+
+}  // namespace
+
 base::Result<std::unique_ptr<Server>> Server::Start(config::Config config, ServerOptions options) {
   std::unique_ptr<Server> server(new Server(std::move(config), std::move(options)));
   base::Status status = server->Init();
@@ -36,18 +46,33 @@ base::Result<std::unique_ptr<Server>> Server::Start(config::Config config, Serve
   return server;
 }
 
-base::Status Server::Check(const config::Config& config) {
+base::Status Server::Check(const config::Config& config, std::vector<std::string>* notes) {
   metrics::Registry registry(1);
   TlsReloader reloader(registry);
   if (config.admin.tls.enabled()) {
     if (auto admin = reloader.AddAdmin(config.admin.tls); !admin) return admin.error();
   }
+  if (auto status = CheckPaths(config); !status) return status;
+  if (!config.log.path.empty()) {
+    if (auto status = CanAppend("log", config.log.path); !status) return status;
+  }
   Clusters clusters(registry, 1);
   config::Config copy = config;
   copy.access_log = {};  // opening would create it, perhaps as root: the daemon could not write it
+  if (!config.state_file.empty()) {
+    if (auto state = LoadState(config.state_file); !state) {
+      if (state.error().kind != base::ErrorKind::kInvalidArgument) return state.error();
+      if (notes != nullptr) notes->push_back(state.error().detail + "; a start sets it aside");
+      copy.state_file.clear();
+    }
+  }
   if (auto status = clusters.Init(copy); !status) return status.error();
   auto tls = reloader.Prepare(copy);
-  return tls ? base::Ok() : base::Status(tls.error());
+  if (!tls) return tls.error();
+  reloader.Commit(std::move(*tls));
+  const std::vector<std::string> expired = reloader.Expired();
+  if (!expired.empty()) return base::MakeError(base::ErrorKind::kInvalidArgument, expired.front());
+  return base::Ok();
 }
 
 Server::Server(config::Config config, ServerOptions options)
@@ -62,6 +87,8 @@ base::Status Server::Init() {
   auto tls = tls_->Prepare(config_);
   if (!tls) return tls.error();
   tls_->Commit(std::move(*tls));
+  if (auto status = CheckPaths(config_); !status) return status;
+  for (const std::string& expired : tls_->Expired()) SLUICE_LOG_ERROR("{}", expired);
   limits_.Apply(config_);
   clusters_ = std::make_unique<Clusters>(*registry_, count, ClusterWaits(), &limits_);
   limits_.SetHooks({[this](const std::string& cluster) { return clusters_->UseOfEndpoints(cluster); },

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "integration/support/temp_dir.h"
+#include "support/captured_log.h"
 #include "support/manual_worker.h"
 #include "sync/event.h"
 
@@ -266,9 +267,24 @@ TEST_F(ClustersTest, ChangesAreRestoredFromTheStateFileUnlessTheConfiguredListHa
   EXPECT_EQ((*later.List("c"))[0].source, ListSource::kConfig);
 }
 
-TEST_F(ClustersTest, AStateFileThatCannotBeReadStopsTheStart) {
+// Calls are served by the configuration's lists, and what is left of the file can be looked at.
+TEST_F(ClustersTest, AStateFileThatCannotBeUnderstoodIsSetAside) {
   integration::TempDir dir;
   config.state_file = dir.Write("state", "clusters: [");
+  test::CapturedLog log;
+  Init();
+  EXPECT_EQ(Endpoints(), (Strings{"a 1 active", "b 1 active"}));
+  EXPECT_EQ(::access(config.state_file.c_str(), F_OK), -1);
+  EXPECT_EQ(dir.Read("state.bad"), "clusters: [");
+  EXPECT_NE(log.Take().find("error state file " + config.state_file), std::string::npos);
+  ASSERT_TRUE(clusters->Change(Change(Kind::kDrain, {{"a", "", 1}})).ok());
+  EXPECT_TRUE(LoadState(config.state_file).ok());
+}
+
+TEST_F(ClustersTest, AStateFileThatCannotBeReadStopsTheStart) {
+  integration::TempDir dir;
+  config.state_file = dir.File("folder");
+  std::filesystem::create_directory(config.state_file);
   Clusters broken(registry, 1);
   EXPECT_FALSE(broken.Init(config).ok());
 }
