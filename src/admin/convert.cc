@@ -1,5 +1,7 @@
 #include "admin/convert.h"
 
+#include <absl/strings/str_cat.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -14,6 +16,8 @@ using upstream::EndpointSpec;
 using Kind = EndpointChange::Kind;
 
 base::Error Bad(std::string why) { return base::MakeError(base::ErrorKind::kInvalidArgument, std::move(why)); }
+
+std::string Hex(uint64_t digest) { return absl::StrCat(absl::Hex(digest, absl::kZeroPad16)); }
 
 v1::Endpoint::State StateOf(upstream::EndpointState state) {
   switch (state) {
@@ -100,6 +104,7 @@ void ToMessage(const ClusterView& view, v1::Cluster& message) {
   message.set_policy(view.policy);
   message.set_version(view.version);
   message.set_digest(view.digest);
+  message.set_digest_hex(Hex(view.digest));
   message.set_overridden(view.source == upstream::ListSource::kRpc);
   for (const EndpointView& endpoint : view.endpoints) {
     v1::Endpoint& out = *message.add_endpoints();
@@ -138,6 +143,7 @@ void ToMessage(const ClusterView& view, v1::Cluster& message) {
 void ToMessage(const ChangeResult& result, v1::ChangeEndpointsResponse& message) {
   message.set_version(result.version);
   message.set_digest(result.digest);
+  message.set_digest_hex(Hex(result.digest));
   message.set_moved_share(result.moved_share);
 }
 

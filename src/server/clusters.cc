@@ -271,7 +271,7 @@ base::Result<admin::ChangeResult> Clusters::PutList(LockedCluster held, const st
   SLUICE_CHECK(state.ok());
   admin::ChangeResult result;
   result.version = (*state)->version;
-  result.digest = (*state)->balancer->Digest();
+  result.digest = ListDigest(**state);
   result.moved_share = MovedShare(before, **state);
   if (preview) return result;
 

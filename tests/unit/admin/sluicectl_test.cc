@@ -61,8 +61,8 @@ TEST_F(Sluicectl, ClustersAndEndpointsAreTables) {
 TEST_F(Sluicectl, PrintsJsonWithTheNamesOfTheProto) {
   const ProgramResult result = Ctl({"--json", "endpoints", "users"});
   EXPECT_EQ(result.code, 0);
-  for (const char* part : {"\"version\": \"7\"", "\"overridden\": false", "\"in_flight\": \"3\"",
-                           "\"state\": \"STATE_ACTIVE\"", "\"share\": 0.25"}) {
+  for (const char* part : {"\"version\": \"7\"", "\"digest_hex\": \"0000000000abcdef\"", "\"overridden\": false",
+                           "\"in_flight\": \"3\"", "\"state\": \"STATE_ACTIVE\"", "\"share\": 0.25"}) {
     EXPECT_THAT(result.out, HasSubstr(part));
   }
 }

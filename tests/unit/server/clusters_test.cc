@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "integration/support/temp_dir.h"
@@ -169,6 +170,25 @@ TEST_F(ClustersTest, AnotherVersionThanExpectedIsAConflict) {
   change.expected_version = 1;
   EXPECT_TRUE(clusters->Change(change).ok());
   EXPECT_EQ(clusters->Change(change).error().kind, ErrorKind::kConflict);
+}
+
+// "Have all proxies the same list?" is asked of it.
+TEST_F(ClustersTest, TheDigestIsOfAllThatTheListSays) {
+  Init();
+  std::set<uint64_t> digests = {View().digest};
+  const auto differs = [&](const EndpointChange& change) {
+    ASSERT_TRUE(clusters->Change(change).ok());
+    EXPECT_TRUE(digests.insert(View().digest).second) << digests.size();
+  };
+  differs(Change(Kind::kDrain, {{"a", "", 1}}));
+  differs(Change(Kind::kReplace, {{"a", "10.0.0.8:1", 1}, {"b", "10.0.0.2:1", 1}}));  // another address
+  differs(Change(Kind::kReplace, {{"a", "10.0.0.2:1", 1}, {"b", "10.0.0.8:1", 1}}));  // the two changed about
+  differs(Change(Kind::kReplace, {{"a", "10.0.0.2:1", 1, 1, ""}, {"b", "10.0.0.8:1", 1}}));
+  differs(Change(Kind::kReplace, {{"a", "10.0.0.2:1", 1, 1, "eu"}, {"b", "10.0.0.8:1", 1}}));
+  differs(Change(Kind::kReweight, {{"b", "", 2}}));
+  const uint64_t before = View().digest;
+  ASSERT_TRUE(clusters->Change(Change(Kind::kReplace, {{"b", "10.0.0.8:1", 2}, {"a", "10.0.0.2:1", 1, 1, "eu"}})).ok());
+  EXPECT_EQ(View().digest, before) << "in another order it is the same list";
 }
 
 TEST_F(ClustersTest, APreviewTellsAndChangesNothing) {
