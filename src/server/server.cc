@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <future>
 #include <latch>
 
@@ -14,6 +15,7 @@
 #include "proxy/call/call.h"
 #include "proxy/handoff/handoff.h"
 #include "runtime/runtime.h"
+#include "server/admin_address.h"
 #include "server/log_setup.h"
 #include "server/path_check.h"
 #include "server/version.h"
@@ -143,7 +145,11 @@ base::Status Server::StartAdmin() {
       if (!credentials) return credentials.error();
       security.tls = std::move(*credentials);
     }
-    auto admin = admin::AdminServer::Start(config_.admin.grpc, *this, std::move(security));
+    const std::string address =
+        config_.admin.grpc == config::kAdminAuto
+            ? DefaultAdminAddress(std::getenv("RUNTIME_DIRECTORY"), std::getenv("XDG_RUNTIME_DIR"))
+            : config_.admin.grpc;
+    auto admin = admin::AdminServer::Start(address, *this, std::move(security));
     if (!admin) return admin.error();
     admin_ = std::move(*admin);
     SLUICE_LOG_INFO("admin RPC on {}{}", admin_->address(), config_.admin.tls.enabled() ? " with TLS" : "");
