@@ -23,7 +23,7 @@ struct CommandSpec {
   const char* help;
   const char* takes = "";  // the words after it, for help and errors
   size_t words_min = 0, words_max = 0;
-  const char* offers = "";  // what completion knows of the first of those words
+  const char* offers = "";  // what completion knows of the first of those words; with kOfferEndpoints of all
 };
 
 constexpr const char* kLook = "Look";
@@ -54,25 +54,25 @@ constexpr CommandSpec kCommands[] = {
      kOfferClusters},
     {"replace", Command::kReplace, kEndpoints, "the list becomes exactly this", kEndpoint, 2, kMany, kOfferClusters},
     {"remove", Command::kRemove, kEndpoints, "no new calls; calls in flight finish", "CLUSTER NAME...", 2, kMany,
-     kOfferClusters},
-    {"reweight", Command::kReweight, kEndpoints, "change weights", "CLUSTER NAME@WEIGHT...", 2, kMany, kOfferClusters},
+     kOfferEndpoints},
+    {"reweight", Command::kReweight, kEndpoints, "change weights", "CLUSTER NAME@WEIGHT...", 2, kMany, kOfferEndpoints},
     {"drain-endpoint", Command::kDrainEndpoint, kEndpoints, "stays in the list, takes no new calls", "CLUSTER NAME...",
-     2, kMany, kOfferClusters},
+     2, kMany, kOfferEndpoints},
     {"undrain-endpoint", Command::kUndrainEndpoint, kEndpoints, "takes calls again", "CLUSTER NAME...", 2, kMany,
-     kOfferClusters},
+     kOfferEndpoints},
     {"reset", Command::kReset, kEndpoints, "back to the list of the configuration, or of the cluster's source",
      "CLUSTER", 1, 1, kOfferClusters},
     {"endpoint", Command::kPrint, kHealth, "drain an endpoint; eject or restore it, or probe it at once"},
     {"endpoint drain", Command::kDrainEndpoint, kHealth, "as drain-endpoint", "CLUSTER NAME...", 2, kMany,
-     kOfferClusters},
+     kOfferEndpoints},
     {"endpoint undrain", Command::kUndrainEndpoint, kHealth, "as undrain-endpoint", "CLUSTER NAME...", 2, kMany,
-     kOfferClusters},
+     kOfferEndpoints},
     {"endpoint eject", Command::kEject, kHealth, "out of rotation until it is restored", kOneEndpoint, 2, 2,
-     kOfferClusters},
+     kOfferEndpoints},
     {"endpoint restore", Command::kRestore, kHealth, "back in rotation, with a growing share of its keys", kOneEndpoint,
-     2, 2, kOfferClusters},
+     2, 2, kOfferEndpoints},
     {"endpoint reset-backoff", Command::kResetBackoff, kHealth, "probe an ejected endpoint at once", kOneEndpoint, 2, 2,
-     kOfferClusters},
+     kOfferEndpoints},
     {"limit", Command::kPrint, kLimits, "set or reset a limit"},
     {"limit set", Command::kLimitSet, kLimits, "set what is given", "NAME and --rate, --burst, --max or --queue", 1, 1,
      kOfferLimits},
@@ -186,10 +186,9 @@ class Parser {
   }
 
   void AddFlags() {
-    Value(
-        root_, "--address", "ADDRESS",
-        "unix:/path or host:port of the daemon's admin RPC (default: $SLUICE_ADMIN, else unix:/tmp/sluice-admin.sock)",
-        ParseText, &args_.address);
+    Value(root_, "--address", "ADDRESS",
+          "unix:/path or host:port of the daemon's admin RPC (default: $SLUICE_ADMIN, else its own default)", ParseText,
+          &args_.address);
     Value(root_, "--tls-ca", "FILE", "TLS: the authority of the daemon's certificate (PEM, as the next two)",
           ParseNotEmpty, &args_.tls.ca);
     Value(root_, "--tls-cert", "FILE", "TLS: our certificate; the daemon looks up in it what we may do", ParseNotEmpty,
@@ -225,6 +224,8 @@ class Parser {
     Flag(stand, "--locality", "NAME", "where these endpoints are", ParseNotEmpty, &args_.locality);
     Flag(changes, "--if-version", "N", "only if the list is still at version N", ParseVersion, &args_.if_version);
     Switch(changes, "--preview", "say what would move, change nothing", &args_.preview);
+    Switch({C::kRemove, C::kDrainEndpoint}, "--force",
+           "also where the cluster would be left with none of its keys' owners", &args_.force);
     Flag({C::kDrainEndpoint}, "--over", "DURATION", "give the keys away little by little, each once; default: at once",
          ParseTimeout, &args_.over);
     Switch({C::kEndpoints}, "--why", "health: state, since when and why, last error, next probe; and its last changes",

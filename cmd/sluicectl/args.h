@@ -41,7 +41,9 @@ enum class Command : uint8_t {
   kDrain,
   kStop,
   kCompletion,
-  kCompleteCluster,  // the names of clusters, or of limits, that begin with Args::word, for completion
+  // For completion: the names of clusters, of Args::cluster's endpoints, or of limits, that begin with Args::word.
+  kCompleteCluster,
+  kCompleteEndpoint,
   kCompleteLimit,
 };
 
@@ -82,7 +84,8 @@ struct Args {
   std::string locality;
   std::optional<uint64_t> if_version;
   bool preview = false;
-  bool why = false;  // endpoints: with their health and its changes
+  bool force = false;  // a removal may take away all keys
+  bool why = false;    // endpoints: with their health and its changes
   LimitArgs limit;
   PurgeArgs purge;
   std::string word;                                        // log-level: the level or empty; limit: its name

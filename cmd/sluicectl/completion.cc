@@ -24,19 +24,23 @@ class Cursor {
     } else if (const CLI::App* command = FindCommand(word)) {
       app_ = command;
     } else {
-      ++words_;
+      if (words_++ == 0) first_ = word;
     }
   }
 
   void Offer(const std::string& begin, Args* answer) const {
     std::string* text = &answer->text;
-    const std::string offers = words_ == 0 ? OffersOfFirstWord() : "";
+    const std::string offered = OffersOfWords();
+    const std::string offers = words_ == 0 ? offered : "";
     if (value_of_ != nullptr) {
       if (value_of_->get_type_name() == "FILE") *text = ":files\n";
     } else if (begin.starts_with('-') && !only_words_) {
       AddFlags(begin, text);
-    } else if (offers == kOfferClusters || offers == kOfferLimits) {
-      answer->command = offers == kOfferClusters ? Command::kCompleteCluster : Command::kCompleteLimit;
+    } else if (offers == kOfferClusters || offers == kOfferLimits || offered == kOfferEndpoints) {
+      answer->command = words_ > 0               ? Command::kCompleteEndpoint
+                        : offers == kOfferLimits ? Command::kCompleteLimit
+                                                 : Command::kCompleteCluster;
+      answer->cluster = first_;
       answer->word = begin;
     } else {
       for (const std::string& word : CLI::detail::split(offers, ' ')) Add(begin, word, "", text);
@@ -67,7 +71,7 @@ class Cursor {
     for (const CLI::Option* option : flags) Add(begin, option->get_name(), option->get_description(), out);
   }
 
-  std::string OffersOfFirstWord() const {
+  std::string OffersOfWords() const {
     const auto words = app_->get_options([](const CLI::Option* option) { return option->get_positional(); });
     return words.empty() ? "" : words[0]->get_type_name();
   }
@@ -86,6 +90,7 @@ class Cursor {
   const CLI::App* app_;                    // the command so far
   const CLI::Option* value_of_ = nullptr;  // the flag whose value comes next
   size_t words_ = 0;                       // after the command
+  std::string first_;                      // of them
   bool only_words_ = false;                // after --
 };
 

@@ -15,9 +15,10 @@ inline constexpr std::string_view kCompleteCommand = "__complete";
 // Type names of a command's words: their candidates are to be asked of the daemon. Any other type name is the
 // candidates, with blanks between them.
 inline constexpr const char* kOfferClusters = ":clusters";
+inline constexpr const char* kOfferEndpoints = ":endpoints";  // a cluster first, then those that are in its list
 inline constexpr const char* kOfferLimits = ":limits";
 
-// `words`: after __complete. The answer becomes kPrint with a text; or kCompleteCluster, kCompleteLimit.
+// `words`: after __complete. The answer becomes kPrint with a text; or one of kComplete*.
 void Complete(const CLI::App& root, const std::vector<std::string>& words, Args* answer);
 
 }  // namespace sluice::ctl

@@ -1,8 +1,11 @@
 #include "sluicectl/run.h"
 
 #include <grpcpp/grpcpp.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <string_view>
 
 #include "sluice/admin/v1/admin.grpc.pb.h"
 #include "sluicectl/channel.h"
@@ -14,6 +17,7 @@ namespace {
 namespace v1 = admin::v1;
 using Kind = v1::ChangeEndpointsRequest;
 
+constexpr double kAllKeys = 0.9999;       // a share of the keys; sums of shares are not exact
 constexpr size_t kKeyBytesMax = 1 << 20;  // above it the daemon takes no request (and caches none)
 
 v1::ChangeLimitRequest MakeLimitChange(const Args& args) {
@@ -130,18 +134,44 @@ class Session {
       case Command::kCompleteCluster:
         return Call(&v1::Admin::Stub::ListClusters, v1::ListClustersRequest(),
                     [this](const auto& r) { return Candidates(r.clusters()); });
+      case Command::kCompleteEndpoint: {
+        v1::ListClustersRequest request;
+        request.set_name(args_.cluster);
+        return Call(&v1::Admin::Stub::ListClusters, request, [this](const v1::ListClustersResponse& r) {
+          return r.clusters().empty() ? std::string() : Candidates(r.clusters(0).endpoints());
+        });
+      }
       case Command::kCompleteLimit:
         return Call(&v1::Admin::Stub::ListLimits, v1::ListLimitsRequest(),
                     [this](const auto& r) { return Candidates(r.limits()); });
       case Command::kStop:
         return Call(&v1::Admin::Stub::Stop, v1::StopRequest(), [](const auto&) { return "stopping\n"; });
       default:
+        if (TakesAllAway()) return kRefused;
         return Call(&v1::Admin::Stub::ChangeEndpoints, MakeChange(args_),
                     [this](const auto& r) { return Print(r, args_.cluster, args_.preview); });
     }
   }
 
  private:
+  // Whether every key would lose its endpoint, as where the last one goes: most likely a slip, so it is told and not
+  // done without --force. What the preview fails for, the change will say.
+  bool TakesAllAway() {
+    const bool takes = args_.command == Command::kRemove || args_.command == Command::kDrainEndpoint;
+    if (!takes || args_.force || args_.preview) return false;
+    v1::ChangeEndpointsRequest request = MakeChange(args_);
+    request.set_preview(true);
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + args_.timeout);
+    v1::ChangeEndpointsResponse response;
+    if (!stub_->ChangeEndpoints(&context, request, &response).ok() || response.moved_share() < kAllKeys) return false;
+    std::fprintf(stderr,
+                 "sluicectl: this takes away the endpoints of all keys of %s; nothing was changed\n"
+                 "  --preview shows it, --force does it\n",
+                 args_.cluster.c_str());
+    return true;
+  }
+
   // One RPC, its answer printed as JSON or by `print`. A status that is not OK is explained on stderr.
   template <typename Request, typename Response, typename PrintFn>
   int Call(grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
@@ -217,6 +247,14 @@ class Session {
     const bool connected = channel_->GetState(false) == GRPC_CHANNEL_READY;
     const bool late = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE || (reason.empty() && late && !connected)) {
+      if (MayNotConnect()) {
+        std::fprintf(
+            stderr,
+            "sluicectl: %s: permission denied\n"
+            "  the socket is for the daemon's user and root: run as one of them (sudo -u USER sluicectl ...)\n",
+            args_.address.c_str());
+        return kUnreachable;
+      }
       std::fprintf(stderr,
                    "sluicectl: no daemon answers at %s: %s\n"
                    "  is it running, and is this its admin address (--address or SLUICE_ADMIN)?%s\n",
@@ -228,6 +266,14 @@ class Session {
     if (const std::string hint = Hint(status.error_code(), reason); !hint.empty())
       std::fprintf(stderr, "  %s\n", hint.c_str());
     return kRefused;
+  }
+
+  // gRPC's words for it differ between versions; the system knows. A socket is written to by connecting.
+  bool MayNotConnect() const {
+    constexpr std::string_view kUnix = "unix:";
+    if (!args_.address.starts_with(kUnix)) return false;
+    const char* path = args_.address.c_str() + kUnix.size();
+    return ::access(path, W_OK) != 0 && errno == EACCES;
   }
 
   // To gRPC a failed handshake looks like an address where no process listens.

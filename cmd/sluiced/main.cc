@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "cli/command_line.h"
@@ -105,7 +106,10 @@ int main(int argc, char** argv) {
   for (const auto& error : parsed.errors) std::fprintf(stderr, "%s\n", error.ToString().c_str());
   if (!parsed.ok()) return 1;
   if (flags.check) {
-    if (auto status = sluice::server::Server::Check(parsed.config); !status) {
+    std::vector<std::string> notes;
+    auto status = sluice::server::Server::Check(parsed.config, &notes);
+    for (const std::string& note : notes) std::fprintf(stderr, "%s: warning: %s\n", flags.config.c_str(), note.c_str());
+    if (!status) {
       std::fprintf(stderr, "%s: %s\n", flags.config.c_str(), status.error().detail.c_str());
       return 1;
     }

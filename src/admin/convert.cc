@@ -1,5 +1,7 @@
 #include "admin/convert.h"
 
+#include <absl/strings/str_cat.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -13,7 +15,11 @@ using upstream::EndpointChange;
 using upstream::EndpointSpec;
 using Kind = EndpointChange::Kind;
 
+constexpr size_t kNameBytesMax = 256;  // of an endpoint's name, as in the configuration
+
 base::Error Bad(std::string why) { return base::MakeError(base::ErrorKind::kInvalidArgument, std::move(why)); }
+
+std::string Hex(uint64_t digest) { return absl::StrCat(absl::Hex(digest, absl::kZeroPad16)); }
 
 v1::Endpoint::State StateOf(upstream::EndpointState state) {
   switch (state) {
@@ -53,6 +59,11 @@ base::Result<EndpointSpec> ToSpec(const v1::EndpointSpec& message, Kind kind, in
   const bool needs_address = kind == Kind::kReplace || kind == Kind::kAdd;
   if (needs_address && message.address().empty()) return Bad(at + ".address: is needed");
   if (!needs_address && message.name().empty()) return Bad(at + ".name: is needed");
+  // As in the configuration: a name stands in logs, metrics and tables, and is typed into shells.
+  const auto hidden = [](char c) { return c <= ' ' || c > '~'; };
+  if (needs_address && (message.name().size() > kNameBytesMax || std::ranges::any_of(message.name(), hidden)))
+    return Bad(at + ".name: must be at most " + std::to_string(kNameBytesMax) +
+               " visible ASCII characters without blanks");
   if (kind == Kind::kReweight && !message.has_weight()) return Bad(at + ".weight: is needed");
   if (message.has_weight() && !(std::isfinite(message.weight()) && message.weight() > 0)) {
     return Bad(at + ".weight: must be a number above 0; to take calls away from an endpoint, drain it");
@@ -100,6 +111,7 @@ void ToMessage(const ClusterView& view, v1::Cluster& message) {
   message.set_policy(view.policy);
   message.set_version(view.version);
   message.set_digest(view.digest);
+  message.set_digest_hex(Hex(view.digest));
   message.set_overridden(view.source == upstream::ListSource::kRpc);
   for (const EndpointView& endpoint : view.endpoints) {
     v1::Endpoint& out = *message.add_endpoints();
@@ -138,6 +150,7 @@ void ToMessage(const ClusterView& view, v1::Cluster& message) {
 void ToMessage(const ChangeResult& result, v1::ChangeEndpointsResponse& message) {
   message.set_version(result.version);
   message.set_digest(result.digest);
+  message.set_digest_hex(Hex(result.digest));
   message.set_moved_share(result.moved_share);
 }
 
@@ -257,7 +270,7 @@ base::Result<LimitChange> ToChange(const v1::ChangeLimitRequest& request) {
   if (request.has_queue_max()) change.queue_max = request.queue_max();
   const bool sets = change.rate || change.burst || change.max || change.queue_max;
   if (change.reset && sets) return Bad("reset: goes with nothing else; what is configured comes back whole");
-  if (!change.reset && !sets) return Bad("nothing to change: one of rate, burst, max, queue_max or reset is needed");
+  if (!change.reset && !sets) return Bad("nothing to change: one of rate, burst, max, queue or reset is needed");
   return change;
 }
 

@@ -10,6 +10,7 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
+#include <list>
 #include <optional>
 #include <utility>
 
@@ -27,20 +28,29 @@ namespace http = boost::beast::http;
 using asio::ip::tcp;
 using Code = boost::system::error_code;
 
-// What every connection shares; the server's, and only its thread touches `open`.
+class Connection;
+
+// What every connection shares; the server's, and only its thread touches the lists.
 struct Shared {
   Backend& backend;
   HttpOptions options;
-  size_t open = 0;
+  // Those that wait for a request, and those that wait until their client has taken what was sent: the longest first.
+  std::list<Connection*> reading, writing;
+  size_t open() const { return reading.size() + writing.size(); }
 };
 
 // Lives as long as an operation of it does (each holds a shared_ptr).
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(tcp::socket socket, Shared& shared) : stream_(std::move(socket)), shared_(shared) { ++shared_.open; }
-  ~Connection() { --shared_.open; }
+  Connection(tcp::socket socket, Shared& shared)
+      : stream_(std::move(socket)),
+        shared_(shared),
+        in_(&shared.reading),
+        place_(shared.reading.insert(shared.reading.end(), this)) {}
+  ~Connection() { in_->erase(place_); }
 
   void Read() {
+    Enter(shared_.reading);
     parser_.emplace();
     parser_->header_limit(static_cast<uint32_t>(shared_.options.header_bytes_max));
     parser_->body_limit(0);
@@ -49,7 +59,18 @@ class Connection : public std::enable_shared_from_this<Connection> {
                      [self = shared_from_this()](Code error, size_t) { self->OnRead(error); });
   }
 
+  // Its operation ends with an error, and it goes. Its place is free at once.
+  void Drop() {
+    stream_.close();
+    Enter(gone_);
+  }
+
  private:
+  void Enter(std::list<Connection*>& list) {
+    list.splice(list.end(), *in_, place_);
+    in_ = &list;
+  }
+
   void OnRead(Code error) {
     if (error == http::error::end_of_stream || error == http::error::partial_message) return Close();
     if (error == http::error::header_limit || error == http::error::buffer_overflow) {
@@ -85,6 +106,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     if (reply.wrong_method) response_.set(http::field::allow, "GET, HEAD");
     response_.content_length(reply.body.size());
     if (!head) response_.body() = std::move(reply.body);
+    Enter(shared_.writing);
     stream_.expires_after(shared_.options.write_timeout);
     http::async_write(stream_, response_, [self = shared_from_this(), keep_alive](Code error, size_t) {
       if (error) return;
@@ -109,6 +131,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   beast::tcp_stream stream_;
   Shared& shared_;
+  std::list<Connection*> gone_;  // of this one alone, when it was dropped
+  std::list<Connection*>* in_;   // one of the three
+  std::list<Connection*>::iterator place_;
   beast::flat_buffer buffer_{shared_.options.header_bytes_max + 1024};
   std::optional<http::request_parser<http::empty_body>> parser_;
   http::response<http::string_body> response_;
@@ -118,14 +143,17 @@ class Connection : public std::enable_shared_from_this<Connection> {
 }  // namespace
 
 struct HttpServer::Impl {
-  Impl(Backend& backend, const HttpOptions& options) : shared{backend, options} {}
+  Impl(Backend& backend, const HttpOptions& options) : shared{backend, options, {}, {}} {}
 
   void Accepted(int fd, const tcp& protocol) {
     tcp::socket socket(loop.context());
     Code error;
     if (socket.assign(protocol, fd, error); error) {
       ::close(fd);
-    } else if (shared.open < shared.options.connections_max) {
+    } else {
+      // One that says nothing first; one that reads nothing where all of them have asked for something.
+      if (shared.open() >= shared.options.connections_max)
+        (shared.reading.empty() ? shared.writing : shared.reading).front()->Drop();
       std::make_shared<Connection>(std::move(socket), shared)->Read();
     }
   }

@@ -15,7 +15,8 @@
 namespace sluice::admin {
 
 struct HttpOptions {
-  // Open at once; the next one is closed as soon as it is accepted, so a probe fails fast instead of waiting.
+  // Open at once; for one more the connection goes that has waited longest for its client, so that strangers that hold
+  // connections and say nothing cannot keep a probe out.
   size_t connections_max = 64;
   // Of a request's line and header; above it 431. A body is refused with 413.
   size_t header_bytes_max = 8 << 10;

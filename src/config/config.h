@@ -45,10 +45,13 @@ struct AdminRoleOptions {
   bool operator==(const AdminRoleOptions&) const = default;
 };
 
+// AdminOptions::grpc: a socket in a folder of the process's own, as its environment names one (server/admin_address.h).
+inline constexpr std::string_view kAdminAuto = "auto";
+
 struct AdminOptions {
-  // Admin gRPC: "unix:/path" (made with mode 0600) or a TCP address; one that is not loopback needs tls. Empty: no
-  // admin RPC.
-  std::string grpc = "unix:/tmp/sluice-admin.sock";
+  // Admin gRPC: "unix:/path" (made with mode 0600), a TCP address, of which one that is not loopback needs tls, or
+  // kAdminAuto. Empty: no admin RPC.
+  std::string grpc{kAdminAuto};
   AdminTlsOptions tls;     // of grpc
   AdminRoleOptions roles;  // with tls, at least one name
   // HTTP/1.1 port for /metrics, /healthz, /readyz. Empty: none.

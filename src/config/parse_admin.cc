@@ -11,8 +11,8 @@ void ParseAdminAddress(Section& section, std::string_view key, const Config& con
                        std::string* out) {
   std::string text;
   if (!section.Text(key, &text)) return;
-  if (text.empty()) {
-    out->clear();
+  if (text.empty() || (key == "grpc" && text == kAdminAuto)) {
+    *out = std::move(text);
     return;
   }
   net::Address address;
@@ -58,7 +58,7 @@ void CheckAccess(Section& section, const AdminOptions& admin) {
   }
   if (admin.grpc.empty()) {
     section.Fail("tls", "has no use without admin.grpc");
-  } else if (admin.grpc.starts_with("unix:")) {
+  } else if (admin.grpc.starts_with("unix:") || admin.grpc == kAdminAuto) {
     section.Fail("tls", "is for an IP address; access to a Unix socket is decided by its file mode");
   }
   if (!roles) section.Fail("roles", "is empty, so no client could use the admin RPC; give write, read or both a name");

@@ -134,7 +134,9 @@ void ParseHashMap(Reader& reader, const Node& node, const std::string& path, con
     out->kind = HashBy::Kind::kMetadata;
   }
   section.Options(proxy::kHashByOptions, out);
+  section.Choice("repeated", proxy::kRepeated, &out->repeated);
   if (!field && section.Find("bytes_max") != nullptr) section.Fail("bytes_max", "is only allowed together with field");
+  if (field && section.Find("repeated") != nullptr) section.Fail("repeated", "is only allowed together with metadata");
 }
 
 }  // namespace

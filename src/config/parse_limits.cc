@@ -19,6 +19,7 @@ void ParseClientRate(Section& section, proxy::ClientRateOptions* out) {
   if (const Node* by = section.Find("by"); by != nullptr && by->kind == Node::Kind::kMap) {
     Section client(section.reader(), *by, section.PathOf("by"));
     ParseMetadataName(client, "metadata", &out->metadata);
+    client.Choice("repeated", proxy::kRepeated, &out->repeated);
   } else if (by != nullptr && (by->kind != Node::Kind::kScalar || by->text != "peer")) {
     const std::string shown = by->kind == Node::Kind::kScalar ? Shown(by->text) + " " : "";
     section.Fail("by", Cat(shown, "is not one of: peer, {metadata: name}"));

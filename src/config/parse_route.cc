@@ -50,6 +50,10 @@ void ParsePath(Section& section, RouteOptions* out) {
 
 void ParseAuthority(Section& section, RouteOptions* out) {
   ParseCondition(section, "authority", IsPathSegmentChar, "an authority like users.example.com", &out->authority);
+  if (out->authority.ends_with('.')) out->authority.pop_back();  // the same name: RFC 1034 3.1
+  if (out->authority.empty() && section.Find("authority") != nullptr && section.Find("authority")->text == ".") {
+    return section.Fail("authority", "\".\" is not an authority like users.example.com");
+  }
   const size_t star = out->authority.rfind('*');
   if (star == out->authority.npos) return;
   if (star != 0 || out->authority.size() < 3 || out->authority[1] != '.') {
@@ -90,6 +94,22 @@ void ParseClusterName(Section& section, std::string_view key, const std::vector<
                         near.empty() ? Cat("; there are: ", Join(names)) : Cat("; did you mean \"", near, "\"?")));
 }
 
+// What tells callers apart elsewhere in the route may decide what their answers are, and one caller must not get
+// another's.
+void CheckIdentity(Section& cache, const RouteOptions& route) {
+  if (route.cache.shared) return;
+  std::string_view said;
+  for (const auto& [where, name] : {std::pair<std::string_view, std::string_view>("hash_by", route.hash_by.metadata),
+                                    {"client_rate_limit", route.client_rate_limit.metadata}}) {
+    const std::vector<std::string>& vary = route.cache.vary;
+    if (name.empty() || name == said || std::find(vary.begin(), vary.end(), name) != vary.end()) continue;
+    said = name;
+    cache.Fail("vary", Cat("lacks ", Shown(name), ", by which ", where,
+                           " tells callers apart, so that one could get another's answer; allowed: with it, or shared: "
+                           "true where answers are the same for all"));
+  }
+}
+
 void ParseRoute(Reader& reader, const Node& node, const std::string& path,
                 const std::vector<upstream::ClusterOptions>& clusters, const Descriptors& descriptors,
                 const std::vector<RouteOptions>& before, RouteOptions* out) {
@@ -117,7 +137,10 @@ void ParseRoute(Reader& reader, const Node& node, const std::string& path,
   section.Map("hedge", [&](Section& hedge) { ParseHedge(hedge, &out->hedge); });
   section.Map("rate_limit", [&](Section& rate) { ParseRate(rate, &out->rate_limit); });
   section.Map("client_rate_limit", [&](Section& rate) { ParseClientRate(rate, &out->client_rate_limit); });
-  section.Map("cache", [&](Section& cache) { ParseCacheRule(cache, descriptors, *out, &out->cache); });
+  section.Map("cache", [&](Section& cache) {
+    ParseCacheRule(cache, descriptors, *out, &out->cache);
+    CheckIdentity(cache, *out);
+  });
 }
 
 // A dead route is always a mistake in the order, and calls would silently go elsewhere.

@@ -11,7 +11,7 @@ std::string_view ToString(Refusal refusal) {
     case Refusal::kTooLate:
       return "the wait would pass the deadline";
     case Refusal::kTableFull:
-      return "too many clients";
+      return "as many clients as clients_max are in use";
     case Refusal::kClosed:
       return "the limit was taken away";
   }

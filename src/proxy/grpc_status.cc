@@ -116,6 +116,65 @@ GrpcCode ParseGrpcStatus(std::string_view value) {
   return static_cast<GrpcCode>(code);
 }
 
+std::string_view ToHttpStatus(ErrorKind kind) {
+  switch (kind) {
+    case ErrorKind::kInvalidArgument:
+    case ErrorKind::kMalformedRequest:
+      return "400";
+    case ErrorKind::kNoRoute:
+    case ErrorKind::kNotFound:
+      return "404";
+    case ErrorKind::kConflict:
+      return "409";
+    case ErrorKind::kRateLimited:
+    case ErrorKind::kConcurrencyLimited:
+      return "429";
+    case ErrorKind::kTooLarge:
+      return "431";
+    case ErrorKind::kCancelled:
+      return "499";  // for log and metrics: no client hears it
+    case ErrorKind::kInternal:
+    case ErrorKind::kIo:
+      return "500";
+    case ErrorKind::kConnectionLost:
+    case ErrorKind::kUpstreamReset:
+    case ErrorKind::kUpstreamCancelled:
+    case ErrorKind::kUpstreamProtocol:
+    case ErrorKind::kUpstreamNoStatus:
+      return "502";
+    case ErrorKind::kDeadlineExceeded:
+    case ErrorKind::kTryTimeout:
+    case ErrorKind::kUpstreamStalled:
+      return "504";
+    case ErrorKind::kNoEndpoint:
+    case ErrorKind::kConnectFailed:
+    case ErrorKind::kConnectTimeout:
+    case ErrorKind::kUpstreamRefused:
+    case ErrorKind::kUpstreamOverloaded:
+    case ErrorKind::kQueueFull:
+    case ErrorKind::kDraining:
+    case ErrorKind::kMemoryLimited:
+    case ErrorKind::kBusy:
+    case ErrorKind::kRemoved:
+      return "503";
+  }
+  return "500";
+}
+
+http2::HeaderList MakeHttpAnswer(const base::Error& error) {
+  http2::HeaderList fields;
+  fields.Add(":status", ToHttpStatus(error.kind));
+  fields.Add("content-length", "0");
+  fields.Add("sluice-reason", base::Reason(error.kind));
+  fields.Add("sluice-processed", ProcessedText(error.maybe_processed));
+  if (!error.bound.empty()) fields.Add("sluice-limit", PercentEncode(error.bound));
+  // RFC 9110 10.2.3: whole seconds.
+  if (error.retry_after) {
+    fields.Add("retry-after", std::to_string(std::chrono::ceil<std::chrono::seconds>(*error.retry_after).count()));
+  }
+  return fields;
+}
+
 http2::HeaderList MakeTrailers(const GrpcError& error, bool trailers_only) {
   http2::HeaderList fields;
   if (trailers_only) {

@@ -56,6 +56,10 @@ struct GrpcError {
 GrpcError ToGrpcError(const base::Error& error);
 http2::HeaderList MakeTrailers(const GrpcError& error, bool trailers_only);
 
+// The same to a client whose request is not gRPC: it looks at :status alone. Complete: no body follows.
+std::string_view ToHttpStatus(base::ErrorKind kind);
+http2::HeaderList MakeHttpAnswer(const base::Error& error);
+
 // grpc-message percent-encoding (gRPC over HTTP/2, "Status-Message").
 std::string PercentEncode(std::string_view text);
 // What a response without grpc-status comes to by its :status, other than 200 (gRPC, "HTTP to gRPC Status Code

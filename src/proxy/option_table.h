@@ -52,6 +52,7 @@ inline constexpr base::Option<AccessLogOptions> kAccessLogOptions[] = {
 };
 inline constexpr base::Option<ForwardingOptions> kForwardingOptions[] = {
     {"x_forwarded", &ForwardingOptions::x_forwarded},
+    {"trusted_hops", &ForwardingOptions::trusted_hops, 0, 16},
     {"via", &ForwardingOptions::via},
 };
 

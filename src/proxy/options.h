@@ -2,6 +2,7 @@
 // config/reference.yaml.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -59,6 +60,12 @@ struct MethodField {
 };
 inline constexpr size_t kFieldDepthMax = 16;
 
+// What a metadata field that is there more than once comes to as a key. A client must not choose its key by sending
+// two: of servers behind, most read the last value, or all of them joined by commas (gRPC over HTTP/2,
+// "Custom-Metadata").
+enum class Repeated : uint8_t { kJoined, kFirst, kLast };
+inline constexpr std::array<std::string_view, 3> kRepeated = {"joined", "first", "last"};
+
 struct HashBy {
   enum class Kind : uint8_t { kRandom, kMethod, kPeer, kMetadata, kField } kind = Kind::kRandom;
   std::string metadata;  // for kMetadata; a call without it is hashed at random
@@ -66,6 +73,7 @@ struct HashBy {
   std::vector<MethodField> fields;
   // kField: bytes of the first message that are looked at.
   uint32_t field_bytes_max = 64 * 1024;
+  Repeated repeated = Repeated::kJoined;  // kMetadata
   bool operator==(const HashBy&) const = default;
 };
 
@@ -75,6 +83,7 @@ struct ClientRateOptions {
   std::string metadata;  // empty: by peer. A call without the metadata counts as one client with all others without
   // Clients remembered at once.
   uint32_t clients_max = 10000;
+  Repeated repeated = Repeated::kJoined;  // of metadata
   bool operator==(const ClientRateOptions&) const = default;
 };
 
@@ -231,8 +240,12 @@ struct AccessLogOptions {
 };
 
 struct ForwardingOptions {
-  // Append the peer's address to x-forwarded-for; set x-forwarded-proto and x-forwarded-host where absent.
+  // Say the peer's address in x-forwarded-for, and x-forwarded-proto and x-forwarded-host. False: what a client says in
+  // them goes on as it is.
   bool x_forwarded = false;
+  // Proxies before this one whose word is taken: so many addresses of the chain stay, and proto and host where they are
+  // there. 0: whatever a client says in these fields is replaced.
+  uint32_t trusted_hops = 0;
   // Add "via: 2 sluice" in both directions.
   bool via = false;
   bool operator==(const ForwardingOptions&) const = default;

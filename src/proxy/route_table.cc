@@ -1,6 +1,7 @@
 #include "proxy/route_table.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/ascii.h"
 
@@ -25,11 +26,14 @@ bool MetadataMatches(const MetadataMatch& wanted, const http2::HeaderList& reque
   return false;
 }
 
-// "host:50051" -> "host"; "[::1]:50051" -> "[::1]".
-std::string_view WithoutPort(std::string_view authority) {
+// "host:50051" -> "host", ":50051"; "[::1]:50051" -> "[::1]", ":50051". A name with a closing dot is the same name (RFC
+// 1034 3.1): a client must not pass a route by because of it.
+std::pair<std::string_view, std::string_view> HostAndPort(std::string_view authority) {
   size_t colon = authority.rfind(':');
-  if (colon == std::string_view::npos || authority.find(']', colon) != std::string_view::npos) return authority;
-  return authority.substr(0, colon);
+  if (colon != authority.npos && authority.find(']', colon) != authority.npos) colon = authority.npos;
+  std::string_view host = authority.substr(0, colon);
+  if (host.ends_with('.')) host.remove_suffix(1);
+  return {host, colon == authority.npos ? std::string_view() : authority.substr(colon)};
 }
 
 }  // namespace
@@ -44,21 +48,20 @@ RouteTable::RouteTable(std::vector<Route> routes) : routes_(std::move(routes)) {
     } else {
       matcher.path = options.prefix;
     }
-    matcher.authority = base::ToLower(options.authority);
-    if (matcher.authority.starts_with("*.")) {
-      matcher.authority.erase(0, 1);
-      matcher.any_subdomain = true;
-    }
+    const std::string authority = base::ToLower(options.authority);
+    const auto [host, port] = HostAndPort(authority);
+    matcher.any_subdomain = host.starts_with("*.");
+    matcher.host = host.substr(matcher.any_subdomain ? 1 : 0);
+    matcher.port = port;
     matchers_.push_back(std::move(matcher));
   }
 }
 
 bool RouteTable::AuthorityMatches(const Matcher& matcher, std::string_view authority) {
-  if (matcher.authority.empty()) return true;
-  std::string_view host = WithoutPort(authority);
-  if (matcher.any_subdomain)
-    return host.size() > matcher.authority.size() && base::EndsWithIgnoreCase(host, matcher.authority);
-  return base::EqualsIgnoreCase(authority, matcher.authority) || base::EqualsIgnoreCase(host, matcher.authority);
+  const auto [host, port] = HostAndPort(authority);
+  if (!matcher.port.empty() && port != matcher.port) return false;
+  if (!matcher.any_subdomain) return base::EqualsIgnoreCase(host, matcher.host);
+  return host.size() > matcher.host.size() && base::EndsWithIgnoreCase(host, matcher.host);
 }
 
 const Route* RouteTable::Match(const http2::HeaderList& request) const {
@@ -67,7 +70,7 @@ const Route* RouteTable::Match(const http2::HeaderList& request) const {
   for (size_t i = 0; i < routes_.size(); ++i) {
     const Matcher& matcher = matchers_[i];
     if (matcher.exact ? path != matcher.path : !path.starts_with(matcher.path)) continue;
-    if (!matcher.authority.empty()) {
+    if (!matcher.host.empty()) {
       const http2::Field* authority = request.Find(http2::Token::kAuthority);
       if (authority == nullptr) authority = request.Find(http2::Token::kHost);
       if (authority == nullptr || !AuthorityMatches(matcher, authority->value())) continue;

@@ -35,7 +35,7 @@ struct RouteLimits {
       : rate(std::move(all)),
         client_rate(std::move(each_client)),
         rate_bound(registry, "route/" + route + "/rate"),
-        client_rate_bound(registry, "route/" + route + "/client_rate") {}
+        client_rate_bound(registry, "route/" + route + "/client_rate", /*keyed=*/true) {}
 
   const std::shared_ptr<limits::RateLimiter> rate;
   const std::shared_ptr<limits::KeyedRateLimiter> client_rate;
@@ -66,8 +66,9 @@ class RouteTable {
   struct Matcher {
     std::string path;  // exact path, or prefix
     bool exact = false;
-    std::string authority;       // lower case; empty: any
-    bool any_subdomain = false;  // authority is a suffix ".example.com"
+    std::string host;            // of the authority, lower case, without a closing dot; empty: any
+    std::string port;            // ":50051"; empty: any
+    bool any_subdomain = false;  // the host is a suffix ".example.com"
   };
   static bool AuthorityMatches(const Matcher& matcher, std::string_view authority);
 

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <utility>
 
 namespace sluice::server {
@@ -9,10 +10,6 @@ namespace sluice::server {
 using admin::CertificatePurpose;
 
 namespace {
-
-int64_t WallSeconds() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 admin::CertificateView ViewOf(const net::CertificateInfo& info, int64_t now) {
   admin::CertificateView view;
@@ -30,6 +27,18 @@ admin::CertificateView ViewOf(const net::CertificateInfo& info, int64_t now) {
 }
 
 }  // namespace
+
+int64_t WallSeconds() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::string ExpiredText(const std::string& file, const net::CertificateInfo& info) {
+  const std::time_t end = info.not_after;
+  std::tm parts{};
+  char text[32] = "";
+  if (::gmtime_r(&end, &parts) != nullptr) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
+  return file + ": the certificate has expired at " + text;
+}
 
 void AppendViews(const net::TlsContext& context, const net::TlsOptions& options, const std::string& used_by,
                  const std::string& error, std::vector<admin::CertificateView>* out) {

@@ -1,6 +1,7 @@
 // The certificates of a TlsContext as `sluicectl certs` and the metric of their end show them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,15 @@
 
 namespace sluice::server {
 
+// Seconds since 1970, by the wall clock, as certificates have dates.
+int64_t WallSeconds();
+
+inline bool HasExpired(const net::CertificateInfo& info, int64_t now) { return info.not_after < now; }
+// "FILE: the certificate has expired at 2026-01-31 12:00:00 UTC".
+std::string ExpiredText(const std::string& file, const net::CertificateInfo& info);
+
 // Appends the context's own certificate and those that it trusts. `options` names their files, `used_by` and `error`
-// stand in each view. Days are left by the wall clock, as certificates have dates.
+// stand in each view.
 void AppendViews(const net::TlsContext& context, const net::TlsOptions& options, const std::string& used_by,
                  const std::string& error, std::vector<admin::CertificateView>* out);
 

@@ -1,7 +1,9 @@
 #include "server/cluster_view.h"
 
 #include <algorithm>
+#include <bit>
 
+#include "base/hash.h"
 #include "upstream/cluster_health.h"
 
 namespace sluice::server {
@@ -23,6 +25,20 @@ std::vector<double> SharesOf(const upstream::ClusterState& state) {
 
 }  // namespace
 
+uint64_t ListDigest(const upstream::ClusterState& state) {
+  uint64_t sum = 0;  // which does not depend on the order, and the hashes are well mixed
+  for (uint32_t i = 0; i < state.endpoints.size(); ++i) {
+    const upstream::ListedEndpoint& entry = state.endpoints[i];
+    const upstream::Standing& standing = state.StandingOf(i);
+    uint64_t hash = base::Hash64(entry.endpoint->name());
+    hash = base::Hash64(entry.endpoint->address().ToString(), hash);
+    hash = base::Hash64(std::bit_cast<uint64_t>(entry.weight), hash);
+    hash = base::Hash64(standing.locality, hash);
+    sum += base::Hash64(uint64_t{standing.priority} << 1 | (entry.draining ? 1 : 0), hash);
+  }
+  return base::Hash64(sum, state.balancer->Digest());
+}
+
 admin::ClusterView MakeClusterView(const upstream::ClusterState& state,
                                    const std::vector<std::shared_ptr<upstream::Endpoint>>& leaving,
                                    base::TimePoint now) {
@@ -31,7 +47,7 @@ admin::ClusterView MakeClusterView(const upstream::ClusterState& state,
   view.policy = ToString(state.options->policy);
   if (state.options->ring == upstream::Ring::kXds) view.policy += " (xds)";
   view.version = state.version;
-  view.digest = state.balancer->Digest();
+  view.digest = ListDigest(state);
   view.source = state.source;
   auto describe = [](upstream::Endpoint& endpoint) {
     admin::EndpointView out;

@@ -34,7 +34,7 @@ Clusters::Clusters(metrics::Registry& registry, uint32_t workers, ClusterWaits w
 base::Status Clusters::Init(const config::Config& config, const SnapshotInputs& inputs) {
   SavedLists saved;
   if (!config.state_file.empty()) {
-    auto loaded = LoadState(config.state_file);
+    auto loaded = LoadStateOrSetAside(config.state_file);
     if (!loaded) return loaded.error();
     saved = std::move(*loaded);
   }
@@ -271,7 +271,7 @@ base::Result<admin::ChangeResult> Clusters::PutList(LockedCluster held, const st
   SLUICE_CHECK(state.ok());
   admin::ChangeResult result;
   result.version = (*state)->version;
-  result.digest = (*state)->balancer->Digest();
+  result.digest = ListDigest(**state);
   result.moved_share = MovedShare(before, **state);
   if (preview) return result;
 

@@ -1,5 +1,6 @@
 // Lists that a source keeps: how they are put in force, and what gives way to what.
 #include "base/log.h"
+#include "server/cluster_view.h"
 #include "server/clusters.h"
 
 namespace sluice::server {
@@ -41,7 +42,7 @@ base::Result<admin::ChangeResult> Clusters::ResetList(LockedCluster held, const 
     std::lock_guard lock(mutex_);
     entries_.find(cluster)->second.released = true;
   }
-  return admin::ChangeResult{before.version, before.balancer->Digest(), 0};
+  return admin::ChangeResult{before.version, ListDigest(before), 0};
 }
 
 discovery::PutResult Clusters::Put(const std::string& cluster, const discovery::DiscoveryOptions& source,

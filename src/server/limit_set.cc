@@ -37,7 +37,7 @@ base::Status CheckRanges(const base::Option<Options> (&table)[N], const Options&
     const auto& [kind, min, max] = option.range;
     const bool or_zero = kind == base::OptionKind::kDecimalOrZero;
     if ((or_zero && value == 0) || (value >= min && value <= max)) continue;  // not so for what is not a number
-    return Bad(Join(option.key == "queue" ? "queue_max" : option.key, ": ", config::FormatDecimal(value),
+    return Bad(Join(option.key, ": ", config::FormatDecimal(value),
                     or_zero ? " is neither 0 (no limit) nor in [" : " is not in [", config::FormatDecimal(min), ", ",
                     config::FormatDecimal(max), "]"));
   }
@@ -46,7 +46,7 @@ base::Status CheckRanges(const base::Option<Options> (&table)[N], const Options&
 
 // A limit's options as `change` wants them; an error says what is allowed.
 base::Result<RateOptions> Changed(RateOptions options, const admin::LimitChange& change) {
-  if (change.max) return Bad(Join(change.name, " is a rate: it has rate, burst and queue_max, not max"));
+  if (change.max) return Bad(Join(change.name, " is a rate: it has rate, burst and queue, not max"));
   options.rate = change.rate.value_or(options.rate);
   options.burst = change.burst.value_or(options.burst);
   options.queue_max = change.queue_max.value_or(options.queue_max);
@@ -57,7 +57,7 @@ base::Result<RateOptions> Changed(RateOptions options, const admin::LimitChange&
 }
 
 base::Result<ConcurrencyOptions> Changed(ConcurrencyOptions options, const admin::LimitChange& change) {
-  if (change.rate || change.burst) return Bad(Join(change.name, " has max and queue_max, neither rate nor burst"));
+  if (change.rate || change.burst) return Bad(Join(change.name, " has max and queue, neither rate nor burst"));
   options.max = change.max.value_or(options.max);
   options.queue_max = change.queue_max.value_or(options.queue_max);
   if (auto status = CheckRanges(limits::kConcurrencyOptions, options); !status) return status.error();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <future>
 #include <latch>
 
@@ -15,7 +16,9 @@
 #include "proxy/call/call.h"
 #include "proxy/handoff/handoff.h"
 #include "runtime/runtime.h"
+#include "server/admin_address.h"
 #include "server/log_setup.h"
+#include "server/path_check.h"
 #include "server/version.h"
 
 namespace sluice::server {
@@ -31,6 +34,15 @@ constexpr milliseconds kCloseLogMax{1000};
 // What is announced has this long to be taken back at a stop.
 constexpr milliseconds kWithdrawWaitMax{1500};
 
+namespace {
+
+// What the first change of a list would find out, in an incident.
+base::Status CheckPaths(const config::Config& config) {
+  return config.state_file.empty() ? base::Ok() : CanReplace("state_file", config.state_file);
+}
+
+}  // namespace
+
 base::Result<std::unique_ptr<Server>> Server::Start(config::Config config, ServerOptions options) {
   std::unique_ptr<Server> server(new Server(std::move(config), std::move(options)));
   base::Status status = server->Init();
@@ -39,18 +51,33 @@ base::Result<std::unique_ptr<Server>> Server::Start(config::Config config, Serve
   return server;
 }
 
-base::Status Server::Check(const config::Config& config) {
+base::Status Server::Check(const config::Config& config, std::vector<std::string>* notes) {
   metrics::Registry registry(1);
   TlsReloader reloader(registry);
   if (config.admin.tls.enabled()) {
     if (auto admin = reloader.AddAdmin(config.admin.tls); !admin) return admin.error();
   }
+  if (auto status = CheckPaths(config); !status) return status;
+  if (!config.log.path.empty()) {
+    if (auto status = CanAppend("log", config.log.path); !status) return status;
+  }
   Clusters clusters(registry, 1);
   config::Config copy = config;
   copy.access_log = {};  // opening would create it, perhaps as root: the daemon could not write it
+  if (!config.state_file.empty()) {
+    if (auto state = LoadState(config.state_file); !state) {
+      if (state.error().kind != base::ErrorKind::kInvalidArgument) return state.error();
+      if (notes != nullptr) notes->push_back(state.error().detail + "; a start sets it aside");
+      copy.state_file.clear();
+    }
+  }
   if (auto status = clusters.Init(copy); !status) return status.error();
   auto tls = reloader.Prepare(copy);
-  return tls ? base::Ok() : base::Status(tls.error());
+  if (!tls) return tls.error();
+  reloader.Commit(std::move(*tls));
+  const std::vector<std::string> expired = reloader.Expired();
+  if (!expired.empty()) return base::MakeError(base::ErrorKind::kInvalidArgument, expired.front());
+  return base::Ok();
 }
 
 Server::Server(config::Config config, ServerOptions options)
@@ -65,6 +92,8 @@ base::Status Server::Init() {
   auto tls = tls_->Prepare(config_);
   if (!tls) return tls.error();
   tls_->Commit(std::move(*tls));
+  if (auto status = CheckPaths(config_); !status) return status;
+  for (const std::string& expired : tls_->Expired()) SLUICE_LOG_ERROR("{}", expired);
   limits_.Apply(config_);
   clusters_ = std::make_unique<Clusters>(*registry_, count, ClusterWaits(), &limits_);
   limits_.SetHooks({[this](const std::string& cluster) { return clusters_->UseOfEndpoints(cluster); },
@@ -119,7 +148,11 @@ base::Status Server::StartAdmin() {
       if (!credentials) return credentials.error();
       security.tls = std::move(*credentials);
     }
-    auto admin = admin::AdminServer::Start(config_.admin.grpc, *this, std::move(security));
+    const std::string address =
+        config_.admin.grpc == config::kAdminAuto
+            ? DefaultAdminAddress(std::getenv("RUNTIME_DIRECTORY"), std::getenv("XDG_RUNTIME_DIR"))
+            : config_.admin.grpc;
+    auto admin = admin::AdminServer::Start(address, *this, std::move(security));
     if (!admin) return admin.error();
     admin_ = std::move(*admin);
     SLUICE_LOG_INFO("admin RPC on {}{}", admin_->address(), config_.admin.tls.enabled() ? " with TLS" : "");

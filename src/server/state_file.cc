@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 
 #include "base/hash.h"
@@ -22,6 +24,12 @@ using base::MakeError;
 
 base::Error IoError(const std::string& step, const std::string& path) {
   return MakeError(ErrorKind::kIo, "state file: cannot " + step + " " + path + ": " + std::strerror(errno));
+}
+
+// `line` 0: not known.
+base::Error Broken(const std::string& path, int line, const std::string& why) {
+  return MakeError(ErrorKind::kInvalidArgument,
+                   "state file " + path + (line > 0 ? ":" + std::to_string(line) : "") + ": " + why);
 }
 
 // Closes on every path.
@@ -139,9 +147,7 @@ base::Result<SavedLists> LoadState(const std::string& path) {
   try {
     YAML::Node root = YAML::LoadFile(path);
     if (!root.IsMap() || !root["clusters"].IsMap()) {
-      return MakeError(
-          ErrorKind::kIo,
-          "state file " + path + ":1: this is no state file; mend it, or remove it to go back to the configuration");
+      return Broken(path, 1, "this is no state file");
     }
     for (const auto& cluster : root["clusters"]) {
       SavedList list;
@@ -152,14 +158,12 @@ base::Result<SavedLists> LoadState(const std::string& path) {
       }
       const YAML::Node endpoints = cluster.second["endpoints"];
       if (!endpoints.IsSequence()) {  // a list that was lost is not an empty list
-        return MakeError(ErrorKind::kIo,
-                         "state file " + path + ":" + std::to_string(cluster.first.Mark().line + 1) + ": no endpoints");
+        return Broken(path, cluster.first.Mark().line + 1, "no endpoints");
       }
       for (const YAML::Node& node : endpoints) {
         auto address = net::Address::Parse(node["address"].as<std::string>());
         if (!address) {
-          return MakeError(ErrorKind::kIo, "state file " + path + ":" + std::to_string(node.Mark().line + 1) + ": " +
-                                               address.error().detail);
+          return Broken(path, node.Mark().line + 1, address.error().detail);
         }
         upstream::Standing standing;
         if (node["priority"]) standing.priority = node["priority"].as<uint32_t>();
@@ -173,11 +177,25 @@ base::Result<SavedLists> LoadState(const std::string& path) {
       }
       lists[cluster.first.as<std::string>()] = std::move(list);
     }
+  } catch (const YAML::BadFile&) {
+    return MakeError(ErrorKind::kIo, "state file " + path + ": cannot be read");
   } catch (const YAML::Exception& e) {  // the library's way to say so; it does not leave this function
-    return MakeError(ErrorKind::kIo, "state file " + path + ":" + std::to_string(e.mark.line + 1) + ": " + e.msg +
-                                         "; mend it, or remove it to go back to the configuration");
+    return Broken(path, e.mark.is_null() ? 0 : e.mark.line + 1, e.msg);
+  } catch (const std::exception& e) {  // of the file's stream
+    return MakeError(ErrorKind::kIo, "state file " + path + ": cannot be read: " + e.what());
   }
   return lists;
+}
+
+base::Result<SavedLists> LoadStateOrSetAside(const std::string& path) {
+  auto loaded = LoadState(path);
+  if (loaded || loaded.error().kind != ErrorKind::kInvalidArgument) return loaded;
+  const std::string aside = path + ".bad";
+  const bool renamed = ::rename(path.c_str(), aside.c_str()) == 0;
+  SLUICE_LOG_ERROR(
+      "{}; {}; lists changed by RPC are lost, the configuration's are in force", loaded.error().detail,
+      renamed ? "it is set aside as " + aside : "it cannot be set aside: " + std::string(std::strerror(errno)));
+  return SavedLists();
 }
 
 int64_t UnixSeconds() {

@@ -24,8 +24,11 @@ using SavedLists = std::map<std::string, SavedList>;
 // kIo with the step that failed; the former file is then untouched. Ok: it is on the disk, unless the folder cannot be
 // synced, which is logged. Blocks.
 base::Status SaveState(const std::string& path, const SavedLists& lists);
-// A missing file is an empty map; one that cannot be read or understood is an error that names the place.
+// A missing file is an empty map. kIo: it cannot be read. kInvalidArgument: it cannot be understood; names the place.
 base::Result<SavedLists> LoadState(const std::string& path);
+// The same at the start. A file that cannot be understood, perhaps cut short by a full disk, must not keep calls from
+// being served: it is renamed to PATH.bad, so that no change overwrites it, and logged as an error; no lists then.
+base::Result<SavedLists> LoadStateOrSetAside(const std::string& path);
 
 // For SavedList::at.
 int64_t UnixSeconds();

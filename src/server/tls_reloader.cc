@@ -62,6 +62,15 @@ base::Result<TlsReloader::Loaded> TlsReloader::Load(const Entry& entry) {
   return loaded;
 }
 
+base::Result<TlsReloader::Loaded> TlsReloader::LoadAgain(const Entry& entry, const net::TlsContext& in_force) {
+  auto loaded = Load(entry);
+  if (!loaded || entry.options().certificate.empty()) return loaded;
+  const int64_t now = WallSeconds();
+  const net::CertificateInfo& fresh = loaded->context->certificate();
+  if (!HasExpired(fresh, now) || HasExpired(in_force.certificate(), now)) return loaded;
+  return base::MakeError(base::ErrorKind::kInvalidArgument, ExpiredText(entry.options().certificate, fresh));
+}
+
 base::Error TlsReloader::Named(const Entry& entry, const base::Error& error) {
   return base::MakeError(error.kind, entry.label + ": TLS: " + error.detail);
 }
@@ -78,12 +87,14 @@ base::Status TlsReloader::Add(std::string_view side, const std::string& name, Tl
                               std::shared_ptr<net::CurrentTlsContext>* slot) {
   auto entry = std::make_shared<Entry>(side, name, std::move(tls));
   EntryPtr former;
+  std::shared_ptr<const net::TlsContext> in_force;
   bool same = false, current = false;
   {
     std::lock_guard lock(mutex_);
     auto it = std::ranges::find(entries_, entry->used_by, [](const EntryPtr& other) { return other->used_by; });
     if (it != entries_.end()) {
       former = *it;
+      in_force = former->context;
       same = former->tls == entry->tls;
       current = same && former->error.empty() && former->read == net::StampsOf(former->options());
       entry->tickets = former->tickets;
@@ -92,7 +103,7 @@ base::Status TlsReloader::Add(std::string_view side, const std::string& name, Tl
   if (same) entry = former;
   if (entry->tickets == nullptr) entry->tickets = std::make_shared<net::TlsTicketKeys>();
   if (!current) {
-    auto loaded = Load(*entry);
+    auto loaded = same ? LoadAgain(*entry, *in_force) : Load(*entry);
     if (!loaded) return Named(*entry, loaded.error());
     if (same) {
       plan.again.emplace_back(entry, std::move(*loaded));
@@ -156,7 +167,7 @@ void TlsReloader::PollEntry(Entry& entry, base::TimePoint now) {
   const bool settled = stamps == entry.seen;
   entry.seen = stamps;
   if (!settled || stamps == entry.read) return;
-  auto loaded = Load(entry);
+  auto loaded = LoadAgain(entry, *entry.context);
   if (loaded) {
     PutInForce(entry, std::move(*loaded));
     loads_ok_->Add(registry_.shared_slot());
@@ -173,6 +184,20 @@ void TlsReloader::Poll(base::TimePoint now) {
   std::lock_guard lock(mutex_);
   for (const EntryPtr& entry : entries_) PollEntry(*entry, now);
   if (admin_ != nullptr) PollEntry(*admin_, now);
+}
+
+std::vector<std::string> TlsReloader::Expired() const {
+  std::vector<std::string> out;
+  const int64_t now = WallSeconds();
+  const auto look = [&](const Entry& entry) {
+    const std::string& file = entry.options().certificate;
+    if (file.empty() || !HasExpired(entry.context->certificate(), now)) return;
+    out.push_back(entry.label + ": TLS: " + ExpiredText(file, entry.context->certificate()));
+  };
+  std::lock_guard lock(mutex_);
+  for (const EntryPtr& entry : entries_) look(*entry);
+  if (admin_ != nullptr) look(*admin_);
+  return out;
 }
 
 std::vector<admin::CertificateView> TlsReloader::List() const {

@@ -82,6 +82,10 @@ class TlsReloader {
   // Once a second, with a steady clock's time: looks at the files, and rotates ticket keys that are due.
   void Poll(base::TimePoint now);
 
+  // Own certificates in use that have expired, a line for each: at the start there is no better one, so they are used.
+  // A pair that has expired never takes the place of one that has not.
+  std::vector<std::string> Expired() const;
+
   // Certificates in use, own and trusted ones: in the order of the configuration, then the admin RPC's.
   std::vector<admin::CertificateView> List() const;
 
@@ -89,6 +93,7 @@ class TlsReloader {
   base::Status Add(std::string_view side, const std::string& name, TlsChoice tls, Plan& plan,
                    std::shared_ptr<net::CurrentTlsContext>* slot);
   static base::Result<Loaded> Load(const Entry& entry);
+  static base::Result<Loaded> LoadAgain(const Entry& entry, const net::TlsContext& in_force);
   static base::Error Named(const Entry& entry, const base::Error& error);
   static void PutInForce(Entry& entry, Loaded loaded);
   void PollEntry(Entry& entry, base::TimePoint now);

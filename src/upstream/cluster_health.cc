@@ -81,6 +81,7 @@ ClusterHealth::Work ClusterHealth::Pass(const ClusterOptions& options, ListedEnd
     work.backoff |= record.ejected() || listed.endpoint->health() == EndpointHealth::kBackoff;
     Publish(*listed.endpoint);
   }
+  TellReach(endpoints, now);
   Spread(options.spill, endpoints, spill, now);
   Tell();
   work.pace = PaceAfter(subjects);
@@ -198,6 +199,29 @@ void ClusterHealth::TakeResults(TimePoint now, Work* work) {
     if (error.empty()) work->returned.push_back(std::move(pending.probe.endpoint));
     return true;
   });
+}
+
+// An endpoint with few calls, or where all are lost, is not ejected and changes no state: that it was lost, and that it
+// is back, is a line all the same.
+void ClusterHealth::TellReach(ListedEndpoints endpoints, TimePoint now) {
+  const std::set<const Endpoint*> before = std::exchange(unreachable_, {});
+  for (const ListedEndpoint& listed : endpoints) {
+    const Endpoint* endpoint = listed.endpoint.get();
+    const bool known = before.contains(endpoint);
+    if (!known && endpoint->health() != EndpointHealth::kBackoff) continue;
+    const EndpointLink link = endpoint->link();
+    if (known ? link != EndpointLink::kConnected : link == EndpointLink::kBackoff) unreachable_.insert(endpoint);
+    if (known == unreachable_.contains(endpoint)) continue;
+    const auto note = reach_log_.Allow(now);
+    if (!note) continue;
+    if (known) {
+      SLUICE_LOG_INFO("cluster {} endpoint {}: connected again{}", cluster_, endpoint->name(), *note);
+    } else {
+      const std::string& error = listed.endpoint->record().last_error();
+      SLUICE_LOG_WARN("cluster {} endpoint {}: no connection can be made{}{}{}", cluster_, endpoint->name(),
+                      error.empty() ? "" : ": ", error, *note);
+    }
+  }
 }
 
 void ClusterHealth::Publish(Endpoint& endpoint) {

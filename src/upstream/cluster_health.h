@@ -10,12 +10,14 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "base/log_limit.h"
 #include "base/random.h"
 #include "metrics/registry.h"
 #include "upstream/endpoint.h"
@@ -116,6 +118,7 @@ class ClusterHealth {
   void BeginProbe(const std::shared_ptr<Endpoint>& endpoint, const ClusterOptions& options, base::TimePoint now,
                   Work* work);
   void Reconnect(const ClusterOptions& options, ListedEndpoints endpoints, base::TimePoint now, Work* work);
+  void TellReach(ListedEndpoints endpoints, base::TimePoint now);
   void Spread(const SpillOptions& options, ListedEndpoints endpoints, Spill& spill, base::TimePoint now);
   void AskAll(const ClusterOptions& options, ListedEndpoints endpoints, base::TimePoint now, Work* work);
   void Publish(Endpoint& endpoint);
@@ -136,6 +139,8 @@ class ClusterHealth {
   std::array<uint64_t, kHealthStates> changes_counted_{};
   uint64_t changes_told_ = 0;
   base::TimePoint latency_at_ = base::TimePoint::min();  // when times to first byte are summed next
+  std::set<const Endpoint*> unreachable_;  // to which no worker has a connection or can make one, as it was logged
+  base::LogLimit reach_log_;
   std::vector<Pending> pending_;
   base::Random random_;
   // When a connection to an endpoint in back-off may be tried next.

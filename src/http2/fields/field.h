@@ -45,7 +45,7 @@ enum class Token : uint8_t {
   kGrpcMessage,
   kGrpcRetryPushbackMs,
   kGrpcPreviousRpcAttempts,
-  kSluiceReason,
+  kSluice,  // each name that the proxy itself gives to a response's field
   // The response cache.
   kCacheControl,
   kGrpcAcceptEncoding,

@@ -112,19 +112,27 @@ constexpr NamedToken kNamedTokens[] = {
     {"grpc-message", Token::kGrpcMessage},
     {"grpc-retry-pushback-ms", Token::kGrpcRetryPushbackMs},
     {"grpc-previous-rpc-attempts", Token::kGrpcPreviousRpcAttempts},
-    {"sluice-reason", Token::kSluiceReason},
+    {"sluice-reason", Token::kSluice},
     {"cache-control", Token::kCacheControl},
     {"grpc-accept-encoding", Token::kGrpcAcceptEncoding},
 };
 // All but kOther and kUnknownPseudo: a token added to the enum must be added here too.
 static_assert(std::size(kNamedTokens) == kTokens - 2);
 
+// More names with the token of one above.
+constexpr NamedToken kMoreNames[] = {
+    {"sluice-processed", Token::kSluice},
+    {"sluice-limit", Token::kSluice},
+    {"sluice-waited", Token::kSluice},
+    {"sluice-cache", Token::kSluice},
+};
+
 struct KnownName {
   std::string_view name;
   NameClass cls;
 };
 
-constexpr size_t kKnownMax = kStaticCount + std::size(kNamedTokens);
+constexpr size_t kKnownMax = kStaticCount + std::size(kNamedTokens) + std::size(kMoreNames);
 
 struct KnownNames {
   std::array<KnownName, kKnownMax + 1> names{};  // 0 is no field: an empty name
@@ -146,6 +154,7 @@ constexpr KnownNames MakeKnownNames() {
     if (name.cls.static_name_index == 0) name.cls.static_name_index = static_cast<uint8_t>(i + 1);
   }
   for (const NamedToken& named : kNamedTokens) known.Get(named.name).cls.token = named.token;
+  for (const NamedToken& named : kMoreNames) known.Get(named.name).cls.token = named.token;
   return known;
 }
 constexpr KnownNames kKnown = MakeKnownNames();

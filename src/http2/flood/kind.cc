@@ -30,6 +30,8 @@ std::string_view ToString(FloodKind kind) {
       return "padding_flood";
     case FloodKind::kContinuationFlood:
       return "continuation_flood";
+    case FloodKind::kHeaderBlock:
+      return "header_block";
     case FloodKind::kTableSizeFlapping:
       return "table_size_flapping";
     case FloodKind::kOversizedHeaders:

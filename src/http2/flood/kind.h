@@ -22,7 +22,8 @@ enum class FloodKind : uint8_t {
   kUnknownFrames,
   kEmptyData,           // DATA of next to nothing that does not end its stream (CVE-2019-9518)
   kPaddingFlood,        // DATA that is padding rather than data
-  kContinuationFlood,   // a header block in small parts, or without an end (CVE-2024-27316)
+  kContinuationFlood,   // a header block in small parts (CVE-2024-27316)
+  kHeaderBlock,         // a header block without an end, or of a client that has too much metadata and means no harm
   kTableSizeFlapping,   // HPACK size updates, each of which may empty the table
   kOversizedHeaders,    // header lists above the limit, of many fields: HPACK bombs
   kClosedStreamFrames,  // HEADERS, small DATA and RST_STREAM on streams that have ended

@@ -45,8 +45,10 @@ bool FloodReports::Report(runtime::Worker& worker, bool downstream, std::string_
                           std::string_view why) {
   if (record_ != nullptr) {
     (downstream ? record_->downstream : record_->upstream)[static_cast<size_t>(kind)]->Add(worker.index());
-    if (downstream && kind != FloodKind::kUnreadData)
-      record_->clients.Note(peer, worker.now());  // its connection goes on
+    // Not of unread data, whose connection goes on, nor for a block that is too large: that is one call's metadata, and
+    // beside an application all connections have its address.
+    if (downstream && kind != FloodKind::kUnreadData && kind != FloodKind::kHeaderBlock)
+      record_->clients.Note(peer, worker.now());
   }
   const auto note = log_.Allow(worker.now());
   if (!note) return false;

@@ -53,7 +53,9 @@ void Session::HandleContinuation(const FrameHeader& frame, const uint8_t* payloa
   // CheckFrameHeader has seen to it that an open block is this stream's.
   if (block_.id() == 0) return Fail(ErrorCode::kProtocolError, "CONTINUATION without HEADERS");  // RFC 9113 6.10
   if (!block_.Admit(frame.length, options_.header_block_bytes_max)) {
-    return FailFlood(FloodKind::kContinuationFlood, "a header block is too large");
+    const bool in_small_parts = frame.length < kSmallContinuationBytes;
+    return FailFlood(in_small_parts ? FloodKind::kContinuationFlood : FloodKind::kHeaderBlock,
+                     "a header block is too large");
   }
   if (frame.length < kSmallContinuationBytes && !frame.has(kFlagEndHeaders) &&
       !Charge(Budget::kUselessFrames, FloodKind::kContinuationFlood)) {

@@ -173,6 +173,7 @@ class Call final : public base::ListNode<Call>,
 
   // The attempt and its answer.
   void AddForwardedFields();
+  void AddXForwarded();
   AttemptEnd EndOf(const Attempt& attempt) const;
   void NotePushback(Attempt& ended);
   bool MayFollow(AttemptEnd end) const;

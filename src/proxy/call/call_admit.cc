@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "proxy/call/call.h"
 #include "proxy/message_field.h"
+#include "proxy/metadata_key.h"
 
 namespace sluice::proxy {
 
@@ -10,10 +11,11 @@ using base::ErrorKind;
 using VerdictKind = limits::Verdict::Kind;
 
 uint64_t Call::ClientKey() const {
-  const std::string& name = route_->options.client_rate_limit.metadata;
-  if (name.empty()) return base::Hash64(client_->peer_hash, config_->hash_seed);
-  const http2::Field* field = request.Find(name);
-  return field == nullptr ? 0 : base::Hash64(field->value(), config_->hash_seed);
+  const ClientRateOptions& by = route_->options.client_rate_limit;
+  if (by.metadata.empty()) return base::Hash64(client_->peer_hash, config_->hash_seed);
+  std::string joined;
+  const auto key = MetadataKey(request, by.metadata, by.repeated, joined);
+  return key ? base::Hash64(*key, config_->hash_seed) : 0;
 }
 
 const Gate* Call::WaitingGate() const {
@@ -106,9 +108,11 @@ uint64_t Call::HashKey() const {
     case HashBy::Kind::kMethod:
       if (path != nullptr) return HashOf(path->value());
       break;
-    case HashBy::Kind::kMetadata:
-      if (const http2::Field* field = request.Find(by.metadata)) return HashOf(field->value());
+    case HashBy::Kind::kMetadata: {
+      std::string joined;
+      if (const auto value = MetadataKey(request, by.metadata, by.repeated, joined)) return HashOf(*value);
       break;
+    }
     case HashBy::Kind::kField: {
       const MethodField* field = path == nullptr ? nullptr : FindMethodField(by, path->value());
       if (field == nullptr) break;

@@ -9,6 +9,23 @@ using base::ErrorKind;
 using base::ErrorSource;
 using http2::Token;
 
+namespace {
+
+// The last `count` members of "a, b, c, ", with the comma behind each.
+std::string_view LastHops(std::string_view chain, uint32_t count) {
+  if (count == 0 || chain.empty()) return {};
+  size_t begin = chain.size() - 1;  // at the blank behind the last comma
+  for (uint32_t hop = 0; hop <= count; ++hop) {
+    begin = begin == 0 ? chain.npos : chain.rfind(',', begin - 1);
+    if (begin == chain.npos) return chain;
+  }
+  std::string_view last = chain.substr(begin + 1);
+  while (last.starts_with(' ') || last.starts_with('\t')) last.remove_prefix(1);
+  return last;
+}
+
+}  // namespace
+
 void Call::OpenUpstream() {
   if (over()) return;
   if (!std::exchange(fields_added_, true)) AddForwardedFields();
@@ -27,23 +44,32 @@ void Call::OpenUpstream() {
 }
 
 void Call::AddForwardedFields() {
-  if (config_->forwarding.x_forwarded) {
-    // The peer's address behind those that proxies before us have written, which may be in several fields (RFC 9110
-    // 5.3).
-    std::string chain;
-    for (const http2::Field* field : request) {
-      if (field->token == Token::kXForwardedFor) chain.append(field->value()).append(", ");
-    }
-    chain += client_->address();
-    request.Set(Token::kXForwardedFor, "x-forwarded-for", chain);
-    if (request.Find(Token::kXForwardedProto) == nullptr)
-      request.Add("x-forwarded-proto", client_->tls ? "https" : "http");
-    const http2::Field* authority = request.Find(Token::kAuthority);
-    if (authority != nullptr && request.Find(Token::kXForwardedHost) == nullptr) {
-      request.Add("x-forwarded-host", authority->value());
-    }
-  }
+  // What they say is the proxy's to say: a backend must not read a client's word as ours.
+  if (request.Find(Token::kSluice) != nullptr) [[unlikely]]
+    request.Remove(Token::kSluice);
+  if (config_->forwarding.x_forwarded) [[unlikely]]
+    AddXForwarded();
   if (config_->forwarding.via) request.Add("via", "2 sluice");
+}
+
+// What proxies before us have written is passed on as far as they are trusted; the rest is any client's invention.
+void Call::AddXForwarded() {
+  const uint32_t trusted = config_->forwarding.trusted_hops;
+  // In the order of the chain, which may be in several fields (RFC 9110 5.3).
+  std::string chain;
+  for (const http2::Field* field : request) {
+    if (trusted > 0 && field->token == Token::kXForwardedFor) chain.append(field->value()).append(", ");
+  }
+  chain = std::string(LastHops(chain, trusted)).append(client_->address());
+  request.Set(Token::kXForwardedFor, "x-forwarded-for", chain);
+  const http2::Field* authority = request.Find(Token::kAuthority);
+  if (trusted == 0 || request.Find(Token::kXForwardedProto) == nullptr)
+    request.Set(Token::kXForwardedProto, "x-forwarded-proto", client_->tls ? "https" : "http");
+  if (trusted > 0 && request.Find(Token::kXForwardedHost) != nullptr) return;
+  if (authority != nullptr)
+    request.Set(Token::kXForwardedHost, "x-forwarded-host", authority->value());
+  else
+    request.Remove(Token::kXForwardedHost);
 }
 
 bool Call::WaitsForResponse() const { return !over() && attempt_.state() < Attempt::State::kAnswering; }
@@ -130,7 +156,9 @@ void Call::Answer() {
   status_ = ToGrpcCode(error_->kind);
   error_->maybe_processed |= maybe_processed_ || attempt_.maybe_processed();
   if (ServeStaleFor(status_) || sink.closed()) return;
-  sink.SendHeaders(MakeTrailers(ToGrpcError(*error_), !sink.begun()), true);
+  if (IsGrpc()) return sink.SendHeaders(MakeTrailers(ToGrpcError(*error_), !sink.begun()), true);
+  // To plain HTTP a status in trailers says nothing, and END_STREAM that half a body is whole.
+  sink.begun() ? sink.Reset(http2::ErrorCode::kInternalError) : sink.SendHeaders(MakeHttpAnswer(*error_), true);
 }
 
 void Call::Finish() {

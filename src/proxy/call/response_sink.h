@@ -50,6 +50,10 @@ class ResponseSink {
   }
   // Credits request bytes to the client.
   void Consume(size_t bytes) { stream_->Consume(bytes); }
+  void Reset(http2::ErrorCode code) {
+    stream_->Reset(code);
+    Release();
+  }
   void Release() {
     if (!closed()) std::exchange(stream_, &kClosed)->Release();
   }

@@ -17,7 +17,7 @@ constexpr uint64_t Bit(Token token) { return uint64_t{1} << static_cast<uint32_t
 // cache_key::Start.
 constexpr uint64_t kAlwaysDecide = Bit(Token::kMethod) | Bit(Token::kPath) | Bit(Token::kAuthority) |
                                    Bit(Token::kHost) | Bit(Token::kContentType) | Bit(Token::kAuthorization) |
-                                   Bit(Token::kCacheControl) | Bit(Token::kGrpcEncoding) |
+                                   Bit(Token::kCookie) | Bit(Token::kCacheControl) | Bit(Token::kGrpcEncoding) |
                                    Bit(Token::kGrpcAcceptEncoding);
 
 }  // namespace

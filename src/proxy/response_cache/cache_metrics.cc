@@ -11,6 +11,8 @@ std::string_view ToString(NotCached reason) {
       return "not_unary";
     case NotCached::kAuthorization:
       return "authorization";
+    case NotCached::kCookie:
+      return "cookie";
     case NotCached::kNoStore:
       return "no_store";
     case NotCached::kStatus:

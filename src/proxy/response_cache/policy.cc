@@ -106,9 +106,12 @@ std::optional<NotCached> PlanFor(const CacheRule& rule, const CachedMethod& meth
       if (field->token == http2::Token::kCacheControl) control.Add(field->value());
     }
   }
-  // RFC 9111 3.5, with the operator's word for what "public" says there.
-  if (authorization && !rule.shared && !std::binary_search(rule.vary.begin(), rule.vary.end(), "authorization"))
-    return NotCached::kAuthorization;
+  // RFC 9111 3.5, with the operator's word for what "public" says there. A cookie tells callers apart as well.
+  const auto varies = [&](std::string_view name) {
+    return std::binary_search(rule.vary.begin(), rule.vary.end(), name);
+  };
+  if (authorization && !rule.shared && !varies("authorization")) return NotCached::kAuthorization;
+  if (request.Find(http2::Token::kCookie) != nullptr && !rule.shared && !varies("cookie")) return NotCached::kCookie;
   if (control.no_store) return NotCached::kNoStore;
   plan = CachePlan{.ttl = method.ttl, .rule = &rule, .revalidate = control.no_cache || control.max_age == 0u};
   if (control.max_age) plan.age_max = std::chrono::seconds(*control.max_age);

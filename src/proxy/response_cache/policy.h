@@ -21,6 +21,7 @@ enum class NotCached : uint8_t {
   kRequestTooLarge,   // the request message is above request_bytes_max
   kNotUnary,          // request or response is not exactly one message
   kAuthorization,     // authorization is not in vary and the method is not shared
+  kCookie,            // the same of cookie
   kNoStore,           // the client's or the upstream's cache-control
   kStatus,            // a status that is not cached
   kResponseTooLarge,  // above entry_bytes_max

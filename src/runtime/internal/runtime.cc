@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "runtime/internal/cpu_quota.h"
 #include "runtime/internal/monitor.h"
 #include "runtime/internal/runtime_impl.h"
 
@@ -16,7 +17,8 @@ uint32_t WorkerCount(uint32_t asked) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
   if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
-  return static_cast<uint32_t>(CPU_COUNT(&cores));
+  // More workers than the quota has cores would be stopped together, in the middle of calls, until the next period.
+  return WorkersFor(static_cast<unsigned>(CPU_COUNT(&cores)), CpuQuota());
 }
 
 }  // namespace

@@ -183,6 +183,11 @@ TEST_F(AdminServerTest, RefusesImpossibleChangesBeforeTheBackendSeesThem) {
   refused(Change(static_cast<Request::Kind>(99), "c", "h:1"), "kind");  // a client newer than we are
   refused(Change(Request::KIND_ADD, "c"), "endpoints[0].address");
   refused(Change(Request::KIND_REMOVE, "", "h:1"), "endpoints[0].name");
+  for (const std::string& name :
+       {std::string("a b"), std::string("a\tb"), std::string("\xc3\xa4"), std::string(257, 'a')}) {
+    refused(Change(Request::KIND_ADD, name, "h:1"), "endpoints[0].name: must be at most 256 visible ASCII characters");
+    refused(Change(Request::KIND_REPLACE, name, "h:1"), "endpoints[0].name");
+  }
   refused(Change(Request::KIND_REWEIGHT, "c"), "endpoints[0].weight");
   for (double weight : {0.0, -1.0, double(NAN), double(INFINITY)}) {
     request = Change(Request::KIND_REWEIGHT, "c");
@@ -285,10 +290,10 @@ TEST_F(AdminServerTest, DescribesTheCache) {
   EXPECT_EQ(std::vector<uint64_t>({response.evicted(), response.expired(), response.purged()}),
             (std::vector<uint64_t>{9, 8, 7}));
   ASSERT_EQ(response.not_cached_size(), static_cast<int>(proxy::kNotCachedReasons));
-  EXPECT_EQ(response.not_cached(3).reason(), "no_store");
-  EXPECT_EQ(response.not_cached(3).count(), 4u);
-  EXPECT_EQ(response.not_cached(7).reason(), "full");
-  EXPECT_EQ(response.not_cached(7).count(), 1u);
+  EXPECT_EQ(response.not_cached(4).reason(), "no_store");
+  EXPECT_EQ(response.not_cached(4).count(), 4u);
+  EXPECT_EQ(response.not_cached(8).reason(), "full");
+  EXPECT_EQ(response.not_cached(8).count(), 1u);
 }
 
 TEST_F(AdminServerTest, PurgesTheCache) {

@@ -248,6 +248,7 @@ std::string Completed(const std::vector<std::string>& words) {
   EXPECT_EQ(args.address, "h:1");
   if (args.command == Command::kCompleteCluster) return "clusters " + args.word;
   if (args.command == Command::kCompleteLimit) return "limits " + args.word;
+  if (args.command == Command::kCompleteEndpoint) return "endpoints of " + args.cluster + " " + args.word;
   EXPECT_EQ(args.command, Command::kPrint);
   return args.text;
 }
@@ -271,6 +272,11 @@ TEST(Completion, AsksTheDaemonForNames) {
   }
   EXPECT_EQ(Completed({"limit", "set", "--max", "3", ""}), "limits ");
   EXPECT_EQ(Completed({"add", "users", ""}).find("clusters"), std::string::npos);  // the second word is none
+  for (const char* command : {"remove", "reweight", "drain-endpoint", "undrain-endpoint"}) {
+    EXPECT_EQ(Completed({command, "users", "--preview", "a", "ec"}), "endpoints of users ec");
+  }
+  EXPECT_EQ(Completed({"endpoint", "eject", "us"}), "clusters us");
+  EXPECT_EQ(Completed({"endpoint", "eject", "users", ""}), "endpoints of users ");
 }
 
 TEST(Completion, KnowsWhereAFileOrAnythingMayStand) {

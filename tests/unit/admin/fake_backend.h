@@ -65,7 +65,12 @@ class FakeBackend final : public Backend {
       return base::MakeError(base::ErrorKind::kConflict, "the list is at version " + std::to_string(version_));
     }
     if (!change.preview) ++version_;
-    return ChangeResult{change.preview ? version_ + 1 : version_, 0x1234, 0.125};
+    return ChangeResult{change.preview ? version_ + 1 : version_, 0x1234, moved_share_};
+  }
+
+  void set_moved_share(double share) {
+    std::lock_guard lock(mutex_);
+    moved_share_ = share;
   }
 
   base::Status SetEndpointHealth(const HealthOrder& order) override {
@@ -233,6 +238,7 @@ class FakeBackend final : public Backend {
   std::optional<std::chrono::milliseconds> drain_timeout_;
   ReloadResult reload_;
   std::string level_ = "info";
+  double moved_share_ = 0.125;
   uint64_t version_ = 7;
   std::vector<ClusterView> clusters_;
   std::vector<upstream::EndpointChange> changes_;

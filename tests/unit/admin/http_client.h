@@ -31,6 +31,9 @@ class HttpClient {
     return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
   }
 
+  // As much as the system takes without a wait.
+  void SendSome(const std::string& bytes) { (void)send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT); }
+
   // Until the server closes; `reset` tells whether it did so with a reset.
   std::string ReadAll(bool* reset = nullptr) {
     while (ReadSome() > 0) {

@@ -144,26 +144,55 @@ TEST_F(HttpServerTest, ASlowClientIsClosedHoweverItDripsAndDelaysNoOther) {
   EXPECT_EQ(silent.ReadAll(), "");
 }
 
-TEST_F(HttpServerTest, ConnectionsAreCounted) {
+constexpr char kHealthz[] = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+
+// For one more the one goes that has waited longest for its client.
+TEST_F(HttpServerTest, ConnectionsAreBounded) {
   HttpOptions options;
   options.connections_max = 2;
   StartWith(options);
-  auto first = std::make_unique<HttpClient>(server_->port());
-  HttpClient second(server_->port());
-  for (HttpClient* client : {first.get(), &second}) {
-    ASSERT_TRUE(client->Send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"));
+  HttpClient first(server_->port()), second(server_->port());
+  for (HttpClient* client : {&first, &second, &first}) {
+    ASSERT_TRUE(client->Send(kHealthz));
     EXPECT_THAT(client->ReadResponse(), StartsWith("HTTP/1.1 200 "));
   }
-  EXPECT_EQ(HttpClient(server_->port()).ReadAll(), "");
-  first.reset();
-  // The place is free as soon as the server has seen the end.
-  std::string answer;
-  while (answer.empty()) {
-    HttpClient client(server_->port());
-    client.Send("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
-    answer = client.ReadAll();
+  HttpClient third(server_->port());
+  ASSERT_TRUE(third.Send(kHealthz));
+  EXPECT_THAT(third.ReadResponse(), StartsWith("HTTP/1.1 200 "));
+  EXPECT_EQ(second.ReadAll(), "") << "its last request was before the first one's";
+  ASSERT_TRUE(first.Send(kHealthz));
+  EXPECT_THAT(first.ReadResponse(), StartsWith("HTTP/1.1 200 "));
+}
+
+// Strangers that hold all places must not make an orchestrator restart the process.
+TEST_F(HttpServerTest, IdleConnectionsDoNotStarveAProbe) {
+  std::vector<std::unique_ptr<HttpClient>> idle;
+  for (int i = 0; i < 200; ++i) {
+    idle.push_back(std::make_unique<HttpClient>(server_->port()));
+    if (i % 2 == 0) {
+      ASSERT_TRUE(idle.back()->Send("GET /healthz HTTP/1.1\r\n"));  // and no more
+    }
+    if (i % 20 == 0) {
+      EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200 "));
+    }
   }
-  EXPECT_THAT(answer, StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_EQ(idle.front()->ReadAll(), "");
+}
+
+// Nor do those that ask for much and read nothing.
+TEST_F(HttpServerTest, ClientsThatDoNotReadDoNotStarveAProbe) {
+  HttpOptions options;
+  options.connections_max = 3;
+  StartWith(options);
+  std::string many;
+  for (int i = 0; i < 20'000; ++i) many += "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+  std::vector<std::unique_ptr<HttpClient>> deaf;
+  for (int i = 0; i < 3; ++i) {
+    deaf.push_back(std::make_unique<HttpClient>(server_->port()));
+    deaf.back()->SendSome(many);
+  }
+  EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200 "));
 }
 
 TEST_F(HttpServerTest, EndsWithOpenConnections) {

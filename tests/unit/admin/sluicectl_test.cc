@@ -1,6 +1,10 @@
 // sluicectl from outside: the real program against a real admin server with a fake backend behind it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "admin/admin_server.h"
 #include "program.h"
@@ -61,8 +65,8 @@ TEST_F(Sluicectl, ClustersAndEndpointsAreTables) {
 TEST_F(Sluicectl, PrintsJsonWithTheNamesOfTheProto) {
   const ProgramResult result = Ctl({"--json", "endpoints", "users"});
   EXPECT_EQ(result.code, 0);
-  for (const char* part : {"\"version\": \"7\"", "\"overridden\": false", "\"in_flight\": \"3\"",
-                           "\"state\": \"STATE_ACTIVE\"", "\"share\": 0.25"}) {
+  for (const char* part : {"\"version\": \"7\"", "\"digest_hex\": \"0000000000abcdef\"", "\"overridden\": false",
+                           "\"in_flight\": \"3\"", "\"state\": \"STATE_ACTIVE\"", "\"share\": 0.25"}) {
     EXPECT_THAT(result.out, HasSubstr(part));
   }
 }
@@ -92,6 +96,42 @@ TEST_F(Sluicectl, ChangesEndpoints) {
     EXPECT_EQ(backend_.last_change().kind, kind) << words[0];
     EXPECT_EQ(backend_.last_change().endpoints.at(0).name, "c");
   }
+}
+
+// Most likely a slip: the last endpoint, or all those with keys.
+TEST_F(Sluicectl, TakingAwayAllKeysNeedsForce) {
+  backend_.set_moved_share(1);
+  for (const char* command : {"remove", "drain-endpoint"}) {
+    const ProgramResult refused = Ctl({command, "users", "a"});
+    EXPECT_EQ(refused.code, 1);
+    EXPECT_EQ(refused.out, "");
+    EXPECT_THAT(refused.err, HasSubstr("takes away the endpoints of all keys of users; nothing was changed"));
+    EXPECT_TRUE(backend_.last_change().preview);
+    EXPECT_EQ(Ctl({command, "users", "a", "--preview"}).code, 0);
+    EXPECT_EQ(Ctl({command, "users", "a", "--force"}).code, 0);
+    EXPECT_FALSE(backend_.last_change().preview);
+  }
+  EXPECT_EQ(Ctl({"replace", "users", "c=h:1"}).code, 0) << "others take the keys";
+  backend_.set_moved_share(0.5);
+  EXPECT_EQ(Ctl({"remove", "users", "a"}).code, 0);
+  EXPECT_FALSE(backend_.last_change().preview);
+}
+
+// It is there, so "is it running?" would lead astray.
+TEST_F(Sluicectl, ASocketOfAnotherUserIsNamedAsThat) {
+  const std::string path = server_->address().substr(5);
+  std::vector<std::string> words = {SLUICECTL_PATH, "status"};
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chmod(path.substr(0, path.rfind('/')).c_str(), 0755), 0);
+    words[0] = dir_ / "sluicectl";  // which that user can reach
+    std::filesystem::copy_file(SLUICECTL_PATH, words[0]);
+    words.insert(words.begin(), {"/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"});
+  } else {
+    ASSERT_EQ(::chmod(path.c_str(), 0), 0);
+  }
+  const ProgramResult result = RunProgram(words, {"SLUICE_ADMIN=" + server_->address()});
+  EXPECT_EQ(result.code, 3);
+  EXPECT_THAT(result.err, StartsWith("sluicectl: " + server_->address() + ": permission denied\n"));
 }
 
 TEST_F(Sluicectl, HealthIsTwoTables) {
@@ -220,6 +260,7 @@ TEST_F(Sluicectl, ShowsTheCache) {
             "Not cached: request_too_large   0\n"
             "Not cached: not_unary           0\n"
             "Not cached: authorization       0\n"
+            "Not cached: cookie              0\n"
             "Not cached: no_store            4\n"
             "Not cached: status              0\n"
             "Not cached: response_too_large  0\n"

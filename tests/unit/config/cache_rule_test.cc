@@ -39,6 +39,20 @@ TEST(Cache, EveryKeyReachesItsField) {
   EXPECT_EQ(result.config.cache, (proxy::CacheOptions{size_t{1} << 40, 64 << 20, 0, 256, true, true, 1}));
 }
 
+// One caller must not get the answer of another.
+TEST(Cache, WhatTellsCallersApartElsewhereMustBeInVary) {
+  const std::string by = "service: p.S, client_rate_limit: {by: {metadata: x-api-key}, rate: 1}, ";
+  EXPECT_THAT(ErrorsOf(OneRoute(by + "cache: {ttl: 1s, methods: [Get], vary: [x-a]}")),
+              ElementsAre(HasSubstr("routes[0].cache.vary: lacks \"x-api-key\", by which client_rate_limit tells")));
+  EXPECT_THAT(ErrorsOf(OneRoute(by + "hash_by: {metadata: x-user}, cache: {ttl: 1s, methods: [Get]}")),
+              ElementsAre(HasSubstr("lacks \"x-user\", by which hash_by"), HasSubstr("lacks \"x-api-key\"")));
+  EXPECT_THAT(ErrorsOf(OneRoute(by + "hash_by: {metadata: x-api-key}, cache: {ttl: 1s, methods: [Get]}")),
+              ElementsAre(HasSubstr("x-api-key")));
+  EXPECT_THAT(ErrorsOf(OneRoute(by + "cache: {ttl: 1s, methods: [Get], vary: [x-api-key]}")), ElementsAre());
+  EXPECT_THAT(ErrorsOf(OneRoute(by + "cache: {ttl: 1s, methods: [Get], shared: true}")), ElementsAre());
+  EXPECT_THAT(ErrorsOf(OneRoute(by + "hash_by: {metadata: x-user}")), ElementsAre()) << "nothing is cached";
+}
+
 TEST(Cache, ARouteWithoutTheSectionCachesNothing) {
   const ParseResult result = Parse(OneRoute("service: p.S"), "f");
   ASSERT_TRUE(result.ok());

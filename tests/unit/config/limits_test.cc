@@ -27,7 +27,7 @@ TEST(Limits, EveryKeyReachesItsField) {
       Parse(Yaml(R"(, rate_limit: {rate: 0.5, burst: 7, capped: true, queue: 0}, concurrency: {max: 5, queue: 6},
     endpoint_concurrency: {max: 10000000, queue: 1000000}, bounded_load: 1.25)",
                  R"(, rate_limit: {rate: 10000000},
-    client_rate_limit: {by: {metadata: x-key}, rate: 2, burst: 3, capped: true, queue: 4, clients_max: 16})",
+    client_rate_limit: {by: {metadata: x-key, repeated: last}, rate: 2, burst: 3, capped: true, queue: 4, clients_max: 16})",
                  "concurrency: {max: 8, queue: 9}"),
             "f");
   ASSERT_TRUE(result.ok()) << result.errors[0].ToString();
@@ -38,7 +38,7 @@ TEST(Limits, EveryKeyReachesItsField) {
   EXPECT_EQ(cluster.bounded_load, 1.25);
   const auto& route = result.config.routes.at(0);
   EXPECT_EQ(route.rate_limit, (RateOptions{1e7, 100, false, 1024}));
-  EXPECT_EQ(route.client_rate_limit, (proxy::ClientRateOptions{{2, 3, true, 4}, "x-key", 16}));
+  EXPECT_EQ(route.client_rate_limit, (proxy::ClientRateOptions{{2, 3, true, 4}, "x-key", 16, proxy::Repeated::kLast}));
   EXPECT_EQ(result.config.concurrency, (ConcurrencyOptions{8, 9}));
 }
 
@@ -47,6 +47,7 @@ TEST(Limits, AClientIsItsPeerUnlessSaidOtherwise) {
     const ParseResult result = Parse(Yaml("", std::string(", client_rate_limit: {rate: 1") + by + "}"), "f");
     ASSERT_TRUE(result.ok());
     EXPECT_EQ(result.config.routes[0].client_rate_limit.metadata, "");
+    EXPECT_EQ(result.config.routes[0].client_rate_limit.repeated, proxy::Repeated::kJoined);
   }
 }
 
@@ -91,6 +92,9 @@ TEST(Limits, EachNonsensicalLimitIsOneErrorWithItsPlace) {
       {"", ", client_rate_limit: {rate: 1, by: header}", "", "by: \"header\" is not one of: peer, {metadata: name}"},
       {"", ", client_rate_limit: {rate: 1, by: [a]}", "", "by: is not one of: peer, {metadata: name}"},
       {"", ", client_rate_limit: {rate: 1, by: {metadata: X}}", "", "by.metadata: \"X\" is not a metadata name"},
+      {"", ", client_rate_limit: {rate: 1, by: {metadata: x, repeated: all}}", "",
+       "by.repeated: \"all\" is not one of: joined, first, last"},
+      {"", ", hash_by: {field: \"1\", repeated: last}", "", "hash_by.repeated: is only allowed together with metadata"},
       {"", ", client_rate_limit: {rate: 1, by: {}}", "", "by.metadata: is missing"},
       {"", ", client_rate_limit: {rate: 1, clients_max: 15}", "", "in [16, 1000000]"},
       {"", ", client_rate_limit: {rate: 1, capped: true, burst: 1}", "", "client_rate_limit.burst: \"1\" with capped"},

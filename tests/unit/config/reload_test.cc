@@ -23,8 +23,7 @@ TEST(RestartOnlyChanges, NamesEachChangeWithBothValues) {
   EXPECT_THAT(
       RestartOnlyChanges(Config(), wanted),
       ElementsAre("workers: from 0 to 4 needs a restart", "blocking_threshold: from 10ms to 20ms needs a restart",
-                  "blocking_threads: from 4 to 8 needs a restart",
-                  "admin.grpc: from \"unix:/tmp/sluice-admin.sock\" to \"\" needs a restart",
+                  "blocking_threads: from 4 to 8 needs a restart", "admin.grpc: from \"auto\" to \"\" needs a restart",
                   "admin.http: from \"\" to \"127.0.0.1:9901\" needs a restart",
                   "log.path: from \"\" to \"/l\" needs a restart", "state_file: from \"\" to \"/s\" needs a restart",
                   "cache.entry_expected: from 4KiB to 512 needs a restart",

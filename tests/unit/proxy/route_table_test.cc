@@ -71,7 +71,7 @@ TEST(RouteTable, AnAuthorityMatchesWithAndWithoutItsPortInAnyCase) {
   route.authority = "Users.Example.com";
   for (const char* authority : {"users.example.com", "USERS.example.com:50051"})
     EXPECT_EQ(Match(Table({route}), "/", authority), "a");
-  for (const char* authority : {"users.example.co", "x.users.example.com", "users.example.com.", ""}) {
+  for (const char* authority : {"users.example.co", "x.users.example.com", "users.example.com..", ""}) {
     EXPECT_EQ(Match(Table({route}), "/", authority), "none") << authority;
   }
   route.authority = "users.example.com:1";
@@ -81,6 +81,20 @@ TEST(RouteTable, AnAuthorityMatchesWithAndWithoutItsPortInAnyCase) {
   EXPECT_EQ(Match(Table({route}), "/", "[::1]:80"), "a");
   EXPECT_EQ(Match(Table({route}), "/", "[::1]"), "a");
   EXPECT_EQ(Match(Table({route}), "/", "[::2]"), "none");
+}
+
+// RFC 1034 3.1: a closing dot says that the name is whole, not that it is another one.
+TEST(RouteTable, AClosingDotIsNoOtherAuthority) {
+  RouteOptions route = Any("a");
+  for (const char* configured : {"users.example.com", "users.example.com.", "*.example.com", "*.example.com."}) {
+    route.authority = configured;
+    for (const char* authority : {"users.example.com", "users.example.com.", "users.example.com.:50051"})
+      EXPECT_EQ(Match(Table({route}), "/", authority), "a") << configured << ' ' << authority;
+  }
+  route.authority = "users.example.com:1";
+  EXPECT_EQ(Match(Table({route}), "/", "users.example.com.:1"), "a");
+  EXPECT_EQ(Match(Table({route}), "/", "users.example.com.:2"), "none");
+  EXPECT_EQ(Match(Table({route}), "/", "users.example.com."), "none");
 }
 
 TEST(RouteTable, AStarStandsForOneOrMoreLabels) {

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "integration/support/temp_dir.h"
+#include "support/captured_log.h"
 #include "support/manual_worker.h"
 #include "sync/event.h"
 
@@ -170,6 +172,25 @@ TEST_F(ClustersTest, AnotherVersionThanExpectedIsAConflict) {
   EXPECT_EQ(clusters->Change(change).error().kind, ErrorKind::kConflict);
 }
 
+// "Have all proxies the same list?" is asked of it.
+TEST_F(ClustersTest, TheDigestIsOfAllThatTheListSays) {
+  Init();
+  std::set<uint64_t> digests = {View().digest};
+  const auto differs = [&](const EndpointChange& change) {
+    ASSERT_TRUE(clusters->Change(change).ok());
+    EXPECT_TRUE(digests.insert(View().digest).second) << digests.size();
+  };
+  differs(Change(Kind::kDrain, {{"a", "", 1}}));
+  differs(Change(Kind::kReplace, {{"a", "10.0.0.8:1", 1}, {"b", "10.0.0.2:1", 1}}));  // another address
+  differs(Change(Kind::kReplace, {{"a", "10.0.0.2:1", 1}, {"b", "10.0.0.8:1", 1}}));  // the two changed about
+  differs(Change(Kind::kReplace, {{"a", "10.0.0.2:1", 1, 1, ""}, {"b", "10.0.0.8:1", 1}}));
+  differs(Change(Kind::kReplace, {{"a", "10.0.0.2:1", 1, 1, "eu"}, {"b", "10.0.0.8:1", 1}}));
+  differs(Change(Kind::kReweight, {{"b", "", 2}}));
+  const uint64_t before = View().digest;
+  ASSERT_TRUE(clusters->Change(Change(Kind::kReplace, {{"b", "10.0.0.8:1", 2}, {"a", "10.0.0.2:1", 1, 1, "eu"}})).ok());
+  EXPECT_EQ(View().digest, before) << "in another order it is the same list";
+}
+
 TEST_F(ClustersTest, APreviewTellsAndChangesNothing) {
   integration::TempDir dir;
   config.state_file = dir.File("state");
@@ -266,9 +287,24 @@ TEST_F(ClustersTest, ChangesAreRestoredFromTheStateFileUnlessTheConfiguredListHa
   EXPECT_EQ((*later.List("c"))[0].source, ListSource::kConfig);
 }
 
-TEST_F(ClustersTest, AStateFileThatCannotBeReadStopsTheStart) {
+// Calls are served by the configuration's lists, and what is left of the file can be looked at.
+TEST_F(ClustersTest, AStateFileThatCannotBeUnderstoodIsSetAside) {
   integration::TempDir dir;
   config.state_file = dir.Write("state", "clusters: [");
+  test::CapturedLog log;
+  Init();
+  EXPECT_EQ(Endpoints(), (Strings{"a 1 active", "b 1 active"}));
+  EXPECT_EQ(::access(config.state_file.c_str(), F_OK), -1);
+  EXPECT_EQ(dir.Read("state.bad"), "clusters: [");
+  EXPECT_NE(log.Take().find("error state file " + config.state_file), std::string::npos);
+  ASSERT_TRUE(clusters->Change(Change(Kind::kDrain, {{"a", "", 1}})).ok());
+  EXPECT_TRUE(LoadState(config.state_file).ok());
+}
+
+TEST_F(ClustersTest, AStateFileThatCannotBeReadStopsTheStart) {
+  integration::TempDir dir;
+  config.state_file = dir.File("folder");
+  std::filesystem::create_directory(config.state_file);
   Clusters broken(registry, 1);
   EXPECT_FALSE(broken.Init(config).ok());
 }

@@ -339,8 +339,8 @@ TEST_F(LimitSetTest, SaysWhatIsAllowed) {
   const std::string rate = "cluster/d/rate", process = "process/concurrency";
   EXPECT_EQ(Refused({.name = rate}), "nothing to change");
   EXPECT_EQ(Refused({.name = rate, .rate = 1, .reset = true}), "reset goes with nothing else");
-  EXPECT_EQ(Refused({.name = rate, .max = 1}), "cluster/d/rate is a rate: it has rate, burst and queue_max, not max");
-  EXPECT_EQ(Refused({.name = process, .rate = 1}), "process/concurrency has max and queue_max, neither rate nor burst");
+  EXPECT_EQ(Refused({.name = rate, .max = 1}), "cluster/d/rate is a rate: it has rate, burst and queue, not max");
+  EXPECT_EQ(Refused({.name = process, .rate = 1}), "process/concurrency has max and queue, neither rate nor burst");
   for (double bad : {-1.0, 0.0009, 10'000'001.0, double(NAN), double(INFINITY)}) {
     EXPECT_TRUE(Refused({.name = rate, .rate = bad}).ends_with(" is neither 0 (no limit) nor in [0.001, 10000000]"));
   }
@@ -348,9 +348,9 @@ TEST_F(LimitSetTest, SaysWhatIsAllowed) {
   EXPECT_EQ(Refused({.name = rate, .burst = 10'000'001}), "burst: 10000001 is not in [1, 10000000]");
   EXPECT_EQ(Refused({.name = "cluster/c/rate", .burst = 1}),
             "cluster/c/rate is capped: burst must be in [2, 10000000]");
-  EXPECT_EQ(Refused({.name = rate, .queue_max = 1'000'001}), "queue_max: 1000001 is not in [0, 1000000]");
+  EXPECT_EQ(Refused({.name = rate, .queue_max = 1'000'001}), "queue: 1000001 is not in [0, 1000000]");
   EXPECT_EQ(Refused({.name = process, .max = 10'000'001}), "max: 10000001 is not in [0, 10000000]");
-  EXPECT_EQ(Refused({.name = process, .queue_max = 1'000'001}), "queue_max: 1000001 is not in [0, 1000000]");
+  EXPECT_EQ(Refused({.name = process, .queue_max = 1'000'001}), "queue: 1000001 is not in [0, 1000000]");
   EXPECT_EQ(Refused({.name = "process/rate", .rate = 1}, ErrorKind::kNotFound), "no limit process/rate");
   // Good in part is refused whole.
   EXPECT_EQ(Refused({.name = rate, .rate = 7, .burst = 0}), "burst: 0 is not in [1, 10000000]");

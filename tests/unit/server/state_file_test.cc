@@ -144,7 +144,8 @@ TEST(StateFile, AMalformedFileIsAnErrorThatNamesThePlace) {
     const std::string path = dir.Write("state", text);
     auto loaded = LoadState(path);
     ASSERT_FALSE(loaded.ok()) << text;
-    EXPECT_EQ(loaded.error().kind, ErrorKind::kIo);
+    EXPECT_EQ(loaded.error().kind, ErrorKind::kInvalidArgument);
+    EXPECT_EQ(loaded.error().detail.find(path + ":0"), std::string::npos) << loaded.error().detail;
     EXPECT_NE(loaded.error().detail.find(path + ":"), std::string::npos) << loaded.error().detail;
   }
 }

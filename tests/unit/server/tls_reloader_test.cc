@@ -193,6 +193,41 @@ TEST_F(TlsReloaderTest, PrepareNamesTheUserTheFileAndTheReason) {
   EXPECT_TRUE(Server::Check(config).ok());
 }
 
+// The slip of a rotation that copies the wrong pair: handshakes go on with the good one.
+TEST_F(TlsReloaderTest, AnExpiredPairDoesNotTakeThePlaceOfAGoodOne) {
+  const TlsCert expired = MakeCert({.common_name = "old", .until = -60}, &ca);
+  ASSERT_EQ(Apply(), "");
+  Write(expired);
+  Poll(3);
+  EXPECT_EQ(Subject(), "CN=first");
+  EXPECT_EQ(Loads("failed"), 1);
+  EXPECT_THAT(reloader.List()[0].error, HasSubstr("a.crt: the certificate has expired at 20"));
+  EXPECT_THAT(Apply(), HasSubstr("listener in: TLS: " + dir.File("a.crt") + ": the certificate has expired"));
+  EXPECT_EQ(Subject(), "CN=first") << "nor by a reload";
+  Write(second);
+  Poll(3);
+  EXPECT_EQ(Subject(), "CN=second");
+}
+
+// At the start there is no better one, and other listeners can serve. --check says so.
+TEST_F(TlsReloaderTest, AnExpiredPairIsUsedAtTheStartAndTold) {
+  Write(MakeCert({.common_name = "old", .until = -60}, &ca));
+  ASSERT_EQ(Apply(), "");
+  EXPECT_EQ(Subject(), "CN=old");
+  ASSERT_EQ(reloader.Expired().size(), 1u);
+  EXPECT_THAT(reloader.Expired()[0], HasSubstr("listener in: TLS: " + dir.File("a.crt") + ": the certificate has exp"));
+  const auto checked = Server::Check(config);
+  ASSERT_FALSE(checked.ok());
+  EXPECT_THAT(checked.error().detail, HasSubstr("a.crt: the certificate has expired"));
+  Write(MakeCert({.common_name = "older", .until = -3600}, &ca));
+  Poll(3);
+  EXPECT_EQ(Subject(), "CN=older") << "it is no worse";
+  Write(first);
+  Poll(3);
+  EXPECT_TRUE(reloader.Expired().empty());
+  EXPECT_TRUE(Server::Check(config).ok());
+}
+
 TEST_F(TlsReloaderTest, ListsWhatIsInUseWithItsEnd) {
   config.clusters[0].tls.certificate = dir.File("a.crt");
   config.clusters[0].tls.key = dir.File("a.key");

@@ -34,7 +34,9 @@ TEST(Token, KnowsItsNamesAndNothingElse) {
   EXPECT_EQ(TokenOf("via"), Token::kVia);
   EXPECT_EQ(TokenOf("grpc-timeout"), Token::kGrpcTimeout);
   EXPECT_EQ(TokenOf("grpc-previous-rpc-attempts"), Token::kGrpcPreviousRpcAttempts);
-  EXPECT_EQ(TokenOf("sluice-reason"), Token::kSluiceReason);
+  for (const char* ours : {"sluice-reason", "sluice-processed", "sluice-limit", "sluice-waited", "sluice-cache"})
+    EXPECT_EQ(TokenOf(ours), Token::kSluice) << ours;
+  EXPECT_EQ(TokenOf("sluice-other"), Token::kOther);
   EXPECT_EQ(TokenOf("cache-control"), Token::kCacheControl);
   EXPECT_EQ(TokenOf("grpc-accept-encoding"), Token::kGrpcAcceptEncoding);
   EXPECT_EQ(TokenOf(":unheard"), Token::kUnknownPseudo);

@@ -92,6 +92,22 @@ TEST_F(AbuseDelayTest, AFloodOnOneDelaysTheNext) {
   EXPECT_EQ(log, Strings{"request 1"});
 }
 
+// One call with too much metadata, and behind a sidecar's address are all calls of the application.
+TEST_F(AbuseDelayTest, AHeaderBlockThatIsTooLargeDelaysNone) {
+  options.session.header_block_bytes_max = 20'000;
+  Start(Role::kServer);
+  peer->Send(h2::Headers(1, std::string(16'384, '\0'), 0) + h2::Continuation(1, std::string(16'384, '\0'), 0));
+  Run();
+  ASSERT_EQ(peer->Count(h2::kGoaway), 1u);
+  EXPECT_EQ(record.downstream[static_cast<size_t>(FloodKind::kHeaderBlock)]->Value(), 1u);
+  EXPECT_EQ(record.clients.size(), 0u);
+  Advance(seconds(2));
+  connection.reset();
+  Start(Role::kServer);
+  Request();
+  EXPECT_EQ(log, Strings{"request 1"});
+}
+
 TEST_F(AbuseDelayTest, AFloodOfABackendDelaysNoClient) {
   options.session.settings_per_second = 16;
   Start(Role::kClient);

@@ -321,6 +321,15 @@ TEST(SessionFlood, AHeaderBlockWithoutEndIsNamed) {
   server.Feed(h2::Headers(1, "", 0));
   for (int i = 0; i < 1000 && server.Feed(h2::Continuation(1, std::string(16384, '\0'), 0)); ++i) {
   }
+  EXPECT_EQ(server.session->abuse(), FloodKind::kHeaderBlock);
+}
+
+TEST(SessionFlood, ABlockInSmallPartsIsAFlood) {
+  SessionHarness server(Role::kServer);
+  server.Handshake();
+  server.Feed(h2::Headers(1, "", 0));
+  for (int i = 0; i < 10'000 && server.Feed(h2::Continuation(1, "", 0)); ++i) {
+  }
   EXPECT_EQ(server.session->abuse(), FloodKind::kContinuationFlood);
 }
 

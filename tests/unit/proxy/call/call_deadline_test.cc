@@ -129,26 +129,6 @@ TEST_F(CallDeadlineTest, ATimeoutOfZeroHasPassedOnArrival) {
   EXPECT_FALSE(Connected("10.0.0.1:1"));
 }
 
-TEST_F(CallDeadlineTest, ForwardingFieldsNameTheClientAndLeaveExistingOnes) {
-  forwarding.x_forwarded = true;
-  forwarding.via = true;
-  Start({"10.0.0.1:1"});
-  FramePeer& client = Client();
-  client.Send(Headers(1, Block(GrpcRequest()), kLast));
-  const Fields before = {{"x-forwarded-proto", "https"}, {"x-forwarded-host", "outer"}, {"via", "1.1 a"}};
-  client.Send(Headers(3, Block(With(GrpcRequest(), before)), kLast));
-  Run();
-  EXPECT_EQ(Up().streams[1].headers[0], With(GrpcRequest(), {{"x-forwarded-for", "192.0.2.7"},
-                                                             {"x-forwarded-proto", "http"},
-                                                             {"x-forwarded-host", "test"},
-                                                             {"via", "2 sluice"}}));
-  EXPECT_EQ(Up().streams[3].headers[0],
-            With(With(GrpcRequest(), before), {{"x-forwarded-for", "192.0.2.7"}, {"via", "2 sluice"}}));
-  Respond(Up(), 1, "");
-  Run();
-  EXPECT_EQ(client.streams[1].headers[0], With(h2::GrpcResponse(), {{"via", "2 sluice"}}));
-}
-
 // The backend's timer and ours are of one deadline: which is seen first must not decide the call's status.
 TEST_F(CallDeadlineTest, ABackendsCancelWhenItsTimeoutHasRunOutIsTheDeadline) {
   struct Case {

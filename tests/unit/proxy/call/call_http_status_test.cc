@@ -63,5 +63,53 @@ TEST_F(CallHttpStatusTest, WhatSaysThatItIsGrpcIsReadToItsEnd) {
   EXPECT_EQ(client.streams[1].Value("grpc-status"), "5");
 }
 
+const h2::Fields kPlain = {{":method", "GET"}, {":scheme", "http"}, {":path", "/page"}, {":authority", "test"}};
+
+// It looks at :status alone, so the proxy's own errors are that.
+TEST_F(CallHttpStatusTest, ARequestThatIsNotGrpcIsRefusedInHttp) {
+  routes[0].rate_limit = {.rate = 0.001, .burst = 1, .queue_max = 0};
+  routes[0].timeout = std::chrono::milliseconds(100);
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(kPlain), kLast));
+  Run();
+  client.Send(Headers(3, Block(kPlain), kLast) + Headers(5, Block(h2::GrpcRequest()), kLast));
+  Run();
+  EXPECT_EQ(client.streams[3].headers[0][0], (std::pair<std::string, std::string>(":status", "429")));
+  EXPECT_EQ(client.streams[3].Value("grpc-status"), "<none>");
+  EXPECT_EQ(client.streams[3].Value("content-length"), "0");
+  EXPECT_EQ(client.streams[3].Value("sluice-reason"), "rate_limited");
+  EXPECT_EQ(client.streams[3].Value("sluice-limit"), "route/r/rate");
+  EXPECT_NE(client.streams[3].Value("retry-after"), "<none>");
+  EXPECT_TRUE(client.streams[3].end);
+  EXPECT_EQ(client.streams[5].Value(":status"), "200") << "gRPC: as before";
+  EXPECT_EQ(client.streams[5].Value("grpc-status"), "8");
+  Advance(std::chrono::milliseconds(200));
+  EXPECT_EQ(client.streams[1].Value(":status"), "504");
+}
+
+TEST_F(CallHttpStatusTest, WithoutABackendItIs503) {
+  Start({});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(kPlain), kLast));
+  Run();
+  EXPECT_EQ(client.streams[1].Value(":status"), "503");
+  EXPECT_EQ(client.streams[1].Value("sluice-reason"), "no_endpoint");
+  EXPECT_EQ(client.streams[1].data, "");
+}
+
+// END_STREAM would say that the half of the body is all of it.
+TEST_F(CallHttpStatusTest, ABodyThatBreaksOffIsReset) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  client.Send(Headers(1, Block(kPlain), kLast));
+  Run();
+  Answer(Headers(Newest(), Block({{":status", "200"}})) + Data(Newest(), "half"));
+  Answer(h2::RstStream(Newest(), 2));
+  EXPECT_EQ(client.streams[1].data, "half");
+  EXPECT_FALSE(client.streams[1].end);
+  EXPECT_TRUE(client.streams[1].reset);
+}
+
 }  // namespace
 }  // namespace sluice::proxy

@@ -64,16 +64,5 @@ TEST_F(CallLimitsTest, AStopAnswersTheCallsInFlight) {
   EXPECT_TRUE(worker->context.calls.empty());
 }
 
-TEST_F(CallLimitsTest, TheForwardingChainIsJoinedFromAllItsFields) {
-  forwarding.x_forwarded = true;
-  Start({"10.0.0.1:1"});
-  FramePeer& client = Client();
-  client.Send(
-      Headers(1, Block(With(GrpcRequest(), {{"x-forwarded-for", "198.51.100.1"}, {"x-forwarded-for", "198.51.100.2"}})),
-              kLast));
-  Run();
-  EXPECT_EQ(Up().streams[1].Value("x-forwarded-for"), "198.51.100.1, 198.51.100.2, 192.0.2.7");
-}
-
 }  // namespace
 }  // namespace sluice::proxy

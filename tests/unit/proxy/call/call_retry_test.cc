@@ -213,6 +213,7 @@ TEST_F(CallRetryTest, AnEndpointThatRefusesConnectionsIsLeftForTheOther) {
 
 TEST_F(CallRetryTest, ForwardingFieldsAreAddedOnceAlsoWhereTheFirstAttemptFoundNoConnection) {
   forwarding.x_forwarded = true;
+  forwarding.trusted_hops = 1;
   forwarding.via = true;
   Start(kTwo);
   net.host(kTwo[0]).mode = test::FakeHost::Mode::kRefuse;

@@ -107,6 +107,7 @@ TEST_F(CachePlanMemoTest, AFieldBehindTheRunThatDecidesIsSeen) {
                                          {"x-version", "v2.1"},
                                          {"x-version", "v1"},
                                          {"authorization", "Bearer 1"},
+                                         {"cookie", "session=1"},
                                          {"cache-control", "no-cache"},
                                          {"cache-control", "max-age=1"},
                                          {"cache-control", "no-store"},
@@ -127,7 +128,7 @@ TEST_F(CachePlanMemoTest, RandomFieldsBehindTheRun) {
   const Pairs pool = {
       {"x-tenant", "gold"},   {"x-tenant", "silver"},    {"user-agent", "a"},    {"x-version", "v2"},
       {"x-request-id", "1"},  {"x-trace", "2"},          {"authorization", "b"}, {"cache-control", "max-age=3"},
-      {"grpc-timeout", "1S"}, {"grpc-encoding", "gzip"}, {"via", "2 other"}};
+      {"grpc-timeout", "1S"}, {"grpc-encoding", "gzip"}, {"via", "2 other"},     {"cookie", "c"}};
   for (int round = 0; round < 2000 && !HasFailure(); ++round) {
     Pairs more;
     for (uint64_t i = random.Below(4); i > 0; --i) more.push_back(pool[random.Below(pool.size())]);

@@ -88,6 +88,18 @@ TEST(CachePolicy, AuthorizationNeedsVaryOrSharing) {
   EXPECT_EQ(WhyNot(rule, {{"authorization", "x"}}), std::nullopt);
 }
 
+TEST(CachePolicy, ACookieNeedsVaryOrSharingToo) {
+  CacheRule rule = Rule();
+  EXPECT_EQ(WhyNot(rule, {{"cookie", "session=1"}}), NotCached::kCookie);
+  rule.vary = {"authorization"};
+  EXPECT_EQ(WhyNot(rule, {{"cookie", "session=1"}}), NotCached::kCookie);
+  rule.vary = {"cookie"};
+  EXPECT_EQ(WhyNot(rule, {{"cookie", "session=1"}}), std::nullopt);
+  rule.vary = {};
+  rule.shared = true;
+  EXPECT_EQ(WhyNot(rule, {{"cookie", "session=1"}}), std::nullopt);
+}
+
 TEST(CachePolicy, AClientMayRefuseWhatIsStored) {
   const CacheRule rule = Rule();
   CachePlan plan;
