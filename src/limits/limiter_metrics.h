@@ -9,18 +9,17 @@
 namespace sluice::limits {
 
 struct LimiterMetrics {
-  // `keyed`: it is a limit of each client, and a table of clients can be full.
-  LimiterMetrics(metrics::Registry& registry, std::string bound_name, bool keyed = false);
+  LimiterMetrics(metrics::Registry& registry, std::string bound_name);
 
-  std::string name;                             // "cluster/users/rate"
-  metrics::Counter* refused_full;               // the queue was full
-  metrics::Counter* refused_clients = nullptr;  // keyed: clients_max were in use
-  metrics::Counter* refused_late;               // the predicted wait passed the deadline
-  metrics::Counter* timed_out;                  // the deadline passed in the queue
-  metrics::Histogram* waited;                   // of calls that queued, granted or not
+  std::string name;                   // "cluster/users/rate"
+  metrics::Counter* refused_full;     // the queue was full
+  metrics::Counter* refused_clients;  // of a limit of each client: clients_max were in use
+  metrics::Counter* refused_late;     // the predicted wait passed the deadline
+  metrics::Counter* timed_out;        // the deadline passed in the queue
+  metrics::Histogram* waited;         // of calls that queued, granted or not
 
   metrics::Counter* refused(Refusal why) const {
-    if (why == Refusal::kTableFull && refused_clients != nullptr) return refused_clients;
+    if (why == Refusal::kTableFull) return refused_clients;
     return why == Refusal::kTooLate ? refused_late : refused_full;
   }
 };

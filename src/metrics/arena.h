@@ -1,15 +1,14 @@
-// CellArena: the memory of all metrics' cells; one row of cells per slot, so that no two slots share a cache
+// CellArena: the memory of counters' and gauges' cells; one row of cells per slot, so that no two slots share a cache
 // line.
 //
 //                cell 0   1   2  ...  kRowCells-1
 //   slot 0     [   a   b   c  ...        ]      Each row is whole cache lines, written by one worker.
-//   slot 1     [   a   b   c  ...        ]      A metric is one column (a histogram: several, side by side).
+//   slot 1     [   a   b   c  ...        ]      A metric is one column; AddCounters has several, side by side.
 //   ...
 //   shared     [   a   b   c  ...        ]      Written by any thread, with atomic adds.
 //
 // When a chunk is full another is made; chunks never move and never end before the arena, so a metric's
-// pointer stays good. Cost: (slots + 1) * 4 KiB a chunk, and the tail of a chunk that a histogram did not fit
-// into.
+// pointer stays good. Cost: (slots + 1) * 4 KiB a chunk, and the tail of a chunk that several did not fit into.
 #pragma once
 
 #include <atomic>

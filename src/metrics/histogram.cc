@@ -1,8 +1,11 @@
+// Histogram: its buckets, and the memory of each slot, made on first use.
+//
 // Buckets: for 2^e < v <= 2^(e+1) the range is cut into four equal parts; v - 1 makes the upper bound inclusive.
 #include <bit>
 #include <cmath>
 
 #include "base/check.h"
+#include "metrics/arena.h"
 #include "metrics/registry.h"
 
 namespace sluice::metrics {
@@ -39,19 +42,48 @@ uint64_t Histogram::UpperBound(size_t bucket) {
   return (uint64_t{1} << exponent) + ((part + 1) << (exponent - kSubBits));
 }
 
+// Whole cache lines: neighbours on the heap are another slot's.
+struct alignas(CellArena::kLineBytes) Histogram::Shard {
+  std::array<std::atomic<uint64_t>, kBuckets> buckets{};
+  std::atomic<uint64_t> sum{0};
+};
+
+Histogram::Histogram(size_t shared_slot, double scale)
+    : shards_(std::make_unique<std::atomic<Shard*>[]>(shared_slot + 1)), shared_slot_(shared_slot), scale_(scale) {}
+
+Histogram::~Histogram() {
+  for (size_t slot = 0; slot <= shared_slot_; ++slot) delete shards_[slot].load(std::memory_order_relaxed);
+}
+
+// Release: its zeros are there for each thread that finds it. Of several threads of the shared slot one's is kept.
+[[gnu::noinline]] Histogram::Shard& Histogram::MakeShard(size_t slot) {
+  auto made = std::make_unique<Shard>();
+  Shard* there = nullptr;
+  if (!shards_[slot].compare_exchange_strong(there, made.get(), std::memory_order_release, std::memory_order_acquire))
+    return *there;
+  return *made.release();
+}
+
 void Histogram::Observe(size_t slot, uint64_t value) {
-  std::atomic<uint64_t>* row = cells_.Cell(slot);
-  cells_.AddTo(row[BucketOf(value)], slot, 1);
-  cells_.AddTo(row[kBuckets], slot, value);
+  Shard* there = shards_[slot].load(std::memory_order_acquire);
+  Shard& shard = there != nullptr ? *there : MakeShard(slot);
+  std::atomic<uint64_t>& bucket = shard.buckets[BucketOf(value)];
+  if (slot == shared_slot_) {
+    bucket.fetch_add(1, std::memory_order_relaxed);
+    shard.sum.fetch_add(value, std::memory_order_relaxed);
+  } else {
+    bucket.store(bucket.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    shard.sum.store(shard.sum.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
+  }
 }
 
 Histogram::Snapshot Histogram::Read() const {
   Snapshot snapshot;
-  snapshot.buckets.resize(kBuckets);
-  for (size_t slot = 0; slot <= cells_.shared_slot_; ++slot) {
-    const std::atomic<uint64_t>* row = cells_.Cell(slot);
-    for (size_t i = 0; i < kBuckets; ++i) snapshot.buckets[i] += row[i].load(std::memory_order_relaxed);
-    snapshot.sum += row[kBuckets].load(std::memory_order_relaxed);
+  for (size_t slot = 0; slot <= shared_slot_; ++slot) {
+    const Shard* shard = shards_[slot].load(std::memory_order_acquire);
+    if (shard == nullptr) continue;
+    for (size_t i = 0; i < kBuckets; ++i) snapshot.buckets[i] += shard->buckets[i].load(std::memory_order_relaxed);
+    snapshot.sum += shard->sum.load(std::memory_order_relaxed);
   }
   // The count is made from the same loads as the buckets, so the rendered _count always equals the +Inf bucket.
   for (uint64_t n : snapshot.buckets) snapshot.count += n;

@@ -1,7 +1,9 @@
-// The registry's tables and their rendering. Render copies the table under the mutex and reads cells and
-// callbacks without it: a callback may take its owner's locks or add a metric.
+// The registry's tables and their rendering. Render walks the tables under the mutex, a few series at a time, and reads
+// cells and callbacks without it: a callback may take its owner's locks or add a metric. What is in a table stays
+// there, at its address.
 #include "metrics/registry.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <mutex>
@@ -14,70 +16,154 @@
 namespace sluice::metrics {
 namespace {
 
-using Metric = std::variant<std::unique_ptr<Counter>, std::unique_ptr<Gauge>, std::unique_ptr<Histogram>>;
-using Callback = std::function<std::vector<Sample>()>;
+// Of AddCounters.
+struct Row {
+  std::vector<Counter> counters;  // by the family's values
+  size_t split;                   // where in the labels' text the value goes
+};
+
+struct Series {
+  std::variant<std::monostate, Counter, Gauge, Histogram, Row> metric;
+  Show show;
+  // Has had a line, and keeps it: a gauge may come back to zero.
+  mutable std::atomic<bool> shown{false};
+};
+
+using Collector = std::function<void(Samples&)>;
+using SeriesMap = std::map<std::string, Series, std::less<>>;  // by FormatLabels; without the value of `by`
 
 struct Family {
   std::string kind, help;
-  double scale = 1;                                   // histograms only
-  std::map<std::string, Metric, std::less<>> series;  // by FormatLabels; metrics never leave, so their addresses stay
-  std::vector<std::shared_ptr<const Callback>> callbacks;
+  double scale;                     // histograms only
+  std::string by;                   // rows only
+  std::vector<std::string> values;  // rows only
+  std::vector<std::string> bounds;  // histograms only: the text of each bucket's bound; empty: it is not exported
+  SeriesMap series;                 // its own addresses stay, those of its nodes too
+  std::vector<std::shared_ptr<const Collector>> collectors;
 };
 
-// What Render needs of a family, taken under the mutex; the pointers stay good without it.
-struct View {
-  std::string name, kind, help;
-  double scale;
-  std::vector<std::pair<std::string, const Metric*>> series;
-  std::vector<std::shared_ptr<const Callback>> callbacks;
-};
+// Every second bound (1, 1.5, 2, 3, 4, 6, ...) is exported: half the lines, and still within 50%.
+std::vector<std::string> BoundTexts(double scale) {
+  std::vector<std::string> out(Histogram::kBuckets);
+  for (size_t i = 0; i + 1 < out.size(); i += 2) {
+    // The product may be one unit off in the last place; ten digits are exact enough and read well.
+    char text[32];
+    std::snprintf(text, sizeof(text), "%.10g", static_cast<double>(Histogram::UpperBound(i)) * scale);
+    out[i] = text;
+  }
+  out.back() = "+Inf";
+  return out;
+}
 
-void AppendHistogram(std::string& out, const View& view, const std::string& labels, const Histogram& histogram) {
-  const Histogram::Snapshot snapshot = histogram.Read();
-  const std::string bucket_name = view.name + "_bucket";
-  std::string bucket_labels = labels.empty() ? "le=\"" : labels + ",le=\"";
-  const size_t bound_at = bucket_labels.size();
-  uint64_t cumulative = 0;
-  for (size_t i = 0; i < Histogram::kBuckets; ++i) {
-    cumulative += snapshot.buckets[i];
-    // Every second bound (1, 1.5, 2, 3, 4, 6, ...) is exported: half the lines, and still within 50%.
-    const bool last = i + 1 == Histogram::kBuckets;
-    if (!last && i % 2 != 0) continue;
-    std::string bound = "+Inf";
-    if (!last) {
-      // The product may be one unit off in the last place; ten digits are exact enough and read well.
-      char text[32];
-      std::snprintf(text, sizeof(text), "%.10g", static_cast<double>(Histogram::UpperBound(i)) * view.scale);
-      bound = text;
+// Writes the lines of series; one for the whole of a text, so that its strings are grown once.
+class Writer {
+ public:
+  Writer(std::string& out, Show least) : out_(out), least_(least) {}
+
+  void Write(std::string_view name, const Family& family, const std::string& labels, const Series& series) {
+    const bool all =
+        least_ == Show::kAlways || series.show == Show::kAlways || series.shown.load(std::memory_order_relaxed);
+    bool touched = false;
+    if (const auto* counter = std::get_if<Counter>(&series.metric)) {
+      touched = One(name, labels, counter->Value(), all);
+    } else if (const auto* gauge = std::get_if<Gauge>(&series.metric)) {
+      touched = One(name, labels, gauge->Value(), all);
+    } else if (const auto* histogram = std::get_if<Histogram>(&series.metric)) {
+      touched = Buckets(name, labels, family.bounds, *histogram, all);
+    } else if (const auto* row = std::get_if<Row>(&series.metric)) {
+      // A counter does not come back to zero: each speaks for itself.
+      const bool every = least_ == Show::kAlways || series.show == Show::kAlways;
+      WriteRow(name, labels, family.values, *row, every, every || series.show == Show::kFirst);
     }
-    bucket_labels.replace(bound_at, std::string::npos, bound).push_back('"');
-    AppendSample(out, bucket_name, bucket_labels, std::to_string(cumulative));
+    if (touched) series.shown.store(true, std::memory_order_relaxed);
   }
-  AppendSample(out, view.name + "_sum", labels, FormatValue(static_cast<double>(snapshot.sum) * view.scale));
-  AppendSample(out, view.name + "_count", labels, std::to_string(snapshot.count));
-}
 
-void AppendMetric(std::string& out, const View& view, const std::string& labels, const Metric& metric) {
-  if (const auto* counter = std::get_if<std::unique_ptr<Counter>>(&metric)) {
-    AppendSample(out, view.name, labels, std::to_string((*counter)->Value()));
-  } else if (const auto* gauge = std::get_if<std::unique_ptr<Gauge>>(&metric)) {
-    AppendSample(out, view.name, labels, std::to_string((*gauge)->Value()));
-  } else {
-    AppendHistogram(out, view, labels, **std::get_if<std::unique_ptr<Histogram>>(&metric));
+ private:
+  void Begin(std::string_view name, std::string_view labels) {
+    out_ += name;
+    if (!labels.empty()) out_.append("{").append(labels).append("}");
+    out_ += ' ';
   }
-}
+
+  template <typename T>
+  bool One(std::string_view name, std::string_view labels, T value, bool all) {
+    if (value == 0 && !all) return false;
+    Begin(name, labels);
+    AppendWhole(out_, value);
+    out_ += '\n';
+    return value != 0;
+  }
+
+  void WriteRow(std::string_view name, const std::string& labels, const std::vector<std::string>& values,
+                const Row& row, bool every, bool first) {
+    for (size_t i = 0; i < row.counters.size(); ++i) {
+      const uint64_t value = row.counters[i].Value();
+      if (value == 0 && !every && !(first && i == 0)) continue;
+      out_.append(name).append("{").append(labels, 0, row.split);
+      AppendEscaped(out_, values[i]);
+      out_.append(labels, row.split, labels.npos).append("} ");
+      AppendWhole(out_, value);
+      out_ += '\n';
+    }
+  }
+
+  bool Buckets(std::string_view name, std::string_view labels, const std::vector<std::string>& bounds,
+               const Histogram& histogram, bool all) {
+    const Histogram::Snapshot snapshot = histogram.Read();
+    if (snapshot.count == 0 && !all) return false;
+    begin_.assign(name).append("_bucket{").append(labels).append(labels.empty() ? "le=\"" : ",le=\"");
+    uint64_t cumulative = 0;
+    for (size_t i = 0; i < bounds.size(); ++i) {
+      cumulative += snapshot.buckets[i];
+      if (bounds[i].empty()) continue;
+      out_.append(begin_).append(bounds[i]).append("\"} ");
+      AppendWhole(out_, cumulative);
+      out_ += '\n';
+    }
+    begin_.assign(name).append("_sum");
+    Begin(begin_, labels);
+    AppendValue(out_, static_cast<double>(snapshot.sum) * histogram.scale());
+    out_ += '\n';
+    begin_.assign(name).append("_count");
+    Begin(begin_, labels);
+    AppendWhole(out_, snapshot.count);
+    out_ += '\n';
+    return snapshot.count != 0;
+  }
+
+  std::string& out_;
+  const Show least_;
+  std::string begin_;
+};
 
 }  // namespace
 
+void Samples::Add(std::initializer_list<Label> labels, double value, std::string_view suffix) {
+  out_.append(name_).append(suffix);
+  char before = '{';
+  for (const Label& label : labels) {
+    out_ += before;
+    before = ',';
+    out_.append(label.name).append("=\"");
+    AppendEscaped(out_, label.value);
+    out_ += '"';
+  }
+  if (labels.size() > 0) out_ += '}';
+  out_ += ' ';
+  AppendValue(out_, value);
+  out_ += '\n';
+}
+
 struct Registry::Impl {
-  explicit Impl(size_t rows) : arena(rows) {}
+  explicit Impl(size_t slots) : arena(slots + 1), shared_slot(slots) {}
 
   // Finds or makes the family; CHECKs that a name keeps its kind, help and scale. The mutex is held.
   Family& FamilyOf(std::string_view name, std::string_view help, std::string_view kind, double scale) {
     SLUICE_CHECK(IsMetricName(name));
     auto it = families.find(name);
     if (it == families.end()) {
-      it = families.emplace(std::string(name), Family{std::string(kind), std::string(help), scale, {}, {}}).first;
+      it = families.emplace(std::string(name), Family{std::string(kind), std::string(help), scale, {}, {}, {}, {}, {}})
+               .first;
     }
     SLUICE_CHECK(it->second.kind == kind);
     SLUICE_CHECK(it->second.help == help);
@@ -85,95 +171,164 @@ struct Registry::Impl {
     return it->second;
   }
 
-  // Finds or makes (with `make`) the series of `labels`. The mutex is held.
-  template <typename T, typename Make>
-  T* SeriesOf(Family& family, Labels labels, Make make) {
+  // Finds or makes (with `fill`, called with the metric's place and its labels) the series of `labels`, of which `by`
+  // is left as it is. The mutex is held.
+  template <typename T, typename Fill>
+  T* SeriesOf(Family& family, Labels labels, std::string_view by, Show show, Fill fill) {
     for (const auto& [name, value] : labels) SLUICE_CHECK(IsLabelName(name) && name != "le");
     std::string key = FormatLabels(labels);
     auto it = family.series.find(key);
     if (it == family.series.end() && family.series.size() >= kSeriesPerNameMax) {
-      for (auto& [name, value] : labels) value = "overflow";
+      for (auto& [name, value] : labels) value = name == by ? "" : "overflow";
       key = FormatLabels(labels);
       it = family.series.find(key);
     }
-    if (it == family.series.end()) it = family.series.emplace(std::move(key), std::make_unique<T>(make())).first;
-    auto* metric = std::get_if<std::unique_ptr<T>>(&it->second);
+    if (it == family.series.end()) {
+      it = family.series.try_emplace(std::move(key)).first;
+      it->second.show = show;
+      fill(it->second.metric, it->first);
+    }
+    T* metric = std::get_if<T>(&it->second.metric);
     SLUICE_CHECK(metric != nullptr);
-    return metric->get();
+    return metric;
+  }
+
+  Counter MakeCounter(std::atomic<uint64_t>* cells) { return {cells, CellArena::kRowCells, shared_slot}; }
+
+  Row* RowOf(Family& family, Labels labels, Show show) {
+    labels.emplace_back(family.by, "");
+    const size_t count = family.values.size();
+    return SeriesOf<Row>(family, std::move(labels), family.by, show, [&](auto& metric, const std::string& key) {
+      Row& row = metric.template emplace<Row>();
+      std::atomic<uint64_t>* cells = arena.Allocate(count);
+      for (size_t i = 0; i < count; ++i) row.counters.push_back(MakeCounter(cells + i));
+      // A quote in a value stands behind a backslash, so this is found in its place only.
+      const std::string empty = family.by + "=\"\"";
+      row.split = (key.starts_with(empty) ? 0 : key.find("," + empty) + 1) + empty.size() - 1;
+    });
+  }
+
+  // Where the family's series come from `it` on, at most kBatch of them. Moves `it`.
+  using Batch = std::vector<const SeriesMap::value_type*>;
+  void Take(const Family& family, SeriesMap::const_iterator& it, Batch& batch) const {
+    batch.clear();
+    std::lock_guard lock(mutex);
+    for (; it != family.series.end() && batch.size() < kBatch; ++it) batch.push_back(&*it);
   }
 
   mutable std::mutex mutex;
   std::map<std::string, Family, std::less<>> families;  // guarded by mutex
   CellArena arena;                                      // guarded by mutex (allocation; the cells are not)
+  const size_t shared_slot;
+  std::atomic<size_t> rendered_bytes{0};  // of the last text: the next one is about as long
 };
 
-Registry::Registry(size_t slots) : slots_(slots), impl_(std::make_unique<Impl>(slots + 1)) {}
+Registry::Registry(size_t slots) : slots_(slots), impl_(std::make_unique<Impl>(slots)) {}
 Registry::~Registry() = default;
 
-Counter Registry::MakeCells(size_t cells) {
-  Counter counter;
-  counter.cells_ = impl_->arena.Allocate(cells);
-  counter.stride_ = CellArena::kRowCells;
-  counter.shared_slot_ = slots_;
-  return counter;
-}
-
-Counter* Registry::AddCounter(std::string_view name, std::string_view help, Labels labels) {
+Counter* Registry::AddCounter(std::string_view name, std::string_view help, Labels labels, Show show) {
   std::lock_guard lock(impl_->mutex);
   Family& family = impl_->FamilyOf(name, help, "counter", 1);
-  return impl_->SeriesOf<Counter>(family, std::move(labels), [&] { return MakeCells(1); });
-}
-
-Gauge* Registry::AddGauge(std::string_view name, std::string_view help, Labels labels) {
-  std::lock_guard lock(impl_->mutex);
-  Family& family = impl_->FamilyOf(name, help, "gauge", 1);
-  return impl_->SeriesOf<Gauge>(family, std::move(labels), [&] {
-    Gauge gauge;
-    gauge.counter_ = MakeCells(1);
-    return gauge;
+  const auto by =
+      std::find_if(labels.begin(), labels.end(), [&](const auto& label) { return label.first == family.by; });
+  if (!family.by.empty() && by != labels.end()) {
+    const auto value = std::find(family.values.begin(), family.values.end(), by->second);
+    SLUICE_CHECK(value != family.values.end());
+    labels.erase(by);
+    const auto place = static_cast<size_t>(value - family.values.begin());
+    return &impl_->RowOf(family, std::move(labels), show)->counters[place];
+  }
+  return impl_->SeriesOf<Counter>(family, std::move(labels), "", show, [&](auto& metric, const auto&) {
+    metric = impl_->MakeCounter(impl_->arena.Allocate(1));
   });
 }
 
-Histogram* Registry::AddHistogram(std::string_view name, std::string_view help, double scale, Labels labels) {
+std::span<Counter> Registry::AddCounters(std::string_view name, std::string_view help, Labels labels,
+                                         std::string_view by, std::span<const std::string_view> values, Show show) {
+  SLUICE_CHECK(!values.empty() && IsLabelName(by));
+  std::lock_guard lock(impl_->mutex);
+  Family& family = impl_->FamilyOf(name, help, "counter", 1);
+  if (family.by.empty()) {
+    SLUICE_CHECK(family.series.empty());
+    family.by = by;
+    family.values.assign(values.begin(), values.end());
+  }
+  SLUICE_CHECK(family.by == by && std::ranges::equal(family.values, values));
+  return impl_->RowOf(family, std::move(labels), show)->counters;
+}
+
+Gauge* Registry::AddGauge(std::string_view name, std::string_view help, Labels labels, Show show) {
+  std::lock_guard lock(impl_->mutex);
+  Family& family = impl_->FamilyOf(name, help, "gauge", 1);
+  return impl_->SeriesOf<Gauge>(family, std::move(labels), "", show, [&](auto& metric, const auto&) {
+    metric = Gauge(impl_->MakeCounter(impl_->arena.Allocate(1)));
+  });
+}
+
+Histogram* Registry::AddHistogram(std::string_view name, std::string_view help, double scale, Labels labels,
+                                  Show show) {
   std::lock_guard lock(impl_->mutex);
   Family& family = impl_->FamilyOf(name, help, "histogram", scale);
-  return impl_->SeriesOf<Histogram>(family, std::move(labels), [&] {
-    Histogram histogram;
-    histogram.cells_ = MakeCells(Histogram::kBuckets + 1);
-    return histogram;
+  if (family.bounds.empty()) family.bounds = BoundTexts(scale);
+  return impl_->SeriesOf<Histogram>(family, std::move(labels), "", show, [&](auto& metric, const auto&) {
+    metric.template emplace<Histogram>(slots_, scale);
   });
 }
 
 void Registry::AddCallback(std::string_view name, std::string_view help, std::string_view kind,
                            std::function<std::vector<Sample>()> fn) {
-  SLUICE_CHECK(kind == "counter" || kind == "gauge" || kind == "histogram");
-  std::lock_guard lock(impl_->mutex);
-  impl_->FamilyOf(name, help, kind, 1).callbacks.push_back(std::make_shared<const Callback>(std::move(fn)));
+  AddCollector(name, help, kind, [fn = std::move(fn)](Samples& samples) {
+    for (const Sample& sample : fn()) samples.Append(sample);
+  });
 }
 
-std::string Registry::RenderPrometheus() const {
-  std::vector<View> views;
-  {
-    std::lock_guard lock(impl_->mutex);
-    views.reserve(impl_->families.size());
-    for (const auto& [name, family] : impl_->families) {
-      View& view = views.emplace_back(View{name, family.kind, family.help, family.scale, {}, family.callbacks});
-      view.series.reserve(family.series.size());
-      for (const auto& [labels, metric] : family.series) view.series.emplace_back(labels, &metric);
-    }
-  }
+void Registry::AddCollector(std::string_view name, std::string_view help, std::string_view kind,
+                            std::function<void(Samples&)> fn) {
+  SLUICE_CHECK(kind == "counter" || kind == "gauge" || kind == "histogram");
+  std::lock_guard lock(impl_->mutex);
+  impl_->FamilyOf(name, help, kind, 1).collectors.push_back(std::make_shared<const Collector>(std::move(fn)));
+}
+
+void Samples::Append(const Sample& sample) {
+  out_.append(name_).append(sample.suffix);
+  if (!sample.labels.empty()) out_.append("{").append(FormatLabels(sample.labels)).append("}");
+  out_ += ' ';
+  AppendValue(out_, sample.value);
+  out_ += '\n';
+}
+
+std::string Registry::RenderPrometheus(Show least) const {
   std::string out;
-  for (const View& view : views) {
-    out += "# HELP " + view.name + " " + EscapeHelp(view.help) + "\n";
-    out += "# TYPE " + view.name + " " + view.kind + "\n";
-    for (const auto& [labels, metric] : view.series) AppendMetric(out, view, labels, *metric);
-    for (const auto& callback : view.callbacks) {
-      for (const Sample& sample : (*callback)()) {
-        AppendSample(out, view.name + std::string(sample.suffix), FormatLabels(sample.labels),
-                     FormatValue(sample.value));
-      }
+  out.reserve(impl_->rendered_bytes.load(std::memory_order_relaxed) * 9 / 8);
+  Writer writer(out, least);
+  Impl::Batch batch;
+  batch.reserve(kBatch);
+  const std::pair<const std::string, Family>* named = nullptr;
+  const auto next = [&] {
+    std::lock_guard lock(impl_->mutex);
+    const auto it = named == nullptr ? impl_->families.begin() : impl_->families.upper_bound(named->first);
+    named = it == impl_->families.end() ? nullptr : &*it;
+    return named != nullptr;
+  };
+  while (next()) {
+    const auto& [name, family] = *named;
+    out.append("# HELP ").append(name).append(" ").append(EscapeHelp(family.help)).append("\n");
+    out.append("# TYPE ").append(name).append(" ").append(family.kind).append("\n");
+    SeriesMap::const_iterator it;
+    std::vector<std::shared_ptr<const Collector>> collectors;
+    {
+      std::lock_guard lock(impl_->mutex);
+      it = family.series.begin();
+      collectors = family.collectors;
     }
+    do {
+      impl_->Take(family, it, batch);
+      for (const auto* series : batch) writer.Write(name, family, series->first, series->second);
+    } while (batch.size() == kBatch);
+    Samples samples(out, name, least == Show::kAlways);
+    for (const auto& collector : collectors) (*collector)(samples);
   }
+  impl_->rendered_bytes.store(out.size(), std::memory_order_relaxed);
   return out;
 }
 

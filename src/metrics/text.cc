@@ -46,27 +46,42 @@ std::string FormatLabels(std::vector<std::pair<std::string, std::string>> labels
   return out;
 }
 
-std::string FormatValue(double value) {
-  if (std::isnan(value)) return "NaN";
-  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
-  char buffer[40];
-  constexpr double kExactMax = 9007199254740992.0;  // 2^53
-  const bool whole = std::trunc(value) == value && std::fabs(value) <= kExactMax;
-  const auto end = whole ? std::to_chars(buffer, buffer + sizeof(buffer), static_cast<int64_t>(value))
-                         : std::to_chars(buffer, buffer + sizeof(buffer), value);
-  return std::string(buffer, end.ptr);
+void AppendEscaped(std::string& out, std::string_view label_value) {
+  for (char c : label_value) {
+    if (c == '\\' || c == '"' || c == '\n') out += '\\';
+    out += c == '\n' ? 'n' : c;
+  }
 }
 
-void AppendSample(std::string& out, std::string_view name, std::string_view labels, std::string_view value) {
-  out += name;
-  if (!labels.empty()) {
-    out += '{';
-    out += labels;
-    out += '}';
+std::string FormatValue(double value) {
+  std::string out;
+  AppendValue(out, value);
+  return out;
+}
+
+void AppendValue(std::string& out, double value) {
+  if (std::isnan(value)) {
+    out += "NaN";
+    return;
   }
-  out += ' ';
-  out += value;
-  out += '\n';
+  if (std::isinf(value)) {
+    out += value > 0 ? "+Inf" : "-Inf";
+    return;
+  }
+  constexpr double kExactMax = 9007199254740992.0;  // 2^53
+  if (std::trunc(value) == value && std::fabs(value) <= kExactMax) return AppendWhole(out, static_cast<int64_t>(value));
+  char buffer[40];
+  out.append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
+}
+
+void AppendWhole(std::string& out, uint64_t value) {
+  char buffer[24];
+  out.append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
+}
+
+void AppendWhole(std::string& out, int64_t value) {
+  char buffer[24];
+  out.append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
 }
 
 }  // namespace sluice::metrics

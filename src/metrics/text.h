@@ -1,6 +1,7 @@
 // The pieces of Prometheus' text exposition format 0.0.4: names, escaping, numbers.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,10 +18,14 @@ std::string EscapeLabelValue(std::string_view value);  // \, " and line feed
 // `a="1",b="x y"`, in the order of names; empty without labels. `labels`: names and values, Labels of registry.h.
 std::string FormatLabels(std::vector<std::pair<std::string, std::string>> labels);
 
+// Appends what EscapeLabelValue gives.
+void AppendEscaped(std::string& out, std::string_view label_value);
+
 // Shortest text that reads back as the same double; integers without exponent up to 2^53; +Inf, -Inf, NaN.
 std::string FormatValue(double value);
-
-// Appends `name{labels} value\n`.
-void AppendSample(std::string& out, std::string_view name, std::string_view labels, std::string_view value);
+// Append what FormatValue gives; a whole number.
+void AppendValue(std::string& out, double value);
+void AppendWhole(std::string& out, uint64_t value);
+void AppendWhole(std::string& out, int64_t value);
 
 }  // namespace sluice::metrics

@@ -35,7 +35,7 @@ struct RouteLimits {
       : rate(std::move(all)),
         client_rate(std::move(each_client)),
         rate_bound(registry, "route/" + route + "/rate"),
-        client_rate_bound(registry, "route/" + route + "/client_rate", /*keyed=*/true) {}
+        client_rate_bound(registry, "route/" + route + "/client_rate") {}
 
   const std::shared_ptr<limits::RateLimiter> rate;
   const std::shared_ptr<limits::KeyedRateLimiter> client_rate;

@@ -353,7 +353,9 @@ std::vector<std::pair<std::string, uint64_t>> Clusters::Versions() {
 
 std::vector<std::shared_ptr<const ClusterState>> Clusters::States() {
   std::vector<std::shared_ptr<const ClusterState>> out;
-  for (auto& [name, entry] : entries()) out.push_back(std::move(entry.state));
+  std::lock_guard lock(mutex_);  // for a short time: not for copies of whole entries
+  out.reserve(entries_.size());
+  for (const auto& [name, entry] : entries_) out.push_back(entry.state);
   return out;
 }
 

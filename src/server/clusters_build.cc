@@ -1,6 +1,7 @@
 // What a configuration makes of routes, clusters and lists: first a plan, which can fail and leaves nothing behind,
 // then the states, which cannot.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -29,14 +30,14 @@ bool SameOptions(upstream::ClusterOptions a, upstream::ClusterOptions b) {
 
 proxy::RouteMetrics MakeRouteMetrics(metrics::Registry& registry, const proxy::RouteOptions& options) {
   proxy::RouteMetrics out;
-  for (size_t code = 0; code < proxy::kGrpcCodes; ++code) {
-    out.calls[code] = registry.AddCounter("sluice_calls_total", "Calls ended, by route and gRPC status.",
-                                          {{"route", options.name},
-                                           {"cluster", options.cluster},
-                                           {"grpc_status", std::string(ToString(static_cast<proxy::GrpcCode>(code)))}});
-  }
+  std::array<std::string_view, proxy::kGrpcCodes> statuses;
+  for (size_t code = 0; code < statuses.size(); ++code) statuses[code] = ToString(static_cast<proxy::GrpcCode>(code));
+  const auto calls = registry.AddCounters("sluice_calls_total", "Calls ended, by route and gRPC status.",
+                                          {{"route", options.name}, {"cluster", options.cluster}}, "grpc_status",
+                                          statuses, metrics::Show::kFirst);
+  for (size_t code = 0; code < statuses.size(); ++code) out.calls[code] = &calls[code];
   out.duration = registry.AddHistogram("sluice_call_duration_seconds", "Time from a call's first byte to its end.",
-                                       1e-9, {{"route", options.name}});
+                                       1e-9, {{"route", options.name}}, metrics::Show::kTouched);
   if (!options.failover.empty()) {
     out.failovers = registry.AddCounter("sluice_failovers_total", "Calls that went to the route's failover cluster.",
                                         {{"route", options.name}, {"cluster", options.failover}});

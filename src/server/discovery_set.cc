@@ -49,10 +49,12 @@ DiscoverySet::DiscoverySet(runtime::Runtime& runtime, Clusters& clusters, metric
 
 std::shared_ptr<Follower> DiscoverySet::Make(const std::string& cluster, const DiscoveryOptions& options) {
   std::array<metrics::Counter*, discovery::kUpdates> updates{};
-  for (size_t i = 0; i < updates.size(); ++i) {
-    updates[i] = registry_.AddCounter("sluice_discovery_updates_total", "Answers of the cluster's source, by result.",
-                                      {{"cluster", cluster}, {"result", std::string(ToString(Update(i)))}});
-  }
+  std::array<std::string_view, discovery::kUpdates> results;
+  for (size_t i = 0; i < results.size(); ++i) results[i] = ToString(Update(i));
+  const auto counters =
+      registry_.AddCounters("sluice_discovery_updates_total", "Answers of the cluster's source, by result.",
+                            {{"cluster", cluster}}, "result", results, metrics::Show::kTouched);
+  for (size_t i = 0; i < results.size(); ++i) updates[i] = &counters[i];
   const auto count = [updates, slot = registry_.shared_slot()](Update update) {
     updates[static_cast<size_t>(update)]->Add(slot);
   };
@@ -198,17 +200,20 @@ void DiscoverySet::AddXdsMetrics() {
 }
 
 void DiscoverySet::AddMetrics() {
-  registry_.AddCallback("sluice_discovery_age_seconds", "Time since the cluster's source gave an answer.", "gauge",
-                        [this] {
-                          std::vector<metrics::Sample> out;
-                          const base::TimePoint now = runtime_.clock().Now();
-                          std::lock_guard lock(mutex_);
-                          for (const auto& [cluster, follower] : followers_) {
-                            const base::Nanos age = follower->Describe(now).answered_ago.value_or(now - started_);
-                            out.push_back({{{"cluster", cluster}}, std::chrono::duration<double>(age).count()});
-                          }
-                          return out;
-                        });
+  // Workers wait for the mutex: it is not held while each of a thousand followers is asked.
+  registry_.AddCollector("sluice_discovery_age_seconds", "Time since the cluster's source gave an answer.", "gauge",
+                         [this](metrics::Samples& out) {
+                           std::map<std::string, std::shared_ptr<Follower>> followers;
+                           {
+                             std::lock_guard lock(mutex_);
+                             followers = followers_;
+                           }
+                           const base::TimePoint now = runtime_.clock().Now();
+                           for (const auto& [cluster, follower] : followers) {
+                             const base::Nanos age = follower->Describe(now).answered_ago.value_or(now - started_);
+                             out.Add({{"cluster", cluster}}, std::chrono::duration<double>(age).count());
+                           }
+                         });
   AddXdsMetrics();
 }
 

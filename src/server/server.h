@@ -69,6 +69,7 @@ class Server final : private admin::Backend {
   // 0 without an HTTP port.
   uint16_t HttpPort() const;
   admin::Backend& backend() { return *this; }
+  const metrics::Registry& registry() const { return *registry_; }
 
   // Not ready any more, announcements withdrawn, then GOAWAY to every client; stop when their calls are done or after
   // the timeout (nullopt: the configured one). Returns at once.

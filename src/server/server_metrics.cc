@@ -23,22 +23,18 @@ void Server::AddMetrics() {
   registry_->AddCallback("sluice_memory_limit_bytes", "What may be held, with the cache's capacity.", "gauge", [] {
     return std::vector<metrics::Sample>{{{}, static_cast<double>(base::MemoryBudget::limit())}};
   });
-  registry_->AddCallback("sluice_cluster_version", "Version of the cluster's endpoint list.", "gauge", [this] {
-    std::vector<metrics::Sample> out;
-    for (const auto& [name, version] : clusters_->Versions())
-      out.push_back({{{"cluster", name}}, static_cast<double>(version)});
-    return out;
-  });
-  using LogTotals = proxy::AccessLog::Totals;
-  registry_->AddCallback(
-      "sluice_access_log_lines_total", "Lines of the access log, by what became of them.", "counter", [] {
-        const LogTotals lines = proxy::AccessLog::AllTotals();
-        auto sample = [](const char* result, uint64_t count) {
-          return metrics::Sample{{{"result", result}}, static_cast<double>(count)};
-        };
-        return std::vector<metrics::Sample>{sample("written", lines.written), sample("dropped", lines.dropped),
-                                            sample("lost", lines.lost)};
-      });
+  registry_->AddCollector("sluice_cluster_version", "Version of the cluster's endpoint list.", "gauge",
+                          [this](metrics::Samples& out) {
+                            for (const auto& [name, version] : clusters_->Versions())
+                              out.Add({{"cluster", name}}, static_cast<double>(version));
+                          });
+  registry_->AddCollector("sluice_access_log_lines_total", "Lines of the access log, by what became of them.",
+                          "counter", [](metrics::Samples& out) {
+                            const proxy::AccessLog::Totals lines = proxy::AccessLog::AllTotals();
+                            out.Add({{"result", "written"}}, static_cast<double>(lines.written));
+                            out.Add({{"result", "dropped"}}, static_cast<double>(lines.dropped));
+                            out.Add({{"result", "lost"}}, static_cast<double>(lines.lost));
+                          });
   AddEndpointMetrics(*registry_, *clusters_);
   registry_->AddCallback("sluice_tasks", "Coroutines alive.", "gauge", [this] {
     return std::vector<metrics::Sample>{{{}, static_cast<double>(runtime_->LiveTasks())}};
@@ -84,11 +80,12 @@ void Server::AddMetrics() {
   per_worker("sluice_worker_blocked_total", "Times a task held the worker longer than blocking_threshold.",
              &Stats::blocked);
   auto per_limit = [this](const char* name, const char* help, uint64_t admin::LimitView::*field) {
-    registry_->AddCallback(name, help, "gauge", [this, field] {
-      std::vector<metrics::Sample> out;
-      for (const admin::LimitView& limit : limits_.List())
-        out.push_back({{{"limit", limit.name}}, static_cast<double>(limit.*field)});
-      return out;
+    registry_->AddCollector(name, help, "gauge", [this, field](metrics::Samples& out) {
+      for (const admin::LimitView& limit : limits_.List()) {
+        // One that limits nothing has no use to show; each cluster and route has some.
+        if (out.all() || limit.rate > 0 || limit.max > 0 || limit.*field > 0)
+          out.Add({{"limit", limit.name}}, static_cast<double>(limit.*field));
+      }
     });
   };
   per_limit("sluice_limit_waiting", "Calls that wait for the limit.", &admin::LimitView::waiting);

@@ -28,21 +28,21 @@ constexpr uint32_t kBusyCalls = 2;
 
 ClusterHealth::ClusterHealth(std::string cluster, uint64_t seed, metrics::Registry& registry)
     : cluster_(std::move(cluster)), registry_(registry), judge_(seed), random_(~seed) {
-  for (size_t i = 1; i < kDetectors; ++i) {
-    ejections_[i] = registry.AddCounter("sluice_ejections_total", "Endpoints ejected, by what found them sick.",
-                                        {{"cluster", cluster_}, {"detector", std::string(ToString(Detector(i)))}});
-  }
-  for (size_t i = 1; i < kSuppressions; ++i) {
-    suppressed_[i] =
-        registry.AddCounter("sluice_ejections_suppressed_total", "Endpoints not ejected for all the evidence, by why.",
-                            {{"cluster", cluster_}, {"reason", std::string(ToString(Suppression(i)))}});
-  }
+  const metrics::Labels labels = {{"cluster", cluster_}};
+  // The values of an enum from `first` on, as labels; where their counters stand is put into `out`.
+  const auto add = [&](const char* name, const char* help, const char* by, size_t first, auto value, auto& out) {
+    std::vector<std::string_view> values;
+    for (size_t i = first; i < out.size(); ++i) values.push_back(ToString(static_cast<decltype(value)>(i)));
+    const auto counters = registry.AddCounters(name, help, labels, by, values, metrics::Show::kTouched);
+    for (size_t i = first; i < out.size(); ++i) out[i] = &counters[i - first];
+  };
+  add("sluice_ejections_total", "Endpoints ejected, by what found them sick.", "detector", 1, Detector(), ejections_);
+  add("sluice_ejections_suppressed_total", "Endpoints not ejected for all the evidence, by why.", "reason", 1,
+      Suppression(), suppressed_);
   doubts_ = registry.AddCounter("sluice_doubts_total", "Times that calls not to be repeated began to pass one over.",
-                                {{"cluster", cluster_}});
-  for (size_t i = 0; i < kHealthStates; ++i) {
-    changes_[i] = registry.AddCounter("sluice_health_changes_total", "Changes of endpoints' health, by the new state.",
-                                      {{"cluster", cluster_}, {"to", std::string(ToString(HealthState(i)))}});
-  }
+                                labels, metrics::Show::kTouched);
+  add("sluice_health_changes_total", "Changes of endpoints' health, by the new state.", "to", 0, HealthState(),
+      changes_);
 }
 
 void ClusterHealth::SetSeedForTest(uint64_t seed) {

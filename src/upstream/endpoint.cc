@@ -22,17 +22,19 @@ Endpoint::Endpoint(std::string cluster, std::string name, net::Address address,
       pools_(workers, nullptr),
       links_(workers),
       cells_(workers) {
+  constexpr auto kShow = metrics::Show::kTouched;
   metrics::Labels labels = {{"cluster", cluster_}, {"endpoint", name_}};
   metrics_.failures =
-      registry.AddCounter("sluice_endpoint_failures_total", "Attempts that ended without a response.", labels);
-  metrics_.in_flight = registry.AddGauge("sluice_endpoint_in_flight", "Attempts in flight.", labels);
-  metrics_.connections = registry.AddGauge("sluice_upstream_connections", "Connections open to the endpoint.", labels);
-  metrics_.connects = registry.AddCounter("sluice_upstream_connects_total", "Connections opened.", labels);
+      registry.AddCounter("sluice_endpoint_failures_total", "Attempts that ended without a response.", labels, kShow);
+  metrics_.in_flight = registry.AddGauge("sluice_endpoint_in_flight", "Attempts in flight.", labels, kShow);
+  metrics_.connections =
+      registry.AddGauge("sluice_upstream_connections", "Connections open to the endpoint.", labels, kShow);
+  metrics_.connects = registry.AddCounter("sluice_upstream_connects_total", "Connections opened.", labels, kShow);
   metrics_.connect_failures =
-      registry.AddCounter("sluice_upstream_connect_failures_total", "Connections that failed to open.", labels);
+      registry.AddCounter("sluice_upstream_connect_failures_total", "Connections that failed to open.", labels, kShow);
   metrics_.timeouts =
       registry.AddCounter("sluice_upstream_timeouts_total",
-                          "Connections to the endpoint, or calls on them, that a bound in time ended.", labels);
+                          "Connections to the endpoint, or calls on them, that a bound in time ended.", labels, kShow);
 }
 
 Endpoint::~Endpoint() {

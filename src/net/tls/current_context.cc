@@ -1,5 +1,6 @@
 #include "net/tls/current_context.h"
 
+#include <array>
 #include <optional>
 
 #include "base/log.h"
@@ -8,13 +9,15 @@ namespace sluice::net {
 
 CurrentTlsContext::CurrentTlsContext(metrics::Registry& registry, std::string_view side, std::string_view name)
     : label_(std::string(side).append(" ").append(name)) {
+  std::array<std::string_view, kTlsFailures> results;
   for (size_t i = 0; i < kTlsFailures; ++i) {
     const auto failure = static_cast<TlsFailure>(i);
-    const std::string_view result = failure == TlsFailure::kNone ? "ok" : ToString(failure);
-    ended_[i] = registry.AddCounter(
-        "sluice_tls_handshakes_total", "TLS handshakes ended, by result.",
-        {{"side", std::string(side)}, {"name", std::string(name)}, {"result", std::string(result)}});
+    results[i] = failure == TlsFailure::kNone ? "ok" : ToString(failure);
   }
+  const auto ended = registry.AddCounters("sluice_tls_handshakes_total", "TLS handshakes ended, by result.",
+                                          {{"side", std::string(side)}, {"name", std::string(name)}}, "result", results,
+                                          metrics::Show::kFirst);
+  for (size_t i = 0; i < kTlsFailures; ++i) ended_[i] = &ended[i];
 }
 
 std::shared_ptr<const TlsContext> CurrentTlsContext::context() const {

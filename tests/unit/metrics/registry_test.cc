@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 #include <thread>
 
@@ -88,6 +89,104 @@ TEST(Registry, CountsNewSeriesTogetherPastItsLimit) {
   EXPECT_EQ(over, registry.AddCounter("c_total", "C.", {{"endpoint", "and another"}}));
   EXPECT_NE(over, registry.AddCounter("c_total", "C.", {{"endpoint", "3"}}));  // known ones are still found
   EXPECT_NE(registry.RenderPrometheus().find("c_total{endpoint=\"overflow\"} 7\n"), std::string::npos);
+}
+
+TEST(Registry, CountersOfOneRowAreFoundByTheirLabels) {
+  Registry registry(1);
+  constexpr std::string_view kValues[] = {"OK", "NOT_\"FOUND\""};
+  const auto row =
+      registry.AddCounters("c_total", "C.", {{"route", "r"}, {"cluster", "c"}}, "grpc", kValues, Show::kFirst);
+  ASSERT_EQ(row.size(), 2u);
+  EXPECT_EQ(&row[1],
+            registry.AddCounter("c_total", "C.", {{"grpc", "NOT_\"FOUND\""}, {"cluster", "c"}, {"route", "r"}}));
+  EXPECT_EQ(
+      row.data(),
+      registry.AddCounters("c_total", "C.", {{"cluster", "c"}, {"route", "r"}}, "grpc", kValues, Show::kFirst).data());
+  EXPECT_NE(row.data(),
+            registry.AddCounters("c_total", "C.", {{"cluster", "c"}, {"route", "s"}}, "grpc", kValues, Show::kTouched)
+                .data());
+  EXPECT_EQ(registry.RenderPrometheus(),
+            "# HELP c_total C.\n# TYPE c_total counter\n"
+            "c_total{cluster=\"c\",grpc=\"OK\",route=\"r\"} 0\n");
+  row[1].Add(0, 3);
+  EXPECT_EQ(registry.RenderPrometheus(),
+            "# HELP c_total C.\n# TYPE c_total counter\n"
+            "c_total{cluster=\"c\",grpc=\"OK\",route=\"r\"} 0\n"
+            "c_total{cluster=\"c\",grpc=\"NOT_\\\"FOUND\\\"\",route=\"r\"} 3\n");
+}
+
+TEST(Registry, RowsCountAsOneSeriesEach) {
+  Registry registry(1);
+  constexpr std::string_view kValues[] = {"a", "b", "c"};
+  const auto row = [&](size_t i) {
+    return registry.AddCounters("c_total", "C.", {{"route", std::to_string(i)}}, "v", kValues, Show::kTouched);
+  };
+  for (size_t i = 0; i < Registry::kSeriesPerNameMax; ++i) row(i);
+  const auto over = row(Registry::kSeriesPerNameMax);
+  over[2].Add(0, 5);
+  EXPECT_EQ(over.data(), row(Registry::kSeriesPerNameMax + 1).data());
+  EXPECT_NE(over.data(), row(7).data());
+  EXPECT_NE(registry.RenderPrometheus().find("\nc_total{route=\"overflow\",v=\"c\"} 5\n"), std::string::npos);
+}
+
+TEST(Registry, WhatNothingHasCountedInCostsNoLine) {
+  Registry registry(1);
+  Counter* counter = registry.AddCounter("a_total", "A.", {{"x", "1"}}, Show::kTouched);
+  Gauge* gauge = registry.AddGauge("b", "B.", {{"x", "1"}}, Show::kTouched);
+  Histogram* histogram = registry.AddHistogram("c_seconds", "C.", 1e-9, {{"x", "1"}}, Show::kTouched);
+  const auto has = [&](const std::string& line, Show least = Show::kTouched) {
+    return registry.RenderPrometheus(least).find("\n" + line + "\n") != std::string::npos;
+  };
+  EXPECT_EQ(registry.RenderPrometheus().find('{'), std::string::npos);
+  for (const char* line : {"a_total{x=\"1\"} 0", "b{x=\"1\"} 0", "c_seconds_count{x=\"1\"} 0"})
+    EXPECT_TRUE(has(line, Show::kAlways)) << line;
+  EXPECT_EQ(registry.RenderPrometheus().find('{'), std::string::npos) << "to look is not to count";
+  counter->Add(0);
+  gauge->Add(0, 1);
+  histogram->Observe(registry.shared_slot(), 5);
+  for (const char* line : {"a_total{x=\"1\"} 1", "b{x=\"1\"} 1", "c_seconds_count{x=\"1\"} 1"})
+    EXPECT_TRUE(has(line)) << line;
+  gauge->Add(0, -1);
+  EXPECT_TRUE(has("b{x=\"1\"} 0")) << "a line that was there stays";
+}
+
+TEST(Registry, RendersMoreSeriesThanItLocksForAtOnce) {
+  for (const size_t count : {Registry::kBatch - 1, Registry::kBatch, Registry::kBatch + 1, 3 * Registry::kBatch}) {
+    Registry registry(1);
+    for (size_t i = 0; i < count; ++i) registry.AddGauge("g", "G.", {{"i", std::to_string(i)}});
+    const std::string text = registry.RenderPrometheus();
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), static_cast<std::ptrdiff_t>(count + 2));
+  }
+}
+
+TEST(Histogram, SlotsThatBeginAtOnceLoseNothing) {
+  for (int round = 0; round < 50; ++round) {
+    Registry registry(2);
+    Histogram* histogram = registry.AddHistogram("h_seconds", "H.", 1e-9, {}, Show::kTouched);
+    std::vector<std::thread> threads;
+    for (size_t slot : {size_t{0}, size_t{1}, registry.shared_slot(), registry.shared_slot()})
+      threads.emplace_back([=] {
+        for (int i = 0; i < 100; ++i) histogram->Observe(slot, 1);
+      });
+    uint64_t seen = 0;
+    while (seen < 100) {
+      const uint64_t now = histogram->Read().count;
+      EXPECT_GE(now, seen);
+      seen = now;
+    }
+    for (auto& thread : threads) thread.join();
+    EXPECT_EQ(histogram->Read().count, 400u);
+    EXPECT_EQ(histogram->Read().sum, 400u);
+  }
+}
+
+TEST(RegistryDeathTest, RowsOfANameAreAlike) {
+  Registry registry(1);
+  constexpr std::string_view kValues[] = {"a", "b"}, kOthers[] = {"a", "c"};
+  registry.AddCounters("x_total", "X.", {}, "v", kValues, Show::kTouched);
+  EXPECT_DEATH(registry.AddCounters("x_total", "X.", {}, "v", kOthers, Show::kTouched), "values");
+  EXPECT_DEATH(registry.AddCounters("x_total", "X.", {}, "w", kValues, Show::kTouched), "by");
+  EXPECT_DEATH(registry.AddCounter("x_total", "X.", {{"v", "c"}}), "value");
 }
 
 TEST(RegistryDeathTest, ANameHasOneKindAndHelp) {

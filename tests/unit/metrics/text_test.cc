@@ -75,6 +75,18 @@ TEST(Text, ACallbackMayGiveAHistogramsLines) {
             "d_seconds_count 3\n");
 }
 
+TEST(Text, ACollectorsSamplesAreEscapedAndKeepTheirOrder) {
+  Registry registry(1);
+  registry.AddCollector("d", "D.", "gauge", [](Samples& out) {
+    out.Add({}, 1.5);
+    out.Add({{"b", "x\"\\\n"}, {"a", ""}}, 3, "_sum");
+    if (out.all()) out.Add({{"a", "hidden"}}, 0);
+  });
+  const std::string head = "# HELP d D.\n# TYPE d gauge\n", lines = "d 1.5\nd_sum{b=\"x\\\"\\\\\\n\",a=\"\"} 3\n";
+  EXPECT_EQ(registry.RenderPrometheus(), head + lines);
+  EXPECT_EQ(registry.RenderPrometheus(Show::kAlways), head + lines + "d{a=\"hidden\"} 0\n");
+}
+
 TEST(Text, FormatsNumbersSoThatTheyReadBack) {
   EXPECT_EQ(FormatValue(0), "0");
   EXPECT_EQ(FormatValue(-3), "-3");

@@ -41,7 +41,7 @@ TEST_F(ClusterPaceTest, FailuresWantACloserLook) {
 TEST_F(ClusterPaceTest, ADoubtIsCountedAndShown) {
   const auto counted = [&](int n) {
     const std::string line = "sluice_doubts_total{cluster=\"c\"} " + std::to_string(n) + "\n";
-    return cluster.registry.RenderPrometheus().find(line) != std::string::npos;
+    return cluster.registry.RenderPrometheus(metrics::Show::kAlways).find(line) != std::string::npos;
   };
   const auto why = [&] { return cluster.state->health->Describe(At(0), cluster.now).why; };
   Pass();
