@@ -6,6 +6,7 @@
 
 #include "chaos/run.h"
 #include "proxy/grpc_status.h"
+#include "proxy/proxy_metrics.h"
 
 namespace sluice::chaos {
 
@@ -17,6 +18,17 @@ int CodeOf(const std::string& http_status) {
                                                     {"429", 14}, {"502", 14}, {"503", 14}, {"504", 14}};
   const auto known = kCodes.find(http_status);
   return known == kCodes.end() ? 2 : known->second;
+}
+
+// The status that a call is counted with. An error of the proxy's own is counted by its kind, which a client that
+// speaks plain HTTP sees by the reason alone: several kinds share a :status.
+int CountedCode(const Call& call) {
+  if (call.status) return *call.status;
+  for (size_t kind = 0; kind < proxy::ProxyMetrics::kKinds && !call.reason.empty(); ++kind) {
+    const auto error = static_cast<base::ErrorKind>(kind);
+    if (base::Reason(error) == call.reason) return static_cast<int>(proxy::ToGrpcCode(error));
+  }
+  return CodeOf(call.http_status);
 }
 
 }  // namespace
@@ -71,7 +83,7 @@ void Run::CheckCounters() {
     sent += call.stream != 0;
     if (call.stream != 0 && !call.whole) exact = false;
     if (!call.whole || call.broken) continue;
-    const int code = call.status ? *call.status : CodeOf(call.http_status);
+    const int code = CountedCode(call);
     if (code >= 0 && code < static_cast<int>(proxy::kGrpcCodes)) ++seen[static_cast<size_t>(code)];
   }
   for (size_t code = 0; code < proxy::kGrpcCodes; ++code) {

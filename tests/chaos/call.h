@@ -57,6 +57,7 @@ struct Call {
   bool excused = false;       // its connection was broken or closed with leave
   std::optional<int> status;  // grpc-status
   std::string http_status;
+  std::string reason;  // sluice-reason
   std::string response;
   uint32_t reset = 0;
   bool headers = false;

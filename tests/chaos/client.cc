@@ -106,6 +106,7 @@ void Client::OnHeaders(uint32_t id, const h2::Fields& fields, bool end) {
       if (call->headers) Fault("call " + std::to_string(call->number) + " has two :status");
       call->http_status = value;
     }
+    if (name == "sluice-reason") call->reason = value;
   }
   if (!call->headers && call->http_status.empty()) Fault("call " + std::to_string(call->number) + " has no :status");
   if (call->headers && !end) Fault("call " + std::to_string(call->number) + " has trailers that do not end it");
