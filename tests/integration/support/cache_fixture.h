@@ -23,6 +23,7 @@ class Cache : public testing::Test {
   explicit Cache(GateBackend::Answer answer = {}, std::function<void(const GateBackend::Call&)> on_arrival = {})
       : backend_("echo-1", std::move(answer), std::move(on_arrival)) {
     config_.endpoints = {backend_.endpoint()};
+    config_.hash_by = "random";  // a key that tells callers apart would have to be in `vary`
     config_.top = {"workers: 2"};
   }
   void Start(const std::string& more = "", const std::string& ttl = "1h") {
