@@ -23,7 +23,8 @@ def found(expression, *texts):
 
 class MetricsCheckTest(unittest.TestCase):
     def test_what_is_in_order_passes(self):
-        self.assertEqual(found('sum by (job, reason) (rate(sluice_a_total{cluster="c", reason=~"full|late"}[5m])) > 0', "{{ $labels.reason }}"), [])
+        rate = 'sum by (job, reason) (rate(sluice_a_total{cluster="c", reason=~"full|late"}[5m])) > 0'
+        self.assertEqual(found(rate, "{{ $labels.reason }}"), [])
         self.assertEqual(found("histogram_quantile(0.9, sum by (route, le) (rate(sluice_b_seconds_bucket[5m])))", "{{route}}"), [])
         self.assertEqual(found('up{job="sluice"} == 0', "{{ $labels.instance }}"), [])
 
