@@ -40,7 +40,7 @@ class Checker:
                 text = file.read()
             self.check_file(path, text)
         for path in paths:
-            if path.endswith(".md") and (path.startswith("docs/") or "/" not in path):
+            if path.endswith(".md"):
                 self.check_links(path)
         self.check_page()
         self.rooms.finish()

@@ -171,6 +171,7 @@ class TidyTest(unittest.TestCase):
         self.passes("docs/a.md", "# A b!\n[up](#a-b) [web](https://example.org) `[x](code)`\n")
         self.fails("docs/a.md", "[gone](b.md)\n", "link", "leads nowhere")
         self.fails("docs/a.md", "# A\n[gone](#b)\n", "link", "no such heading")
+        self.fails("tests/unit/README.md", "[gone](../b.md)\n", "link", "leads nowhere")
 
     def test_every_include_up_between_rooms_fails_with_its_reason(self):
         for folder, inside in rules.ROOMS.items():
