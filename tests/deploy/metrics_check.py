@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-# metrics_check.py ROOT: the dashboard and the alert rules of deploy/ use only metrics, labels and values that docs/metrics.md has
-# (which a test of server_test holds to the code). Where promtool is installed it checks the rules, runs their tests, and parses
+# metrics_check.py ROOT: the dashboard and the alert rules of deploy/, and the pages, use only metrics, labels and values that
+# docs/metrics.md has (which a test of server_test holds to the code). Where promtool is installed it checks the rules, runs their tests, and parses
 # each expression of the dashboard. Prints what it finds and exits 1 if anything is found.
+import glob
 import json
 import os
 import re
@@ -127,6 +128,17 @@ def check_rules(metrics, text):
     return found, names
 
 
+def check_page(metrics, place, text):
+    """Metrics that a page or a configuration names, with their matchers."""
+    for name, matchers in SELECTOR.findall(text):
+        if name in OF_PROMETHEUS:
+            continue
+        if name not in metrics.labels:
+            yield f"{place}: docs/metrics.md has no {name}"
+        elif MATCHER.search(matchers):
+            yield from (f"{place}: {one}" for one in check_expression(metrics, f"{name}{{{matchers}}}")[0])
+
+
 def plain(expression):
     """An expression of the dashboard with values for Grafana's variables."""
     for variable, value in {"$__rate_interval": "1m", "$job": "sluice", "$instance": ".*", "$cluster": ".*"}.items():
@@ -165,6 +177,8 @@ def check(root):
     for place, expression, legend in queries:
         found += check_text(metrics, f"{DASHBOARD}: {place}", expression, [legend])
     found += check_variables(metrics, dashboard)
+    for path in sorted(glob.glob("docs/*.md", root_dir=root) + glob.glob("config/*.yaml", root_dir=root)) + ["README.md", "SECURITY.md"]:
+        found += check_page(metrics, path, read(root, path))
     tests, production = read(root, RULE_TESTS), read(root, "docs/production.md")
     for name in names:
         if f"alertname: {name}\n" not in tests:

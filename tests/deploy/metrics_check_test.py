@@ -43,6 +43,11 @@ class MetricsCheckTest(unittest.TestCase):
         self.assertEqual(found('sluice_a_total{reason=~"full|error"}'), ["x: sluice_a_total: reason is never error"])
         self.assertEqual(found('sluice_a_total{reason!="error"}'), ["x: sluice_a_total: reason is never error"])
 
+    def test_what_pages_name(self):
+        self.assertEqual(list(metrics_check.check_page(METRICS, "p", 'see `sluice_a_total{reason="full"}`, sluice_b_seconds, up')), [])
+        self.assertEqual(list(metrics_check.check_page(METRICS, "p", 'sluice_c_total, sluice_a_total{cluster,reason}, sluice_a_total{reason="no"}')),
+                         ["p: docs/metrics.md has no sluice_c_total", "p: sluice_a_total: reason is never no"])
+
     def test_rules_are_found_in_the_file(self):
         text = """groups:
   - name: g
