@@ -4,6 +4,7 @@
 # tests/bench/peers and tests/faults/matrix. With "fuzz": also clang with libFuzzer. With "lint": also what tests/lint.sh runs.
 # With "xds": also node and npm, which tests/xds/install.sh needs.
 # With "etcd": also etcd's server and client, for tests/faults and deploy/etcd-demo.sh; no service of it is started or enabled.
+# With "prometheus": also promtool, which tests the alert rules; Prometheus itself is not started or enabled.
 set -euo pipefail
 
 installed() {
@@ -37,6 +38,8 @@ elif [ "${1:-}" = xds ]; then
   if ! command -v node >/dev/null || ! command -v npm >/dev/null; then packages+=(nodejs npm); fi
 elif [ "${1:-}" = etcd ]; then
   packages+=(etcd-server etcd-client iproute2 openssl)
+elif [ "${1:-}" = prometheus ]; then
+  packages+=(prometheus)
 fi
 
 fail() {
@@ -69,6 +72,7 @@ policy=/usr/sbin/policy-rc.d
 services=()
 for package in "${missing[@]}"; do
   if [ "$package" = etcd-server ]; then services+=(etcd.service); fi
+  if [ "$package" = prometheus ]; then services+=(prometheus.service); fi
 done
 if [ ${#services[@]} -gt 0 ] && [ ! -e "$policy" ]; then
   printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null

@@ -40,8 +40,9 @@ class Checker:
                 text = file.read()
             self.check_file(path, text)
         for path in paths:
-            if path.endswith(".md") and (path.startswith("docs/") or "/" not in path):
+            if path.endswith(".md"):
                 self.check_links(path)
+        self.check_index(paths)
         self.check_page()
         self.rooms.finish()
         self.pages.finish()
@@ -140,6 +141,18 @@ class Checker:
                 if shown.get((folder, room)) != sorted(allowed):
                     self.report(path, 1, "table", f"{folder}/{room} shown as {shown.get((folder, room))}, held as {sorted(allowed)}",
                                 "the page and the check must not drift apart")
+
+    def check_index(self, paths):
+        """Each page is found from the first one."""
+        index = "docs/README.md"
+        if index not in paths:
+            return
+        with open(os.path.join(self.root, index), encoding="utf-8") as file:
+            linked = {target.partition("#")[0] for target in re.findall(r"\]\(([^)\s]+)\)", file.read())}
+        for path in paths:
+            name = path[len("docs/"):]
+            if re.fullmatch(r"docs/[^/]+\.md", path) and path != index and name not in linked:
+                self.report(index, 1, "index", f"does not name {name}", "a page that is not in the list is not found")
 
     def check_links(self, path):
         folder = os.path.dirname(os.path.join(self.root, path))

@@ -171,6 +171,13 @@ class TidyTest(unittest.TestCase):
         self.passes("docs/a.md", "# A b!\n[up](#a-b) [web](https://example.org) `[x](code)`\n")
         self.fails("docs/a.md", "[gone](b.md)\n", "link", "leads nowhere")
         self.fails("docs/a.md", "# A\n[gone](#b)\n", "link", "no such heading")
+        self.fails("tests/unit/README.md", "[gone](../b.md)\n", "link", "leads nowhere")
+
+    def test_each_page_is_in_the_index(self):
+        self.assertEqual(findings({"docs/README.md": "[a](a.md#x)\n", "docs/a.md": "# X\n"}), [])
+        found = findings({"docs/README.md": "[a](a.md)\n", "docs/a.md": "# X\n", "docs/b.md": "# Y\n"})
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("docs/README.md:1: index: does not name b.md", found[0])
 
     def test_every_include_up_between_rooms_fails_with_its_reason(self):
         for folder, inside in rules.ROOMS.items():
