@@ -5,6 +5,7 @@
 // says, and must not be called from a worker.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -15,6 +16,8 @@
 #include "base/error.h"
 #include "discovery/view.h"
 #include "discovery/xds/xds_view.h"
+#include "metrics/registry.h"
+#include "proxy/grpc_status.h"
 #include "proxy/response_cache/cache.h"
 #include "upstream/cluster_health.h"
 #include "upstream/endpoint_change.h"
@@ -108,11 +111,38 @@ struct ReloadResult {
   std::vector<std::string> warnings;  // what needs a restart to take effect
 };
 
+// The last reload since the start, by whatever it was asked for.
+struct ReloadView {
+  base::Nanos ago{};
+  ReloadResult result;
+  std::vector<std::string> changes;  // what it has changed, a line each; empty: nothing, or it has failed
+};
+
 struct ServerView {
   std::string version, config_file;
   uint64_t pid = 0, uptime_seconds = 0, workers = 0;
   bool ready = false, draining = false;
   uint64_t downstream_connections = 0, calls_in_flight = 0;
+};
+
+// Calls that an endpoint has been given since the start.
+struct EndpointCalls {
+  std::string name;
+  uint64_t calls = 0;
+};
+
+// What became of the calls of a cluster's routes, summed since the start.
+struct ClusterTraffic {
+  std::string cluster;
+  std::array<uint64_t, proxy::kGrpcCodes> statuses{};
+  metrics::Histogram::Snapshot duration;   // nanoseconds
+  std::vector<EndpointCalls> endpoints{};  // those of its list
+};
+
+// Calls that the proxy has failed for a reason, since the start.
+struct ReasonCount {
+  std::string_view reason;  // its sluice-reason
+  uint64_t count = 0;
 };
 
 class Backend {
@@ -130,6 +160,10 @@ class Backend {
   virtual std::vector<LimitView> ListLimits() = 0;
   // kNotFound, kInvalidArgument (says what is allowed). Returns the limit as it is now.
   virtual base::Result<LimitView> ChangeLimit(const LimitChange& change) = 0;
+  // Each cluster that is there, by name.
+  virtual std::vector<ClusterTraffic> ListTraffic() = 0;
+  // Those that have happened.
+  virtual std::vector<ReasonCount> ListReasons() = 0;
   virtual CacheView DescribeCache() = 0;
   // Calls that begin after it returns get nothing from before. Returns how many responses were dropped.
   virtual uint64_t PurgeCache(const proxy::CachePurge& purge) = 0;
@@ -137,6 +171,8 @@ class Backend {
   // nullopt: no cluster follows xDS.
   virtual std::optional<discovery::XdsView> DescribeXds() = 0;
   virtual ReloadResult Reload() = 0;
+  // nullopt: there was none since the start.
+  virtual std::optional<ReloadView> DescribeReload() = 0;
   // "trace".."off"; kInvalidArgument names what is allowed.
   virtual base::Status SetLogLevel(std::string_view level) = 0;
   virtual std::string LogLevel() = 0;

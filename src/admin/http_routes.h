@@ -1,10 +1,12 @@
 // HandleHttp: what each path of the HTTP port answers; knows no sockets and no HTTP library.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "admin/backend.h"
+#include "admin/traffic_history.h"
 
 namespace sluice::admin {
 
@@ -15,13 +17,15 @@ struct HttpReply {
   bool wrong_method = false;  // 405: the sender adds Allow
 };
 
-// `target` as in the request line; a query is ignored. HEAD is answered as GET, its body left out by the sender.
-HttpReply HandleHttp(Backend& backend, std::string_view method, std::string_view target);
+// `target` as in the request line. HEAD is answered as GET, its body left out by the sender.
+HttpReply HandleHttp(Backend& backend, const TrafficHistory& history, std::string_view method, std::string_view target);
 
-// For text between tags and in quoted attributes: & < > " '
-std::string EscapeHtml(std::string_view text);
+// Whether the answer takes microseconds and waits for nothing. Else it may be megabytes, and wait for a cluster that is
+// being changed.
+bool AnsweredAtOnce(std::string_view method, std::string_view target);
 
-// The page at /: the process, its clusters and their endpoints. Everything that came from outside is escaped.
-std::string RenderStatusPage(const ServerView& server, const std::vector<ClusterView>& clusters);
+// The first value of `name` in the target's query, decoded (application/x-www-form-urlencoded); nullopt: it is not
+// there, or no text.
+std::optional<std::string> QueryValue(std::string_view target, std::string_view name);
 
 }  // namespace sluice::admin

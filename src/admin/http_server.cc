@@ -1,12 +1,16 @@
-// A connection: read a request (one deadline) -> answer (another) -> read the next, or close. Everything below runs on
-// the server's one thread; closing after an error response reads on for a moment, since data unread at close makes the
-// kernel send a reset that can destroy the response on its way (RFC 9112 9.6).
+// A connection: read a request (one deadline) -> make the answer -> send it (another) -> read the next, or close. It is
+// the first thread's. What takes long to make is made by the second one, one after the other, so that probes do not
+// wait for it. Closing after an error response reads on for a moment, since data unread at close makes the kernel send
+// a reset that can destroy the response on its way (RFC 9112 9.6).
 #include "admin/http_server.h"
 
 #include <unistd.h>
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
@@ -17,6 +21,8 @@
 #include "admin/control_acceptor.h"
 #include "admin/control_loop.h"
 #include "admin/http_routes.h"
+#include "admin/traffic_history.h"
+#include "base/clock.h"
 #include "net/descriptor_reserve.h"
 
 namespace sluice::admin {
@@ -30,13 +36,17 @@ using Code = boost::system::error_code;
 
 class Connection;
 
-// What every connection shares; the server's, and only its thread touches the lists.
+// What every connection shares; the server's. Only the first thread touches the lists.
 struct Shared {
   Backend& backend;
   HttpOptions options;
-  // Those that wait for a request, and those that wait until their client has taken what was sent: the longest first.
-  std::list<Connection*> reading, writing;
-  size_t open() const { return reading.size() + writing.size(); }
+  // Those that wait for a request, for an answer that is made, and until their client has taken what was sent: the
+  // longest first.
+  std::list<Connection*> reading, waiting, writing;
+  size_t open() const { return reading.size() + waiting.size() + writing.size(); }
+  size_t queued = 0;               // answers to be made, for connections that are gone too
+  TrafficHistory history{};        // the second thread's
+  ControlLoop sockets{}, pages{};  // the first and the second thread
 };
 
 // Lives as long as an operation of it does (each holds a shared_ptr).
@@ -61,6 +71,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // Its operation ends with an error, and it goes. Its place is free at once.
   void Drop() {
+    dropped_.store(true, std::memory_order_relaxed);
     stream_.close();
     Enter(gone_);
   }
@@ -84,7 +95,35 @@ class Connection : public std::enable_shared_from_this<Connection> {
     const auto& request = parser_->get();
     const std::string_view method(request.method_string().data(), request.method_string().size());
     const std::string_view target(request.target().data(), request.target().size());
-    Reply(HandleHttp(shared_.backend, method, target), request.version(), request.keep_alive(), method == "HEAD");
+    if (AnsweredAtOnce(method, target)) {
+      return Reply(HandleHttp(shared_.backend, shared_.history, method, target), request.version(),
+                   request.keep_alive(), method == "HEAD");
+    }
+    if (shared_.queued == shared_.options.connections_max)
+      return Refuse(http::status::service_unavailable, "too many requests at once\n");
+    ++shared_.queued;
+    Enter(shared_.waiting);
+    stream_.expires_never();
+    asio::post(shared_.pages.context(), [self = shared_from_this()]() mutable { MakeReply(std::move(self)); });
+  }
+
+  // On the second thread; the connection itself is the first one's, where it is put back, and destroyed. Its parser is
+  // not touched meanwhile.
+  static void MakeReply(std::shared_ptr<Connection> self) {
+    Shared& shared = self->shared_;
+    HttpReply reply;
+    if (!self->dropped_.load(std::memory_order_relaxed)) {
+      const auto& request = self->parser_->get();
+      reply = HandleHttp(shared.backend, shared.history,
+                         std::string_view(request.method_string().data(), request.method_string().size()),
+                         std::string_view(request.target().data(), request.target().size()));
+    }
+    asio::post(shared.sockets.context(), [self = std::move(self), reply = std::move(reply)]() mutable {
+      --self->shared_.queued;
+      const auto& request = self->parser_->get();
+      if (!self->dropped_.load(std::memory_order_relaxed))
+        self->Reply(std::move(reply), request.version(), request.keep_alive(), request.method() == http::verb::head);
+    });
   }
 
   void Refuse(http::status status, std::string why) {
@@ -102,7 +141,11 @@ class Connection : public std::enable_shared_from_this<Connection> {
     response_.set(http::field::content_type, reply.content_type);
     response_.set(http::field::cache_control, "no-store");
     response_.set("X-Content-Type-Options", "nosniff");
-    response_.set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
+    response_.set("Content-Security-Policy",
+                  "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "
+                  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
+    response_.set("Referrer-Policy", "no-referrer");
+    response_.set("Cross-Origin-Resource-Policy", "same-origin");
     if (reply.wrong_method) response_.set(http::field::allow, "GET, HEAD");
     response_.content_length(reply.body.size());
     if (!head) response_.body() = std::move(reply.body);
@@ -132,7 +175,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   beast::tcp_stream stream_;
   Shared& shared_;
   std::list<Connection*> gone_;  // of this one alone, when it was dropped
-  std::list<Connection*>* in_;   // one of the three
+  std::list<Connection*>* in_;   // one of the four
+  std::atomic<bool> dropped_{false};
   std::list<Connection*>::iterator place_;
   beast::flat_buffer buffer_{shared_.options.header_bytes_max + 1024};
   std::optional<http::request_parser<http::empty_body>> parser_;
@@ -143,29 +187,45 @@ class Connection : public std::enable_shared_from_this<Connection> {
 }  // namespace
 
 struct HttpServer::Impl {
-  Impl(Backend& backend, const HttpOptions& options) : shared{backend, options, {}, {}} {}
+  Impl(Backend& backend, const HttpOptions& options) : shared{.backend = backend, .options = options} {}
+
+  // On the second thread: reads the traffic now, and every kPeriod from then on.
+  void KeepHistory() {
+    shared.history.Add(shared.backend.ListTraffic(), shared.backend.ListReasons(), base::Clock::Steady().Now());
+    history_timer.expires_after(TrafficHistory::kPeriod);
+    history_timer.async_wait([this](Code error) {
+      if (!error) KeepHistory();
+    });
+  }
 
   void Accepted(int fd, const tcp& protocol) {
-    tcp::socket socket(loop.context());
+    tcp::socket socket(shared.sockets.context());
     Code error;
     if (socket.assign(protocol, fd, error); error) {
       ::close(fd);
     } else {
       // One that says nothing first; one that reads nothing where all of them have asked for something.
-      if (shared.open() >= shared.options.connections_max)
-        (shared.reading.empty() ? shared.writing : shared.reading).front()->Drop();
+      if (shared.open() >= shared.options.connections_max) {
+        auto& list = !shared.reading.empty()   ? shared.reading
+                     : !shared.writing.empty() ? shared.writing
+                                               : shared.waiting;
+        list.front()->Drop();
+      }
       std::make_shared<Connection>(std::move(socket), shared)->Read();
     }
   }
 
-  Shared shared;  // outlives the loop, whose destruction ends the connections
-  ControlLoop loop;
+  Shared shared;
+  asio::steady_timer history_timer{shared.pages.context()};
   std::optional<ControlAcceptor> acceptor;
 };
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-HttpServer::~HttpServer() { impl_->loop.Stop(); }
+HttpServer::~HttpServer() {
+  impl_->shared.pages.Stop();
+  impl_->shared.sockets.Stop();
+}
 
 base::Result<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& text, Backend& backend,
                                                             HttpOptions options) {
@@ -175,13 +235,16 @@ base::Result<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& t
     return base::MakeError(base::ErrorKind::kInvalidArgument, "the HTTP port must be ip:port, not " + text);
   }
   base::Result<net::ListenSocket> socket =
-      net::ListenSocket::Open(*address, {.backlog = static_cast<int>(options.connections_max)});
+      net::ListenSocket::Open(*address, {.backlog = static_cast<int>(options.backlog)});
   if (!socket.ok()) return socket.error();
   auto impl = std::make_unique<Impl>(backend, options);
   const tcp protocol = address->host().find(':') == std::string::npos ? tcp::v4() : tcp::v6();
-  impl->acceptor.emplace(impl->loop.context(), std::move(*socket), "admin HTTP", net::DescriptorReserve::kNothingKept,
+  impl->acceptor.emplace(impl->shared.sockets.context(), std::move(*socket), "admin HTTP",
+                         net::DescriptorReserve::kNothingKept,
                          [raw = impl.get(), protocol](int fd) { raw->Accepted(fd, protocol); });
-  impl->loop.Start();
+  asio::post(impl->shared.pages.context(), [raw = impl.get()] { raw->KeepHistory(); });
+  impl->shared.pages.Start();
+  impl->shared.sockets.Start();
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
 

@@ -1,7 +1,8 @@
 // HttpServer: the HTTP/1.1 port for people and monitoring: /metrics, /healthz, /readyz and a status page at /.
 //
-// It only reads. It has a ControlLoop of its own: requests are answered one after the other, and a slow client is only
-// its own problem, because every connection has a deadline. The Backend must outlive it. Thread-safe.
+// It only reads. It has two ControlLoops of its own: on one the sockets, and what is answered at once, as probes are;
+// on the other pages and metrics, one after the other. A slow client is only its own problem, because every connection
+// has a deadline. The Backend must outlive it. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -17,7 +18,10 @@ namespace sluice::admin {
 struct HttpOptions {
   // Open at once; for one more the connection goes that has waited longest for its client, so that strangers that hold
   // connections and say nothing cannot keep a probe out.
+  // As many pages and metrics may be asked for at once; for more: 503.
   size_t connections_max = 64;
+  // Connections that the kernel queues: a probe should find a place there in a storm of them.
+  size_t backlog = 1024;
   // Of a request's line and header; above it 431. A body is refused with 413.
   size_t header_bytes_max = 8 << 10;
   // From the first moment of a connection, or the end of the last response, until the next request is complete. One

@@ -1,115 +1,201 @@
-// The status page: one table of the process, one table a cluster; no scripts, nothing loaded from elsewhere.
-#include <cinttypes>
-#include <cstdio>
+// The overview: what needs a look, the process in a row of numbers, a row for each cluster, and the endpoints.
+#include "admin/status_page.h"
 
-#include "admin/http_routes.h"
+#include <algorithm>
+
+#include "admin/endpoint_table.h"
+#include "admin/html.h"
+#include "admin/picture.h"
 
 namespace sluice::admin {
 namespace {
 
-constexpr std::string_view kHead =
-    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Sluice</title>\n<style>"
-    "body{font:14px/1.4 "
-    "system-ui,sans-serif;margin:2em;color:#222}table{border-collapse:collapse;margin:.5em 0 1.5em}"
-    "th,td{border-bottom:1px solid #ddd;padding:.2em .8em;text-align:left}td.n{text-align:right}"
-    "</style></head><body>\n<h1>Sluice</h1>\n";
-
-template <typename... Parts>
-void Append(std::string& out, const Parts&... parts) {
-  ((out += parts), ...);
+size_t CountUnwell(const ClusterView& cluster) {
+  return static_cast<size_t>(std::count_if(cluster.endpoints.begin(), cluster.endpoints.end(), Unwell));
 }
 
-template <typename T>
-std::string Format(const char* format, T value) {
-  char text[64];
-  std::snprintf(text, sizeof(text), format, value);
-  return text;
+void AppendHeader(std::string& out, const ServerView& server) {
+  const std::string state = server.draining ? Marked(Mark::kNote, "draining")
+                            : server.ready  ? Marked(Mark::kGood, "ready")
+                                            : Marked(Mark::kBad, "not ready");
+  Append(out, "<header><a class=\"brand\" href=\"/\">Sluice</a><span class=\"state\">", state, "</span><p>",
+         EscapeHtml(server.version), server.config_file.empty() ? "" : " · ", Shown(server.config_file), " · process ",
+         std::to_string(server.pid), " · up ", SpanText(std::chrono::seconds(server.uptime_seconds)), " · ",
+         CountText(server.workers), server.workers == 1 ? " worker" : " workers", "</p></header>\n");
 }
 
-void Row(std::string& out, std::string_view name, std::string_view value) {
-  Append(out, "<tr><th>", name, "</th><td>", EscapeHtml(value), "</td></tr>\n");
+void Tile(std::string& out, std::string_view name, std::string_view value, std::string_view attributes = "") {
+  Append(out, "<div", attributes, "><dt>", name, "</dt><dd>", value, "</dd></div>");
 }
 
-void Cell(std::string& out, std::string_view text) { Append(out, "<td>", EscapeHtml(text), "</td>"); }
-void Number(std::string& out, std::string_view text) { Append(out, "<td class=\"n\">", text, "</td>"); }
-
-void AppendServer(std::string& out, const ServerView& server) {
-  out += "<table>\n";
-  Row(out, "Version", server.version);
-  Row(out, "State", server.draining ? "draining" : (server.ready ? "ready" : "not ready"));
-  Row(out, "Configuration", server.config_file);
-  Row(out, "Process", std::to_string(server.pid));
-  Row(out, "Uptime", std::to_string(server.uptime_seconds) + " s");
-  Row(out, "Workers", std::to_string(server.workers));
-  Row(out, "Connections", std::to_string(server.downstream_connections));
-  Row(out, "Calls in flight", std::to_string(server.calls_in_flight));
-  out += "</table>\n";
-}
-
-void AppendCluster(std::string& out, const ClusterView& cluster) {
-  Append(out, "<h2>", EscapeHtml(cluster.name), "</h2>\n<p>", EscapeHtml(cluster.policy), ", version ",
-         std::to_string(cluster.version), ", digest ", Format("%016" PRIx64, cluster.digest),
-         cluster.source == upstream::ListSource::kRpc ? ", changed by RPC" : "");
-  if (cluster.discovery) {
-    const discovery::DiscoveryView& source = *cluster.discovery;
-    Append(out, ", list from ", EscapeHtml(source.source), " (", ToString(source.state), ")");
-    if (!source.error.empty()) Append(out, ": ", EscapeHtml(source.error));
+void AppendTiles(std::string& out, const StatusParts& parts, const std::vector<ClusterView>& clusters,
+                 const TrafficHistory& history) {
+  uint64_t waiting = 0;
+  for (const LimitView& limit : parts.limits) waiting += limit.waiting;
+  size_t endpoints = 0, unwell = 0;
+  for (const ClusterView& cluster : clusters) {
+    endpoints += cluster.endpoints.size();
+    unwell += CountUnwell(cluster);
   }
-  out += "</p>\n<table>\n<tr>";
-  for (const char* title : {"Endpoint", "Address", "State", "Connection", "Weight", "Share", "In flight", "Calls",
-                            "Failures", "Connections"}) {
-    Append(out, "<th>", title, "</th>");
+  const std::vector<TrafficPoint> points = history.OfAll();
+  out += "<dl class=\"tiles\">";
+  if (!points.empty()) {
+    const TrafficPoint& last = points.back();
+    Tile(out, "Calls a second", NumberText(last.calls) + RatePicture(points, 240, 30), " class=\"broad\"");
+    Tile(out, "Failed a second", NumberText(last.failed));
+    Tile(out, "p50 / p99", last.calls > 0 ? LatencyText(last.p50) + " / " + LatencyText(last.p99) : "no call",
+         " class=\"broad\"");
   }
+  Tile(out, "Calls under way", CountText(parts.server.calls_in_flight));
+  Tile(out, "Waiting for limits", CountText(waiting));
+  Tile(out, "Client connections", CountText(parts.server.downstream_connections));
+  Tile(out, "Endpoints that are well", CountText(endpoints - unwell) + " of " + CountText(endpoints));
+  out += "</dl>\n";
+}
+
+// A line for each kind of thing that an operator should look at, above all others.
+void AppendAlerts(std::string& out, const StatusParts& parts, const std::vector<ClusterView>& clusters) {
+  size_t unwell = 0, lagging = 0;
+  std::string dead;
+  for (const ClusterView& cluster : clusters) {
+    const size_t sick = CountUnwell(cluster);
+    unwell += sick;
+    if (sick != 0 && sick == cluster.endpoints.size() && dead.size() < kShownBytesMax)
+      Append(dead, dead.empty() ? "" : ", ", cluster.name);
+    if (cluster.discovery && Lagging(*cluster.discovery)) ++lagging;
+  }
+  uint64_t waiting = 0;
+  for (const LimitView& limit : parts.limits) waiting += limit.waiting;
+  const auto certificates = std::count_if(parts.certificates.begin(), parts.certificates.end(), NeedsCare);
+  std::string lines;
+  const auto line = [&lines](Mark mark, std::string_view text) {
+    Append(lines, "<li>", Marked(mark, text), "</li>\n");
+  };
+  if (!dead.empty()) line(Mark::kBad, "No endpoint is well of: " + dead);
+  if (unwell != 0)
+    line(Mark::kBad, CountText(unwell) + (unwell == 1 ? " endpoint is" : " endpoints are") + " not well");
+  if (parts.reload && !parts.reload->result.errors.empty())
+    line(Mark::kBad, "The last reload, " + SpanText(parts.reload->ago) + " ago, has failed");
+  if (certificates != 0)
+    line(Mark::kBad, CountText(static_cast<uint64_t>(certificates)) + " certificates to look after");
+  if (lagging != 0)
+    line(Mark::kNote, CountText(lagging) + (lagging == 1 ? " list is" : " lists are") + " not what the source says");
+  if (waiting != 0)
+    line(Mark::kNote, CountText(waiting) + (waiting == 1 ? " call waits" : " calls wait") + " for a limit");
+  if (parts.server.draining) line(Mark::kNote, "The process ends when its calls are done");
+  if (lines.empty()) line(Mark::kGood, "All endpoints are well, and no call waits for a limit");
+  Append(out, "<ul class=\"alerts\">\n", lines, "</ul>\n");
+}
+
+std::string NameLink(const ClusterView& cluster) {
+  return "<a href=\"/cluster?name=" + EscapeQuery(cluster.name) + "\">" + Shown(cluster.name) + "</a>";
+}
+
+void AppendCluster(std::string& out, const ClusterView& cluster, const TrafficHistory& history) {
+  const size_t all = cluster.endpoints.size(), unwell = CountUnwell(cluster);
+  Append(out, unwell == 0 ? "<tr>" : "<tr class=\"bad\">", "<td>", NameLink(cluster), "</td>");
+  Append(out, "<td>",
+         Marked(unwell != 0 ? Mark::kBad : (all == 0 ? Mark::kOff : Mark::kGood),
+                CountText(all - unwell) + " of " + CountText(all) + " well"),
+         "</td>");
+  const std::vector<TrafficPoint> points = history.Of(cluster.name);
+  if (points.empty()) {
+    out += "<td></td><td></td><td></td><td></td><td></td>";
+  } else {
+    const TrafficPoint& last = points.back();
+    NumberCell(out, NumberText(last.calls));
+    Append(out, "<td>", RatePicture(points, 120, 22), "</td>");
+    Append(out, "<td class=\"n\">", NumberText(last.failed));
+    if (const std::string why = FailuresText(history.Statuses(cluster.name)); !why.empty())
+      Append(out, "<span class=\"dim\">", why, "</span>");
+    out += "</td>";
+    NumberCell(out, last.calls > 0 ? LatencyText(last.p50) : "");
+    NumberCell(out, last.calls > 0 ? LatencyText(last.p99) : "");
+  }
+  Cell(out, ClusterLine(cluster));
   out += "</tr>\n";
-  for (const EndpointView& endpoint : cluster.endpoints) {
-    out += "<tr>";
-    for (std::string_view text : {std::string_view(endpoint.name), std::string_view(endpoint.address),
-                                  ToString(endpoint.state), ToString(endpoint.connection)}) {
-      Cell(out, text);
+}
+
+void AppendClusters(std::string& out, const std::vector<ClusterView>& clusters, const TrafficHistory& history,
+                    const PageRange& range) {
+  BeginTable(out, "Clusters",
+             {"Cluster", "Endpoints", "#Calls/s", "Last 10 minutes", "#Failed/s", "#p50", "#p99", "List"});
+  for (size_t i = range.from; i < range.to; ++i) AppendCluster(out, clusters[i], history);
+  EndTable(out);
+  AppendPager(out, clusters.size(), "clusters", range.page, range.pages, "/?page=");
+}
+
+// Of all clusters, not only those of the page.
+void AppendUnwell(std::string& out, const std::vector<ClusterView>& clusters) {
+  size_t all = 0, shown = 0;
+  std::string rows;
+  for (const ClusterView& cluster : clusters) {
+    size_t of_cluster = 0;
+    for (const EndpointView& endpoint : cluster.endpoints) {
+      if (!Unwell(endpoint)) continue;
+      ++all;
+      if (++of_cluster > kUnwellPerCluster || shown == kUnwellShown) continue;
+      ++shown;
+      Append(rows, "<tr class=\"bad\"><td>", NameLink(cluster), "</td>");
+      Cell(rows, endpoint.name);
+      Append(rows, "<td>", StateText(endpoint), "</td><td class=\"w\">", WhyText(endpoint), "</td></tr>\n");
     }
-    Number(out, Format("%g", endpoint.weight));
-    Number(out, Format("%.1f%%", endpoint.share * 100));
-    for (uint64_t n : {endpoint.in_flight, endpoint.calls, endpoint.failures, endpoint.connections}) {
-      Number(out, std::to_string(n));
-    }
-    out += "</tr>\n";
   }
-  out += "</table>\n";
+  if (shown == 0) return;
+  BeginTable(out, "Endpoints that are not well", {"Cluster", "Endpoint", "State", "Why"});
+  out += rows;
+  EndTable(out);
+  if (all > shown) Append(out, "<p class=\"pager\">", CountText(all - shown), " more: in the clusters' pages</p>\n");
+}
+
+// Where they are few, all of them, cluster by cluster.
+void AppendAllEndpoints(std::string& out, const std::vector<ClusterView>& clusters, const TrafficHistory& history,
+                        const PageRange& range) {
+  size_t endpoints = 0;
+  for (size_t i = range.from; i < range.to; ++i) endpoints += clusters[i].endpoints.size();
+  if (endpoints > kEndpointsInOverview) return;
+  for (size_t i = range.from; i < range.to; ++i) {
+    std::vector<const EndpointView*> of_cluster;
+    for (const EndpointView& endpoint : clusters[i].endpoints) of_cluster.push_back(&endpoint);
+    if (!of_cluster.empty()) AppendEndpoints(out, clusters[i].name, clusters[i], of_cluster, history);
+  }
 }
 
 }  // namespace
 
-std::string EscapeHtml(std::string_view text) {
+std::string FailuresText(const StatusRates& rates) {
   std::string out;
-  for (char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&#39;";
-        break;
-      default:
-        out += c;
-    }
+  for (size_t i = 1; i < rates.size(); ++i) {
+    if (rates[i] > 0)
+      Append(out, out.empty() ? "" : ", ", ToString(static_cast<proxy::GrpcCode>(i)), " ", NumberText(rates[i]), "/s");
   }
   return out;
 }
 
-std::string RenderStatusPage(const ServerView& server, const std::vector<ClusterView>& clusters) {
-  std::string out(kHead);
-  AppendServer(out, server);
-  for (const ClusterView& cluster : clusters) AppendCluster(out, cluster);
-  out += "<p><a href=\"/metrics\">metrics</a></p>\n</body></html>\n";
+std::string ClusterLine(const ClusterView& cluster) {
+  std::string out = cluster.policy + ", version " + std::to_string(cluster.version);
+  if (cluster.source == upstream::ListSource::kRpc) out += ", changed by RPC";
+  if (cluster.discovery) Append(out, ", list from ", cluster.discovery->source);
+  return out;
+}
+
+std::string RenderStatusPage(const StatusParts& parts, const std::vector<ClusterView>& clusters,
+                             const TrafficHistory& history, size_t page) {
+  const PageRange range(clusters.size(), kClustersPerPage, page);
+  std::string out = BeginPage("Sluice");
+  AppendHeader(out, parts.server);
+  AppendTiles(out, parts, clusters, history);
+  AppendAlerts(out, parts, clusters);
+  AppendUnwell(out, clusters);
+  AppendClusters(out, clusters, history, range);
+  AppendAllEndpoints(out, clusters, history, range);
+  AppendReasons(out, parts.reasons, history);
+  AppendLimits(out, parts.limits);
+  AppendCache(out, parts.cache);
+  AppendSources(out, clusters, parts.xds);
+  AppendReload(out, parts.reload);
+  AppendCertificates(out, parts.certificates);
+  EndPage(out);
   return out;
 }
 

@@ -90,6 +90,12 @@ Histogram::Snapshot Histogram::Read() const {
   return snapshot;
 }
 
+void Histogram::Snapshot::Add(const Snapshot& other) {
+  count += other.count;
+  sum += other.sum;
+  for (size_t i = 0; i < other.buckets.size(); ++i) buckets[i] += other.buckets[i];
+}
+
 uint64_t Histogram::Snapshot::Quantile(double q) const {
   if (count == 0) return 0;
   const double clamped = q < 0 ? 0 : (q > 1 ? 1 : q);

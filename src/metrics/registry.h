@@ -86,6 +86,7 @@ class Histogram {
     std::array<uint64_t, kBuckets> buckets{};
     // The upper bound of the bucket where quantile q (0..1) lies; 0 without observations.
     uint64_t Quantile(double q) const;
+    void Add(const Snapshot& other);
   };
   Snapshot Read() const;
   // What a unit is in the exported unit.

@@ -351,6 +351,27 @@ std::vector<std::pair<std::string, uint64_t>> Clusters::Versions() {
   return out;
 }
 
+std::vector<admin::ClusterTraffic> Clusters::Traffic() {
+  std::shared_ptr<const proxy::Snapshot> now;
+  {
+    std::lock_guard lock(mutex_);
+    now = current_;
+  }
+  std::vector<admin::ClusterTraffic> out;
+  for (const auto& cluster : now->clusters) {
+    admin::ClusterTraffic& sum = out.emplace_back();
+    sum.cluster = cluster->name();
+    for (const upstream::ListedEndpoint& entry : cluster->endpoints)
+      sum.endpoints.push_back({entry.endpoint->name(), entry.endpoint->calls()});
+  }
+  for (const proxy::Route& route : now->config->routes.routes()) {
+    admin::ClusterTraffic& sum = out[route.cluster];
+    for (size_t code = 0; code < sum.statuses.size(); ++code) sum.statuses[code] += route.metrics.calls[code]->Value();
+    sum.duration.Add(route.metrics.duration->Read());
+  }
+  return out;
+}
+
 std::vector<std::shared_ptr<const ClusterState>> Clusters::States() {
   std::vector<std::shared_ptr<const ClusterState>> out;
   std::lock_guard lock(mutex_);  // for a short time: not for copies of whole entries

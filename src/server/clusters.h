@@ -84,6 +84,8 @@ class Clusters final : public discovery::ListSink {
   std::shared_ptr<proxy::AccessLog> access_log();
   // name -> version, for metrics.
   std::vector<std::pair<std::string, uint64_t>> Versions();
+  // Sums of the calls of its routes, by cluster; a failover's count for the cluster that it steps in for.
+  std::vector<admin::ClusterTraffic> Traffic();
   // Each cluster as it is now, by name.
   std::vector<std::shared_ptr<const upstream::ClusterState>> States();
 

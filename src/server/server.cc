@@ -290,6 +290,15 @@ void Server::TearDown() {
   base::MemoryBudget::SetLimit(0);  // the next server of this process sets its own
 }
 
+std::vector<admin::ReasonCount> Server::ListReasons() {
+  std::vector<admin::ReasonCount> out;
+  for (size_t kind = 0; kind < metrics_->errors.size(); ++kind) {
+    if (const uint64_t count = metrics_->errors[kind]->Value(); count != 0)
+      out.push_back({base::Reason(static_cast<base::ErrorKind>(kind)), count});
+  }
+  return out;
+}
+
 base::Result<std::vector<admin::ClusterView>> Server::ListClusters(std::string_view name) {
   auto clusters = clusters_->List(name);
   if (!clusters.ok()) return clusters;

@@ -79,6 +79,7 @@ class Server final : private admin::Backend {
   // True once stopped.
   bool WaitStopped(std::chrono::milliseconds timeout) { return life_.WaitStopped(timeout); }
   admin::ReloadResult Reload() override;
+  std::optional<admin::ReloadView> DescribeReload() override;
   // Opens log files anew (SIGUSR1). The first error, if any.
   base::Status ReopenLogs();
 
@@ -95,6 +96,8 @@ class Server final : private admin::Backend {
   base::Result<admin::LimitView> ChangeLimit(const admin::LimitChange& change) override {
     return limits_.Change(change);
   }
+  std::vector<admin::ClusterTraffic> ListTraffic() override { return clusters_->Traffic(); }
+  std::vector<admin::ReasonCount> ListReasons() override;
   admin::CacheView DescribeCache() override { return cache_->Describe(); }
   uint64_t PurgeCache(const proxy::CachePurge& purge) override { return cache_->Purge(purge); }
   std::vector<admin::CertificateView> ListCertificates() override { return tls_->List(); }
@@ -104,6 +107,8 @@ class Server final : private admin::Backend {
   std::string RenderMetrics() override { return registry_->RenderPrometheus(); }
   bool Ready() override { return life_.ready() && discovery_->ready(); }
 
+  // Under reload_mutex_. `changes`: what it has changed.
+  admin::ReloadResult ReloadLocked(std::vector<std::string>* changes);
   void TakeCacheAndBounds(std::shared_ptr<proxy::ResponseCache> cache, const config::Config& config);
   base::Status StartAdmin();
   void AddMetrics();
@@ -136,6 +141,13 @@ class Server final : private admin::Backend {
   mutable std::mutex reload_mutex_;
   config::Config config_;
   Listeners listeners_;
+  struct LastReload {
+    base::TimePoint at;
+    admin::ReloadResult result;
+    std::vector<std::string> changes;
+  };
+  std::mutex last_reload_mutex_;  // not held while anything else is waited for
+  std::optional<LastReload> last_reload_;
   bool leaving_ = false;  // draining or stopping: no reload any more
 
   std::unique_ptr<admin::AdminServer> admin_;

@@ -1,6 +1,8 @@
 // The server's reload: a whole new configuration in place of the one that runs, or none of it.
 #include "admin/admin_server.h"
+#include "base/clock.h"
 #include "base/log.h"
+#include "config/changes.h"
 #include "server/log_setup.h"
 #include "server/server.h"
 
@@ -8,6 +10,20 @@ namespace sluice::server {
 
 admin::ReloadResult Server::Reload() {
   std::lock_guard lock(reload_mutex_);
+  std::vector<std::string> changes;
+  admin::ReloadResult result = ReloadLocked(&changes);
+  std::lock_guard note_lock(last_reload_mutex_);
+  last_reload_ = LastReload{base::Clock::Steady().Now(), result, std::move(changes)};
+  return result;
+}
+
+std::optional<admin::ReloadView> Server::DescribeReload() {
+  std::lock_guard lock(last_reload_mutex_);
+  if (!last_reload_) return std::nullopt;
+  return admin::ReloadView{base::Clock::Steady().Now() - last_reload_->at, last_reload_->result, last_reload_->changes};
+}
+
+admin::ReloadResult Server::ReloadLocked(std::vector<std::string>* changes) {
   admin::ReloadResult result;
   auto failed = [&](std::string error) {
     result.errors.push_back(std::move(error));
@@ -52,6 +68,7 @@ admin::ReloadResult Server::Reload() {
   if (admin_ != nullptr) admin_->SetRoles({wanted.admin.roles.read, wanted.admin.roles.write});
   wanted.state_file = config_.state_file;
   wanted.log.path = config_.log.path;
+  *changes = config::Changes(config_, wanted);
   config_ = std::move(wanted);
   reloads_ok_->Add(registry_->shared_slot());
   SLUICE_LOG_INFO("configuration reloaded from {}", options_.config_file);

@@ -11,6 +11,7 @@
 #include "admin/admin_service.h"
 #include "admin/convert.h"
 #include "admin/http_routes.h"
+#include "admin/visible_text.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "fuzz/support/program.h"
@@ -62,9 +63,9 @@ void CheckAsked(FakeBackend& backend) {
 }
 
 void AskHttp(FakeBackend& backend, std::string_view method, std::string_view target) {
-  const HttpReply reply = HandleHttp(backend, method, target);
-  SLUICE_CHECK(reply.status == 200 || reply.status == 404 || reply.status == 405 || reply.status == 500 ||
-               reply.status == 503);
+  const HttpReply reply = HandleHttp(backend, TrafficHistory(), method, target);
+  SLUICE_CHECK(reply.status == 200 || reply.status == 400 || reply.status == 404 || reply.status == 405 ||
+               reply.status == 500 || reply.status == 503);
   // Nothing that was asked for comes back as a tag.
   if (target.find('<') != target.npos) SLUICE_CHECK(reply.body.find(target) == reply.body.npos || target.size() < 4);
   const std::string escaped = EscapeHtml(target);

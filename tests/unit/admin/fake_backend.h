@@ -87,6 +87,12 @@ class FakeBackend final : public Backend {
     return limits_;
   }
 
+  std::vector<ClusterTraffic> ListTraffic() override {
+    std::lock_guard lock(mutex_);
+    return traffic_;
+  }
+  std::vector<ReasonCount> ListReasons() override { return {{"upstream_unavailable", 12}}; }
+
   base::Result<LimitView> ChangeLimit(const LimitChange& change) override {
     std::lock_guard lock(mutex_);
     limit_changes_.push_back(change);
@@ -127,6 +133,11 @@ class FakeBackend final : public Backend {
   ReloadResult Reload() override {
     std::lock_guard lock(mutex_);
     return reload_;
+  }
+
+  std::optional<ReloadView> DescribeReload() override {
+    std::lock_guard lock(mutex_);
+    return last_reload_;
   }
 
   base::Status SetLogLevel(std::string_view level) override {
@@ -237,6 +248,7 @@ class FakeBackend final : public Backend {
 
   std::optional<std::chrono::milliseconds> drain_timeout_;
   ReloadResult reload_;
+  std::optional<ReloadView> last_reload_;
   std::string level_ = "info";
   double moved_share_ = 0.125;
   uint64_t version_ = 7;
@@ -244,6 +256,7 @@ class FakeBackend final : public Backend {
   std::vector<upstream::EndpointChange> changes_;
   std::vector<HealthOrder> orders_;
   std::vector<LimitView> limits_;
+  std::vector<ClusterTraffic> traffic_;
   std::vector<LimitChange> limit_changes_;
   std::optional<discovery::XdsView> xds_;
   CacheView cache_{true, CacheStats()};
