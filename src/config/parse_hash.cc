@@ -160,7 +160,7 @@ void ParseHashBy(Reader& reader, const Node& node, const std::string& path, cons
 void ParseDescriptorSet(Section& root, Descriptors* descriptors, std::string* out) {
   std::string path;
   if (!root.Text("descriptor_set", &path) || path.empty()) return;
-  path = root.reader().Beside(std::move(path));
+  path = root.Beside("descriptor_set", std::move(path));
   if (base::Status loaded = descriptors->set.Load(path); loaded.ok()) {
     descriptors->state = Descriptors::State::kLoaded;
     *out = std::move(path);
