@@ -69,6 +69,8 @@ struct Config {
   std::map<std::string, discovery::DiscoveryOptions> discovery;
   // The control plane of those that follow xDS, as its bootstrap file says. Read again with each reload.
   discovery::XdsBootstrap xds;
+  // The file that names it, as it was opened. Empty: the environment does, or none is needed.
+  std::string xds_bootstrap;
   // What the process tells others of itself.
   std::vector<discovery::AnnounceOptions> announce;
   std::vector<proxy::RouteOptions> routes;

@@ -112,6 +112,7 @@ void ParseField(Section& section, const Descriptors& descriptors, const std::vec
   std::string field;
   if (!section.Text("field", &field)) return;
   out->kind = HashBy::Kind::kField;
+  out->field = field;
   if (!IsNumbers(field)) return ResolveNames(section, field, descriptors, before, route, out);
   if (auto numbers = ParseNumbers(field)) {
     out->fields.push_back({"", std::move(*numbers)});
