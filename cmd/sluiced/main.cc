@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "base/log.h"
 #include "cli/command_line.h"
 #include "config/config.h"
+#include "config/dump.h"
 #include "server/log_setup.h"
 #include "server/server.h"
 #include "server/version.h"
@@ -23,6 +25,7 @@ namespace {
 struct Flags {
   std::string config;
   bool check = false;
+  bool dump = false;
   bool core_dumps = false;
 };
 
@@ -44,6 +47,10 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags& flags) {
   cli::AddText(app, "-c,--config", "FILE", "the configuration (YAML); see config/reference.yaml", &flags.config);
   cli::AddSwitch(app, "--check", "read and check the configuration, print OK or every error, start nothing",
                  &flags.check);
+  cli::AddSwitch(app, "--dump-config",
+                 "print the configuration as it would be in force, with its defaults, variables replaced and included "
+                 "files joined; start nothing",
+                 &flags.dump);
   cli::AddSwitch(app, "--core-dumps", "allow core files and debuggers; what they see includes keys and messages",
                  &flags.core_dumps);
   app.footer(
@@ -100,11 +107,16 @@ int main(int argc, char** argv) {
   // Before anything takes time: a SIGHUP that is not blocked ends the process, and the parent may send one at once.
   // Signals that arrive before Serve wait until then.
   const sigset_t signals = OurSignals();
-  if (!flags.check) pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  if (!flags.check && !flags.dump) pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   sluice::config::ParseResult parsed = sluice::config::Load(flags.config);
   for (const auto& error : parsed.errors) std::fprintf(stderr, "%s\n", error.ToString().c_str());
   if (!parsed.ok()) return 1;
+  if (flags.dump) {
+    std::error_code none;
+    const std::string dump = sluice::config::Dump(parsed.config, {std::filesystem::current_path(none).string(), false});
+    return std::fputs(dump.c_str(), stdout) == EOF || std::fflush(stdout) != 0 ? 1 : 0;
+  }
   if (flags.check) {
     std::vector<std::string> notes;
     auto status = sluice::server::Server::Check(parsed.config, &notes);

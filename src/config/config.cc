@@ -1,29 +1,34 @@
 #include "config/config.h"
 
+#include <cstdlib>
+
+#include "config/config_tree.h"
 #include "config/file_text.h"
 #include "config/parsers.h"
 #include "config/section.h"
 #include "config/text.h"
-#include "config/yaml_tree.h"
 
 namespace sluice::config {
 
-std::string ConfigError::ToString() const {
-  std::string out = file;
-  if (line > 0) out += Cat(":", line, ":", column);
-  if (!path.empty()) out += Cat(": ", path);
-  out += Cat(": ", message);
-  return out;
+Inputs SystemInputs() {
+  return {[](const std::string& name) -> std::optional<std::string> {
+            const char* value = std::getenv(name.c_str());
+            return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+          },
+          ReadText};
 }
 
-ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::set<std::string>* keys) {
+ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::set<std::string>* keys,
+                             const Inputs& inputs) {
   ParseResult result;
   const std::string name(file);
-  YamlTree tree;
-  if (!tree.Build(yaml, name, &result.errors)) return result;
+  const Variables variables =
+      inputs.variables != nullptr ? inputs.variables : [](const std::string&) { return std::optional<std::string>(); };
   Reader reader(name, keys);
-  {
+  ConfigTree tree(variables, inputs.file);
+  if (tree.Build(yaml, name, reader)) {
     Section root(reader, tree.root(), "");
+    root.Find(kIncludeKey);
     ParseListeners(root, &result.config.listeners);
     ParseClusters(root, &result.config.clusters, &result.config.discovery);
     Descriptors descriptors;
@@ -33,17 +38,20 @@ ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::
     ParseXdsProcess(root, &result.config);
     ParseAnnounce(root, &result.config.announce);
   }  // reports unknown keys
+  result.files = tree.files();
   result.errors = reader.TakeErrors();
   if (!result.ok()) result.config = Config();  // half of one is of no use
   return result;
 }
 
-ParseResult Parse(std::string_view yaml, std::string_view file) { return ParseAndListKeys(yaml, file, nullptr); }
+ParseResult Parse(std::string_view yaml, std::string_view file, const Inputs& inputs) {
+  return ParseAndListKeys(yaml, file, nullptr, inputs);
+}
 
 ParseResult Load(const std::string& path) {
   auto text = ReadText(path);
   if (text.ok()) {
-    ParseResult result = Parse(*text, path);
+    ParseResult result = Parse(*text, path, SystemInputs());
     FindXdsBootstrap(path, &result);
     return result;
   }

@@ -5,12 +5,15 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.h"
+#include "config/config_error.h"
+#include "config/expand.h"
 #include "discovery/options.h"
 #include "proxy/options.h"
 #include "runtime/options.h"
@@ -66,6 +69,8 @@ struct Config {
   std::map<std::string, discovery::DiscoveryOptions> discovery;
   // The control plane of those that follow xDS, as its bootstrap file says. Read again with each reload.
   discovery::XdsBootstrap xds;
+  // The file that names it, as it was opened. Empty: the environment does, or none is needed.
+  std::string xds_bootstrap;
   // What the process tells others of itself.
   std::vector<discovery::AnnounceOptions> announce;
   std::vector<proxy::RouteOptions> routes;
@@ -94,27 +99,31 @@ struct Config {
   bool operator==(const Config&) const = default;
 };
 
-// One thing wrong: "file:line:column: path: what is wrong, what is allowed".
-struct ConfigError {
-  std::string file;
-  int line = 0;  // from 1; 0: the file as a whole
-  int column = 0;
-  std::string path;  // "clusters[2].ring_points"
-  std::string message;
-  std::string ToString() const;
-};
-
-// All errors, in the order of the file, and a default Config; or none and a whole one.
+// All errors, in the order of the files, and a default Config; or none and a whole one.
 struct ParseResult {
   Config config;
   std::vector<ConfigError> errors;
+  // What is legal and unwise. Not looked for where there are errors.
+  std::vector<ConfigError> warnings;
+  // The configuration's own file, then those that it includes.
+  std::vector<std::string> files;
   bool ok() const { return errors.empty(); }
 };
 
-// `file` is the name to show in errors; its directory is where a relative `descriptor_set` is looked for and read.
-ParseResult Parse(std::string_view yaml, std::string_view file);
-// Reads and parses; a file that cannot be read is one error. What a cluster needs of xDS and the file does not name is
-// looked for in the environment.
+// What a configuration is made of besides its own text.
+struct Inputs {
+  Variables variables;  // empty: none is set
+  // The text of an included file, one byte above kFileBytesMax at most. Empty: a configuration may include none.
+  std::function<base::Result<std::string>(const std::string& path)> file;
+};
+// The environment of the process, which does not change while it runs, and the system's files. They block.
+Inputs SystemInputs();
+
+// `file` is the name to show in errors; its directory is where relative names of files are looked for.
+// `descriptor_set` and `xds.bootstrap` are read. Without `inputs`: no variable, no other file.
+ParseResult Parse(std::string_view yaml, std::string_view file, const Inputs& inputs = {});
+// Reads and parses with SystemInputs; a file that cannot be read is one error. What a cluster needs of xDS and the file
+// does not name is looked for in the environment.
 ParseResult Load(const std::string& path);
 
 // The endpoints of a file with a list of them, in its order. kInvalidArgument: all errors, a line each. Blocks.

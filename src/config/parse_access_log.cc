@@ -14,7 +14,6 @@ namespace {
 using proxy::AccessLogField;
 using proxy::AccessLogOptions;
 
-constexpr std::string_view kFormats[] = {"off", "text", "json"};  // by AccessLogOptions::Format
 constexpr std::string_view kFieldIs = "the name of a field, {field: name}, {metadata: name} or {trailer: name}";
 constexpr size_t kKeyBytesMax = 64;
 
@@ -73,7 +72,7 @@ bool ParseMap(Reader& reader, const Node& node, const std::string& path, AccessL
 }  // namespace
 
 void ParseAccessLog(Section& section, AccessLogOptions* out) {
-  section.Choice("format", kFormats, &out->format);
+  section.Choice("format", kAccessLogFormats, &out->format);
   section.Text("path", &out->path);
   section.Options(proxy::kAccessLogOptions, out);
   Reader& reader = section.reader();

@@ -14,8 +14,6 @@ namespace {
 using proxy::CacheRule;
 using proxy::RouteOptions;
 
-constexpr std::string_view kNoSideEffects = "no_side_effects";
-
 // Reads the methods of one rule.
 class MethodsReader {
  public:

@@ -41,7 +41,7 @@ void ParseFileName(Section& section, std::string_view key, std::string* out) {
   std::string name;
   if (!section.Text(key, &name)) return;
   if (name.empty()) return section.Fail(key, "is empty; the name of a file is needed");
-  *out = section.reader().Beside(std::move(name));
+  *out = section.Beside(key, std::move(name));
 }
 
 // Both or none.

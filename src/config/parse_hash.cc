@@ -112,6 +112,7 @@ void ParseField(Section& section, const Descriptors& descriptors, const std::vec
   std::string field;
   if (!section.Text("field", &field)) return;
   out->kind = HashBy::Kind::kField;
+  out->field = field;
   if (!IsNumbers(field)) return ResolveNames(section, field, descriptors, before, route, out);
   if (auto numbers = ParseNumbers(field)) {
     out->fields.push_back({"", std::move(*numbers)});
@@ -160,7 +161,7 @@ void ParseHashBy(Reader& reader, const Node& node, const std::string& path, cons
 void ParseDescriptorSet(Section& root, Descriptors* descriptors, std::string* out) {
   std::string path;
   if (!root.Text("descriptor_set", &path) || path.empty()) return;
-  path = root.reader().Beside(std::move(path));
+  path = root.Beside("descriptor_set", std::move(path));
   if (base::Status loaded = descriptors->set.Load(path); loaded.ok()) {
     descriptors->state = Descriptors::State::kLoaded;
     *out = std::move(path);

@@ -38,9 +38,17 @@ bool ParseListenAddress(Section& section, std::string_view key, const std::strin
 
 bool UniqueNames::Add(Reader& reader, const Node& node, const std::string& path, std::string_view what,
                       const std::string& name) {
-  const auto [first, added] = places_.emplace(name, path);
-  if (!added) reader.Fail(node, path, Cat(what, " is also that of ", first->second));
+  const auto [first, added] = places_.emplace(name, std::pair(path, &node));
+  if (!added) {
+    const auto& [other, at] = first->second;
+    reader.Fail(node, path, Cat(what, " is also that of ", other, ElsewhereOf(*at, node)));
+  }
   return added;
+}
+
+std::string ElsewhereOf(const Node& place, const Node& node) {
+  if (place.file == node.file || place.file == nullptr) return "";
+  return Cat(" (", place.file->name, ":", place.line, ":", place.column, ")");
 }
 
 namespace {

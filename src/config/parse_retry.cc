@@ -14,8 +14,6 @@ using proxy::RetryOptions;
 using proxy::RouteOptions;
 using Methods = RetryOptions::Methods;
 
-constexpr std::string_view kWords[] = {"declared", "all", "none"};  // by RetryOptions::Methods; kListed has none
-
 void ParseMethodList(Section& section, const Descriptors& descriptors, const RouteOptions& route,
                      std::vector<std::string>* out) {
   Reader& reader = section.reader();
@@ -41,8 +39,8 @@ void ParseMethods(Section& section, const Descriptors& descriptors, const RouteO
     out->methods = Methods::kListed;
     return ParseMethodList(section, descriptors, route, &out->paths);
   }
-  section.Choice("methods", kWords, &out->methods);
-  if (methods->text == kWords[0] && descriptors.state == Descriptors::State::kNone) {
+  section.Choice("methods", kRetriedMethods, &out->methods);
+  if (methods->text == kRetriedMethods[0] && descriptors.state == Descriptors::State::kNone) {
     section.Fail("methods", "declared needs descriptor_set, which says which methods may be repeated");
   }
 }

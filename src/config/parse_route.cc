@@ -145,10 +145,12 @@ void ParseRoute(Reader& reader, const Node& node, const std::string& path,
 
 // A dead route is always a mistake in the order, and calls would silently go elsewhere.
 void CheckReachable(Reader& reader, const Node& node, const std::string& path, const std::vector<RouteOptions>& before,
-                    const std::vector<std::string>& paths, const RouteOptions& route) {
+                    const std::vector<std::pair<std::string, const Node*>>& paths, const RouteOptions& route) {
   for (size_t i = 0; i < before.size(); ++i) {
     if (!Covers(before[i], route)) continue;
-    reader.Fail(node, path, Cat("never takes a call: ", paths[i], " before it takes them all"));
+    reader.Fail(
+        node, path,
+        Cat("never takes a call: ", paths[i].first, ElsewhereOf(*paths[i].second, node), " before it takes them all"));
     return;
   }
 }
@@ -187,7 +189,7 @@ void ParseRoutes(Section& root, const std::vector<upstream::ClusterOptions>& clu
     return;
   }
   UniqueNames names;
-  std::vector<std::string> paths;  // of the routes in *out
+  std::vector<std::pair<std::string, const Node*>> paths;  // of the routes in *out
   const bool listed = root.Each("routes", kRoutesMax, [&](const Node& node, std::string path) {
     RouteOptions route;
     // A route with a mistake has not the conditions that were meant; only whole routes are compared.
@@ -196,7 +198,7 @@ void ParseRoutes(Section& root, const std::vector<upstream::ClusterOptions>& clu
     names.Add(root.reader(), node, path, Cat("name ", Shown(route.name)), route.name);
     if (root.reader().error_count() != errors_before) return;
     CheckReachable(root.reader(), node, path, *out, paths, route);
-    paths.push_back(path);
+    paths.emplace_back(path, &node);
     out->push_back(std::move(route));
   });
   if (listed && routes->items.empty()) root.Fail("routes", "is empty; leave the key out or write at least one route");

@@ -65,7 +65,9 @@ void ParseXdsProcess(Section& root, Config* config) {
   root.Map("xds", [&](Section& xds) {
     std::string path;
     if (!xds.Text("bootstrap", &path) || path.empty()) return;
-    auto bootstrap = LoadBootstrap(xds.reader().Beside(std::move(path)));
+    path = xds.Beside("bootstrap", std::move(path));
+    auto bootstrap = LoadBootstrap(path);
+    config->xds_bootstrap = std::move(path);
     if (bootstrap.ok())
       config->xds = std::move(*bootstrap);
     else

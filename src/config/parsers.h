@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "config/config.h"
@@ -24,6 +25,10 @@ inline constexpr size_t kNameBytesMax = 256;
 inline constexpr size_t kCachedMethodsMax = 1000;   // of a route
 inline constexpr size_t kRetriedMethodsMax = 1000;  // of a route, where they are listed
 inline constexpr size_t kVaryMax = 16;
+inline constexpr std::string_view kAccessLogFormats[] = {"off", "text", "json"};  // by AccessLogOptions::Format
+// By RetryOptions::Methods; kListed has none.
+inline constexpr std::string_view kRetriedMethods[] = {"declared", "all", "none"};
+inline constexpr std::string_view kNoSideEffects = "no_side_effects";  // in the place of a list of cached methods
 
 // The descriptor set of the configuration being parsed.
 struct Descriptors {
@@ -112,16 +117,20 @@ void ParseAllowedNames(Section& section, std::string_view key, std::string_view 
 // Names, or addresses, that may stand once only.
 class UniqueNames {
  public:
-  // False after reporting, at `node`, that another place has the name: "name "a" is also that of clusters[0]".
+  // False after reporting, at `node`, that another place has the name: "name "a" is also that of clusters[0]", with
+  // that place's line where it stands in another file.
   bool Add(Reader& reader, const Node& node, const std::string& path, std::string_view what, const std::string& name);
 
  private:
-  std::map<std::string, std::string> places_;
+  std::map<std::string, std::pair<std::string, const Node*>> places_;
 };
+// " (a.yaml:3:5)" where that is another file than the one of `node`, else nothing.
+std::string ElsewhereOf(const Node& place, const Node& node);
 // An address to listen on: an IP with a port, or a Unix socket. Reports at the key.
 bool ParseListenAddress(Section& section, std::string_view key, const std::string& text, net::Address* out);
 
 // Parse, and every key the parser asked for as a pattern: "clusters[].name".
-ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::set<std::string>* keys);
+ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::set<std::string>* keys,
+                             const Inputs& inputs = {});
 
 }  // namespace sluice::config

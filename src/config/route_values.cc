@@ -14,7 +14,7 @@ using proxy::RouteOptions;
 namespace {
 
 // grpc.io/docs/guides/status-codes, in the order of their numbers.
-constexpr std::array<std::string_view, 17> kCodes = {
+constexpr std::array<std::string_view, kCodeCount> kCodes = {
     "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
     "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
     "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
@@ -37,6 +37,8 @@ std::string FullPath(Reader& reader, const Node& at, const std::string& place, c
 }
 
 }  // namespace
+
+std::string_view CodeName(uint8_t code) { return kCodes[code]; }
 
 bool TakesPath(const RouteOptions& route, std::string_view path) {
   if (route.service.empty()) return path.starts_with(route.prefix);

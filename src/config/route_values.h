@@ -23,6 +23,10 @@ std::string MethodPath(Reader& reader, const Node& at, const std::string& place,
 bool FindMethod(Reader& reader, const Node& at, const std::string& place, const Descriptors& descriptors,
                 std::string_view path, std::optional<DescriptorSet::Method>* out);
 
+inline constexpr uint8_t kCodeCount = 17;
+// "NOT_FOUND". Below kCodeCount.
+std::string_view CodeName(uint8_t code);
+
 // A list of codes by their names, each once; OK is none of them, because `ok_is`. Sorted. False: the key is absent.
 bool ParseCodes(Section& section, std::string_view key, std::string_view ok_is, std::vector<uint8_t>* out);
 

@@ -1,6 +1,7 @@
 #include "config/section.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "config/suggest.h"
 #include "config/text.h"
@@ -8,20 +9,6 @@
 
 namespace sluice::config {
 namespace {
-
-std::string_view KindName(Node::Kind kind) {
-  switch (kind) {
-    case Node::Kind::kNull:
-      return "no value";
-    case Node::Kind::kScalar:
-      return "a single value";
-    case Node::Kind::kList:
-      return "a list";
-    case Node::Kind::kMap:
-      return "a map";
-  }
-  return "";
-}
 
 // "clusters[12].name" -> "clusters[].name"
 std::string Pattern(const std::string& path) {
@@ -37,34 +24,49 @@ std::string Pattern(const std::string& path) {
 
 }  // namespace
 
+std::string_view KindName(Node::Kind kind) {
+  switch (kind) {
+    case Node::Kind::kNull:
+      return "no value";
+    case Node::Kind::kScalar:
+      return "a single value";
+    case Node::Kind::kList:
+      return "a list";
+    case Node::Kind::kMap:
+      return "a map";
+  }
+  return "";
+}
+
 void Reader::Fail(const Node& at, std::string path, std::string message) {
+  if (at.wrong) return;
+  if (at.written != nullptr) message += Cat(" (the file says ", Shown(*at.written), ")");
+  Add({at.file != nullptr ? at.file->name : file_, at.line, at.column, std::move(path), std::move(message)},
+      at.file != nullptr ? at.file->order : 0);
+}
+
+void Reader::Add(ConfigError error, size_t order) {
   if (errors_.size() >= kErrorsMax) {
     ++not_kept_;
     return;
   }
-  ConfigError error{file_, at.line, at.column, std::move(path), std::move(message)};
   // By their place, those of one place in the order in which they were found.
-  const auto place = std::upper_bound(errors_.begin(), errors_.end(), error, [](const auto& a, const auto& b) {
-    return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+  Placed placed{order, std::move(error)};
+  const auto place = std::upper_bound(errors_.begin(), errors_.end(), placed, [](const Placed& a, const Placed& b) {
+    return std::tuple(a.order, a.error.line, a.error.column) < std::tuple(b.order, b.error.line, b.error.column);
   });
-  errors_.insert(place, std::move(error));
+  errors_.insert(place, std::move(placed));
 }
 
 void Reader::Know(const std::string& path) {
   if (known_ != nullptr) known_->insert(Pattern(path));
 }
 
-std::string Reader::Beside(std::string name) const {
-  const size_t slash = file_.rfind('/');
-  if (name.empty() || name[0] == '/' || slash == file_.npos) return name;
-  return Cat(std::string_view(file_).substr(0, slash + 1), name);
-}
-
 std::vector<ConfigError> Reader::TakeErrors() {
-  if (not_kept_ > 0) {
-    errors_.push_back(ConfigError{file_, 0, 0, "", Cat("and ", not_kept_, " more errors, not shown")});
-  }
-  return std::move(errors_);
+  std::vector<ConfigError> out;
+  for (Placed& placed : errors_) out.push_back(std::move(placed.error));
+  if (not_kept_ > 0) out.push_back({file_, 0, 0, "", Cat("and ", not_kept_, " more errors, not shown")});
+  return out;
 }
 
 Section::Section(Reader& reader, const Node& node, std::string path)
@@ -129,6 +131,15 @@ const Node* Section::Require(std::string_view key) {
   const bool map = node_.kind == Node::Kind::kMap || node_.kind == Node::Kind::kNull;  // else reported already
   if (value == nullptr && map) reader_.Fail(node_, PathOf(key), "is missing");
   return value;
+}
+
+std::string Section::Beside(std::string_view key, std::string name) const {
+  const Node* value = Lookup(key);
+  const Node& at = value != nullptr ? *value : node_;
+  const std::string_view file = at.file != nullptr ? std::string_view(at.file->name) : std::string_view();
+  const size_t slash = file.rfind('/');
+  if (name.empty() || name[0] == '/' || slash == file.npos) return name;
+  return Cat(file.substr(0, slash + 1), name);
 }
 
 void Section::Fail(std::string_view key, std::string message) {

@@ -30,6 +30,9 @@ inline constexpr size_t kErrorsMax = 1000;
 // Bytes of any text value.
 inline constexpr size_t kTextBytesMax = 4096;
 
+// "a list", for messages.
+std::string_view KindName(Node::Kind kind);
+
 // What is common to the sections of one parse: the errors so far, and the keys asked for.
 class Reader {
  public:
@@ -38,8 +41,8 @@ class Reader {
 
   void Fail(const Node& at, std::string path, std::string message);
   void Know(const std::string& path);
-  // A file named in the configuration: a relative name is looked for beside the configuration's own file.
-  std::string Beside(std::string name) const;
+  // What was found wrong before there was a tree. `order`: of its file.
+  void Add(ConfigError error, size_t order);
   // No more errors are kept: a message need not be made with care.
   bool full() const { return errors_.size() >= kErrorsMax; }
   size_t error_count() const { return errors_.size() + not_kept_; }
@@ -49,7 +52,11 @@ class Reader {
  private:
   std::string file_;
   std::set<std::string>* known_;
-  std::vector<ConfigError> errors_;
+  struct Placed {
+    size_t order;
+    ConfigError error;
+  };
+  std::vector<Placed> errors_;
   size_t not_kept_ = 0;
 };
 
@@ -101,6 +108,9 @@ class Section {
   // Calls fn(item, "path[i]") for each item of a list; a null is an empty list. False if the key is absent or
   // no list.
   bool Each(std::string_view key, size_t items_max, absl::FunctionRef<void(const Node&, std::string)> fn);
+
+  // A file named at the key: a relative name is looked for beside the file in which the key stands.
+  std::string Beside(std::string_view key, std::string name) const;
 
   // The scalar of a node that is none of the above, or null after reporting that it is something else.
   const std::string* Scalar(const Node& node, const std::string& path, std::string_view allowed);

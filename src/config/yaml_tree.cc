@@ -87,6 +87,7 @@ class YamlTree::Builder : public YAML::EventHandler {
     Node* node = &tree_->nodes_.emplace_back();
     node->line = mark.line + 1;
     node->column = mark.column + 1;
+    node->file = &tree_->file_;
     if (anchor != 0) {  // 0: none. The parser counts them from 1.
       if (anchors_.size() <= anchor) anchors_.resize(anchor + 1);
       anchors_[anchor] = node;
@@ -108,7 +109,7 @@ class YamlTree::Builder : public YAML::EventHandler {
     node->height = 1;
     node->complete = false;
     // Attached now, so that the children of a map stay in order; its size and height are added when it closes.
-    if (!open_.empty()) open_.back()->items.push_back(node);
+    if (!open_.empty()) Append(open_.back(), node);
     if (open_.empty()) tree_->root_ = node;
     open_.push_back(node);
     Count(mark, 1);
@@ -129,8 +130,14 @@ class YamlTree::Builder : public YAML::EventHandler {
       tree_->root_ = node;
       return;
     }
-    open_.back()->items.push_back(node);
+    Append(open_.back(), node);
     Grow(open_.back(), node);
+  }
+
+  // Keys and values of a map take turns.
+  static void Append(Node* parent, Node* child) {
+    if (parent->kind == Node::Kind::kMap && parent->items.size() % 2 == 0) child->key = true;
+    parent->items.push_back(child);
   }
 
   static void Grow(Node* parent, const Node* child) {
@@ -154,13 +161,16 @@ class YamlTree::Builder : public YAML::EventHandler {
   int documents_ = 0;
 };
 
-bool YamlTree::Build(std::string_view yaml, const std::string& file, std::vector<ConfigError>* errors) {
+bool YamlTree::Build(std::string_view yaml, const std::string& file, std::vector<ConfigError>* errors, size_t order) {
   const auto fail = [&](int line, int column, std::string message) {
     errors->push_back(ConfigError{file, line, column, "", std::move(message)});
     return false;
   };
   nodes_.clear();
+  written_.clear();
+  file_ = {file, order};
   root_ = &nodes_.emplace_back();
+  nodes_[0].file = &file_;
   if (yaml.size() > kFileBytesMax) {
     return fail(0, 0, std::to_string(yaml.size()) + " bytes; at most 16MiB are allowed");
   }
@@ -183,6 +193,28 @@ bool YamlTree::Build(std::string_view yaml, const std::string& file, std::vector
     return fail(marked ? error.mark.line + 1 : 0, marked ? error.mark.column + 1 : 0, "YAML: " + error.msg);
   } catch (const std::exception& error) {
     return fail(0, 0, std::string("YAML: ") + error.what());
+  }
+}
+
+void YamlTree::ExpandAll(const Variables& variables, absl::FunctionRef<void(const Node&, std::string)> fail) {
+  size_t bytes = 0;
+  for (Node& node : nodes_) {
+    if (node.kind != Node::Kind::kScalar || !HasVariables(node.text)) continue;
+    std::string why;
+    if (node.key) {
+      why = "a variable in a key; only values may have one";
+    } else if (bytes > kVariableBytesMax) {
+      why = "the variables of this file come to more than 16MiB";
+    } else if (auto text = Expand(node.text, variables); text.ok()) {
+      bytes += text->size();
+      node.written = &written_.emplace_back(std::move(node.text));
+      node.text = std::move(*text);
+      continue;
+    } else {
+      why = text.error().detail;
+    }
+    fail(node, std::move(why));
+    node.wrong = true;
   }
 }
 

@@ -12,7 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "config/config.h"
+#include "absl/functional/function_ref.h"
+#include "config/config_error.h"
+#include "config/expand.h"
 #include "config/file_text.h"
 
 namespace sluice::config {
@@ -25,28 +27,50 @@ inline constexpr size_t kDepthMax = 32;
 // Nodes, aliases written out: far above 100 clusters of 1000 endpoints.
 inline constexpr size_t kNodesMax = 1'000'000;
 
+// Bytes that variables may make the values of one file.
+inline constexpr size_t kVariableBytesMax = 16 * 1024 * 1024;
+
+// The file that a tree was made of.
+struct SourceFile {
+  std::string name;
+  size_t order = 0;  // in which a configuration's files were read
+};
+
 struct Node {
   enum class Kind : uint8_t { kNull, kScalar, kList, kMap };
   Kind kind = Kind::kNull;
   int line = 0;  // from 1
   int column = 0;
-  std::string text;                // of a scalar
-  std::vector<const Node*> items;  // of a list; of a map: key, value, key, value
-  size_t nodes = 1;                // in the subtree, aliases written out
-  size_t height = 0;               // containers below and including this one
-  bool complete = true;            // false while its end has not been read: an alias to it would be endless
+  bool key = false;    // of a map: no variable is replaced in it
+  bool wrong = false;  // reported already: what else is wrong with it follows from that
+  const SourceFile* file = nullptr;
+  std::string text;                      // of a scalar
+  const std::string* written = nullptr;  // its text before variables were replaced; null: it had none
+  std::vector<const Node*> items;        // of a list; of a map: key, value, key, value
+  size_t nodes = 1;                      // in the subtree, aliases written out
+  size_t height = 0;                     // containers below and including this one
+  bool complete = true;                  // false while its end has not been read: an alias to it would be endless
 };
 
 class YamlTree {
  public:
+  YamlTree() = default;
+  YamlTree(const YamlTree&) = delete;
+  YamlTree& operator=(const YamlTree&) = delete;
+
   // True, or false with one error appended (the parser cannot go on after a mistake in the syntax).
-  bool Build(std::string_view yaml, const std::string& file, std::vector<ConfigError>* errors);
+  bool Build(std::string_view yaml, const std::string& file, std::vector<ConfigError>* errors, size_t order = 0);
+  // Replaces the variables in all values, once each. Calls fail(node, message) for each that is wrong, which keeps its
+  // text.
+  void ExpandAll(const Variables& variables, absl::FunctionRef<void(const Node&, std::string)> fail);
   // The document; a null node for an empty one.
   const Node& root() const { return *root_; }
 
  private:
   class Builder;
+  SourceFile file_;  // the nodes point to it: a tree stays where it is
   std::deque<Node> nodes_;
+  std::deque<std::string> written_;
   const Node* root_ = nullptr;
 };
 

@@ -71,6 +71,7 @@ struct HashBy {
   std::string metadata;  // for kMetadata; a call without it is hashed at random
   // For kField: a field of the first request message, by method (sorted by path). Config resolved the names.
   std::vector<MethodField> fields;
+  std::string field;  // kField: as it is written
   // kField: bytes of the first message that are looked at.
   uint32_t field_bytes_max = 64 * 1024;
   Repeated repeated = Repeated::kJoined;  // kMetadata

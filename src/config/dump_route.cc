@@ -1,0 +1,127 @@
+// Routes, as YAML.
+#include <algorithm>
+
+#include "config/dumpers.h"
+#include "config/parsers.h"
+#include "config/route_values.h"
+#include "config/text.h"
+#include "proxy/option_table.h"
+
+namespace sluice::config {
+namespace {
+
+using proxy::HashBy;
+using proxy::MetadataMatch;
+using proxy::RetryOptions;
+using proxy::RouteOptions;
+
+// "/pkg.Service/Get" -> "pkg.Service/Get"
+std::string_view NameOf(std::string_view path) { return path.substr(1); }
+
+void DumpMatch(DumpWriter& out, const MetadataMatch& match) {
+  out.Text("name", match.name);
+  if (match.kind == MetadataMatch::Kind::kPresent)
+    out.Line("present", "true");
+  else
+    out.Text(match.kind == MetadataMatch::Kind::kExact ? "exact" : "prefix", match.value);
+}
+
+void DumpHashBy(DumpWriter& out, const HashBy& by) {
+  switch (by.kind) {
+    case HashBy::Kind::kRandom:
+      return out.Text("hash_by", "random");
+    case HashBy::Kind::kMethod:
+      return out.Text("hash_by", "method");
+    case HashBy::Kind::kPeer:
+      return out.Text("hash_by", "peer");
+    case HashBy::Kind::kMetadata:
+      return out.Map("hash_by", [&] {
+        out.Text("metadata", by.metadata);
+        out.Choice("repeated", proxy::kRepeated, by.repeated);
+      });
+    case HashBy::Kind::kField:
+      return out.Map("hash_by", [&] {
+        out.Text("field", by.field);
+        out.Options(proxy::kHashByOptions, by);
+      });
+  }
+}
+
+void DumpRetry(DumpWriter& out, const RetryOptions& retry, bool declared) {
+  using Methods = RetryOptions::Methods;
+  out.Options(proxy::kRetryOptions, retry);
+  if (retry.methods == Methods::kListed) {
+    std::vector<std::string> names;
+    for (const std::string& path : retry.paths) names.emplace_back(NameOf(path));
+    out.Texts("methods", names);
+  } else if (retry.methods != Methods::kDeclared || declared) {
+    out.Choice("methods", kRetriedMethods, retry.methods);
+  }
+  std::vector<std::string> codes;
+  for (uint8_t code = 1; code < kCodeCount; ++code) {
+    if ((retry.on >> code & 1) != 0) codes.emplace_back(CodeName(code));
+  }
+  out.Texts("on", codes);
+  out.Map("backoff", proxy::kRetryBackoffOptions, retry);
+}
+
+void DumpClientRate(DumpWriter& out, const proxy::ClientRateOptions& client) {
+  if (client.metadata.empty()) {
+    out.Text("by", "peer");
+  } else {
+    out.Map("by", [&] {
+      out.Text("metadata", client.metadata);
+      out.Choice("repeated", proxy::kRepeated, client.repeated);
+    });
+  }
+  out.Options(limits::kRateOptions, client.rate);
+  out.Options(proxy::kClientRateOptions, client);
+}
+
+void DumpCacheRule(DumpWriter& out, const proxy::CacheRule& rule) {
+  out.Options(proxy::kCachedMethodOptions, rule.methods[0]);
+  if (rule.methods.size() > kCachedMethodsMax) {
+    out.Text("methods", kNoSideEffects);  // no list has so many
+  } else {
+    out.Each("methods", rule.methods, [&](const proxy::CachedMethod& method) {
+      out.Text("name", NameOf(method.path));
+      out.Options(proxy::kCachedMethodOptions, method);
+    });
+  }
+  out.Texts("vary", rule.vary);
+  std::vector<std::string> codes;
+  for (const uint8_t code : rule.errors) codes.emplace_back(CodeName(code));
+  out.Texts("errors", codes);
+  out.Options(proxy::kCacheRuleOptions, rule);
+}
+
+}  // namespace
+
+void DumpRoute(DumpWriter& out, const RouteOptions& route, bool declared) {
+  out.Text("name", route.name);
+  out.Text("service", route.service);
+  out.Text("method", route.method);
+  out.Text("prefix", route.prefix);
+  out.Text("authority", route.authority);
+  out.Each("metadata", route.metadata, [&](const auto& match) { DumpMatch(out, match); });
+  out.Text("cluster", route.cluster);
+  if (!route.failover.empty()) out.Text("failover", route.failover);
+  DumpHashBy(out, route.hash_by);
+  out.Options(proxy::kRouteOptions, route);
+  out.Map("retry", [&] { DumpRetry(out, route.retry, declared); });
+  if (route.hedge != proxy::HedgeOptions()) {
+    out.Map("hedge", [&] {
+      if (route.hedge.delay.count() == 0)
+        out.Text("delay", "auto");
+      else
+        out.Options(proxy::kHedgeDelayOptions, route.hedge);
+      out.Options(proxy::kHedgeOptions, route.hedge);
+    });
+  }
+  out.Map("rate_limit", limits::kRateOptions, route.rate_limit);
+  if (route.client_rate_limit != proxy::ClientRateOptions())
+    out.Map("client_rate_limit", [&] { DumpClientRate(out, route.client_rate_limit); });
+  if (route.cache.enabled()) out.Map("cache", [&] { DumpCacheRule(out, route.cache); });
+}
+
+}  // namespace sluice::config
