@@ -83,7 +83,7 @@ constexpr CommandSpec kCommands[] = {
     {"reload", Command::kReload, kChange, "read the configuration file again; with an error in it nothing changes"},
     {"log-level", Command::kLogLevel, kChange, "show or set the level: trace, debug, info, warn, error or off",
      "[LEVEL]", 0, 1, "trace debug info warn error off"},
-    {"drain", Command::kDrain, kChange, "take no new work, finish what runs, then exit"},
+    {"drain", Command::kDrain, kChange, "say not ready, then take no new work, finish what runs, exit"},
     {"stop", Command::kStop, kChange, "exit now; calls in flight are cut"},
     {"completion", Command::kCompletion, kOther, "a completion script, on standard output", "bash or zsh", 1, 1,
      "bash zsh"},
@@ -242,6 +242,8 @@ class Parser {
          &args_.purge.key_file);
     Value(*AppsOf(C::kDrain)[0], "--timeout", "DURATION", "finish what runs for at most so long", ParseDuration,
           &args_.drain_timeout);
+    Flag({C::kDrain}, "--delay", "DURATION", "for so long of it accept new calls still; default: as configured",
+         ParseDuration, &args_.drain_delay);
   }
 
   base::Result<Args> Finish() {

@@ -91,6 +91,7 @@ struct Args {
   std::string word;                                        // log-level: the level or empty; limit: its name
   std::string text;                                        // kPrint
   std::optional<std::chrono::milliseconds> drain_timeout;  // drain --timeout
+  std::optional<std::chrono::milliseconds> drain_delay;    // drain --delay
   std::chrono::milliseconds over{0};                       // endpoint drain --over; 0: at once
 };
 

@@ -129,6 +129,7 @@ class Session {
       case Command::kDrain: {
         v1::DrainRequest request;
         if (args_.drain_timeout) request.set_timeout_ms(static_cast<uint64_t>(args_.drain_timeout->count()));
+        if (args_.drain_delay) request.set_delay_ms(static_cast<uint64_t>(args_.drain_delay->count()));
         return Call(&v1::Admin::Stub::Drain, request, [](const auto&) { return "draining\n"; });
       }
       case Command::kCompleteCluster:

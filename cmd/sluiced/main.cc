@@ -90,7 +90,7 @@ void Serve(sluice::server::Server& server, const sigset_t& signals) {
       if (draining) {
         server.Stop();
       } else {
-        server.Drain(std::nullopt);
+        server.Drain(std::nullopt, std::nullopt);
       }
       draining = true;
     }

@@ -169,17 +169,18 @@ class AdminService final : public v1::Admin::Service {
 
   grpc::Status Drain(Context* context, const v1::DrainRequest* request, v1::DrainResponse*) override {
     return Write(*context, "Drain", Summary(*request), [&]() -> Outcome {
-      std::optional<std::chrono::milliseconds> timeout;
-      if (request->has_timeout_ms()) {
-        // A day is longer than any drain; more would only overflow somewhere.
-        constexpr uint64_t kTimeoutMsMax = 24ull * 3600 * 1000;
-        if (request->timeout_ms() > kTimeoutMsMax) {
-          return ToStatus(*context, base::MakeError(base::ErrorKind::kInvalidArgument,
-                                                    "timeout_ms: must be at most a day (86400000)"));
-        }
-        timeout = std::chrono::milliseconds(request->timeout_ms());
+      // A day is longer than any drain; more would only overflow somewhere.
+      constexpr uint64_t kDrainMsMax = 24ull * 3600 * 1000;
+      for (const auto& [name, ms] :
+           {std::pair("timeout_ms", request->timeout_ms()), {"delay_ms", request->delay_ms()}}) {
+        if (ms <= kDrainMsMax) continue;
+        return ToStatus(*context, base::MakeError(base::ErrorKind::kInvalidArgument,
+                                                  std::string(name) + ": must be at most a day (86400000)"));
       }
-      backend_.Drain(timeout);
+      std::optional<std::chrono::milliseconds> timeout, delay;
+      if (request->has_timeout_ms()) timeout = std::chrono::milliseconds(request->timeout_ms());
+      if (request->has_delay_ms()) delay = std::chrono::milliseconds(request->delay_ms());
+      backend_.Drain(timeout, delay);
       return grpc::Status::OK;
     });
   }

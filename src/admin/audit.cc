@@ -58,7 +58,9 @@ std::string Summary(const v1::PurgeCacheRequest& request) {
 }
 
 std::string Summary(const v1::DrainRequest& request) {
-  return request.has_timeout_ms() ? std::to_string(request.timeout_ms()) + "ms" : "";
+  std::string text = request.has_timeout_ms() ? std::to_string(request.timeout_ms()) + "ms" : "";
+  if (!request.has_delay_ms()) return text;
+  return text + (text.empty() ? "" : " ") + "delay " + std::to_string(request.delay_ms()) + "ms";
 }
 
 std::string AuditLine(const Caller& caller, std::string_view method, std::string_view what, std::string_view result) {

@@ -176,9 +176,10 @@ class Backend {
   // "trace".."off"; kInvalidArgument names what is allowed.
   virtual base::Status SetLogLevel(std::string_view level) = 0;
   virtual std::string LogLevel() = 0;
-  // Starts the drain and returns: not ready, GOAWAY, exit when calls are done or after the timeout (nullopt:
-  // the configured).
-  virtual void Drain(std::optional<std::chrono::milliseconds> timeout) = 0;
+  // Starts the drain and returns: not ready; after `delay` no new connections, and GOAWAY; exit when calls are done or
+  // after `timeout`, of which the delay is a part. nullopt: as configured.
+  virtual void Drain(std::optional<std::chrono::milliseconds> timeout,
+                     std::optional<std::chrono::milliseconds> delay) = 0;
   // Stops now.
   virtual void Stop() = 0;
   // Prometheus text of all metrics.

@@ -91,8 +91,10 @@ struct Config {
   std::string descriptor_set;
   // Endpoint lists changed by RPC are kept here over a restart. Empty: they are not.
   std::string state_file;
-  // SIGTERM: calls may go on for this long before the process ends.
+  // SIGTERM: calls may go on for this long before the process ends. Of that time, connections and calls are accepted
+  // for drain_delay as before, while the process says already that it is not ready.
   std::chrono::milliseconds drain_timeout{30000};
+  std::chrono::milliseconds drain_delay{0};
   // Secret of the fleet that seeds key hashes, so that a client cannot aim at one backend. All proxies of a
   // service share it.
   std::string hash_seed;

@@ -1,4 +1,4 @@
-// What may stand at the top level and in `memory`, besides lists and maps.
+// What may stand at the top level, in `drain` and in `memory`, besides lists and maps.
 #pragma once
 
 #include "base/option.h"
@@ -9,6 +9,9 @@ namespace sluice::config {
 inline constexpr base::Option<Config> kProcessOptions[] = {
     {"connections_max", &Config::connections_max, 1, 1e7},
     {"drain_timeout", &Config::drain_timeout, 0, base::kHour},
+};
+inline constexpr base::Option<Config> kDrainOptions[] = {
+    {"delay", &Config::drain_delay, 0, base::kHour},
 };
 inline constexpr base::Option<Config> kMemoryOptions[] = {
     {"buffered_bytes_max", &Config::buffered_bytes_max, 16 * base::kMiB, base::kTiB, base::kBytes},

@@ -9,6 +9,7 @@ namespace sluice::config {
 void ParseProcess(Section& root, Config* config) {
   root.Options(runtime::kRuntimeOptions, &config->runtime);
   root.Options(kProcessOptions, config);
+  root.Map("drain", kDrainOptions, config);
   root.Map("admin", [&](Section& admin) { ParseAdmin(admin, config); });
   root.Map("log", [&](Section& log) {
     log.Choice("level", kLogLevels, &config->log.level);

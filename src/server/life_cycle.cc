@@ -1,6 +1,7 @@
 #include "server/life_cycle.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/log.h"
@@ -31,10 +32,23 @@ void LifeCycle::PartDrained() {
   changed_.notify_all();
 }
 
-void LifeCycle::Call(std::function<void()> fn) {
+void LifeCycle::Call(std::function<void()> fn, std::chrono::milliseconds delay) {
   std::lock_guard lock(mutex_);
-  calls_.push_back(std::move(fn));
+  calls_.push_back({Clock::now() + delay, std::move(fn)});
   changed_.notify_all();
+}
+
+std::vector<LifeCycle::Order> LifeCycle::TakeDue(Clock::time_point now) {
+  const auto later = std::stable_partition(calls_.begin(), calls_.end(), [&](const Order& o) { return o.due <= now; });
+  std::vector<Order> due(std::make_move_iterator(calls_.begin()), std::make_move_iterator(later));
+  calls_.erase(calls_.begin(), later);
+  return due;
+}
+
+LifeCycle::Clock::time_point LifeCycle::NextDue() const {
+  Clock::time_point next = Clock::time_point::max();
+  for (const Order& order : calls_) next = std::min(next, order.due);
+  return next;
 }
 
 void LifeCycle::Stop() {
@@ -64,12 +78,13 @@ void LifeCycle::WaitForEnd(std::chrono::milliseconds period, const std::function
   // Files are polled during a drain too, which may be long: clusters and the admin RPC still make connections.
   const auto wait = [&](Clock::time_point until, auto&& done) {
     for (;;) {
-      changed_.wait_until(lock, std::min(until, Clock::now() + period), [&] { return done() || !calls_.empty(); });
+      const Clock::time_point turn = std::min(until, Clock::now() + period);
+      while (!done() && Clock::now() < std::min(turn, NextDue())) changed_.wait_until(lock, std::min(turn, NextDue()));
       if (done()) return true;
-      const std::vector<std::function<void()>> calls = std::exchange(calls_, {});
+      const std::vector<Order> calls = TakeDue(Clock::now());
       if (calls.empty() && Clock::now() >= until) return false;
       lock.unlock();
-      for (const auto& call : calls) call();
+      for (const Order& call : calls) call.fn();
       if (calls.empty()) poll();
       lock.lock();
     }

@@ -28,8 +28,8 @@ class LifeCycle {
   // False if it drains or stops already. `parts`: how many have to say PartDrained.
   bool BeginDrain(std::chrono::milliseconds timeout, size_t parts);
   void PartDrained();
-  // `fn` is called once by WaitForEnd, in its thread, soon; not at all if that returns before.
-  void Call(std::function<void()> fn);
+  // `fn` is called once by WaitForEnd, in its thread, as soon as `delay` has passed; not at all if that returns before.
+  void Call(std::function<void()> fn, std::chrono::milliseconds delay = std::chrono::milliseconds(0));
   void Stop();
   void SetStopped();
 
@@ -45,7 +45,15 @@ class LifeCycle {
   bool WaitStopped(std::chrono::milliseconds timeout);
 
  private:
+  struct Order {
+    Clock::time_point due;
+    std::function<void()> fn;
+  };
   enum class Phase : uint8_t { kServing, kDraining, kStopping, kStopped };
+
+  // Under mutex_: those of calls_ that are due, and when the next of them will be (max: none).
+  std::vector<Order> TakeDue(Clock::time_point now);
+  Clock::time_point NextDue() const;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -55,7 +63,7 @@ class LifeCycle {
   bool started_well_ = false;
   bool drain_begun_ = false;  // BeginDrain was called
   size_t parts_to_drain_ = 0;
-  std::vector<std::function<void()>> calls_;
+  std::vector<Order> calls_;
   Clock::time_point drain_deadline_{};
 };
 

@@ -187,21 +187,26 @@ uint16_t Server::ListenerPort(size_t index) const {
 std::string Server::AdminAddress() const { return admin_ ? admin_->address() : std::string(); }
 uint16_t Server::HttpPort() const { return http_ ? http_->port() : 0; }
 
-void Server::Drain(std::optional<milliseconds> timeout) {
+void Server::Drain(std::optional<milliseconds> timeout, std::optional<milliseconds> delay) {
   std::lock_guard lock(reload_mutex_);
   const milliseconds limit = timeout.value_or(config_.drain_timeout);
+  const milliseconds wait = delay.value_or(config_.drain_delay);
   if (!life_.BeginDrain(limit, workers_.size())) return;
   leaving_ = true;
-  SLUICE_LOG_INFO("draining, for {} ms at most", limit.count());
-  if (announce_->empty()) return StopListening();
-  // Peers that found this process go elsewhere before it refuses them. The mutex is not for workers, and helper threads
-  // may all be busy: the control thread takes it.
-  announce_->Withdraw([this] {
-    life_.Call([this] {
-      std::lock_guard lock(reload_mutex_);
-      StopListening();
-    });
-  });
+  SLUICE_LOG_INFO("draining, for {} ms at most{}", limit.count(),
+                  wait.count() > 0 ? fmt::format("; new calls are accepted for {} ms", wait.count()) : "");
+  const bool announced = !announce_->empty();
+  if (!announced && wait.count() == 0) return StopListening();
+  // Peers that found this process, and balancers in front of it, go elsewhere before it refuses them. The mutex is not
+  // for workers, and helper threads may all be busy: the control thread takes it.
+  const auto left = std::make_shared<std::atomic<int>>(announced ? 2 : 1);
+  const auto step = [this, left] {
+    if (left->fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+    std::lock_guard stop_lock(reload_mutex_);
+    StopListening();
+  };
+  life_.Call(step, wait);
+  if (announced) announce_->Withdraw([this, step] { life_.Call(step); });
 }
 
 // Under reload_mutex_.

@@ -153,6 +153,50 @@ TEST_F(Daemon, TheDrainEndsAfterItsTimeout) {
   EXPECT_FALSE(call.stream->Finish().ok());
 }
 
+// A load balancer in front goes by /readyz, which it asks now and then: until it has, clients must be served.
+TEST_F(Daemon, WhileADrainIsDelayedItIsNotReadyAndAcceptsAndASecondSigtermStops) {
+  config_.top = {"drain: {delay: 1h}", "drain_timeout: 1h"};
+  Start();
+  daemon_->Signal(SIGTERM);
+  ASSERT_TRUE(WaitUntil([&] { return Server().draining(); }));
+  EXPECT_FALSE(Server().ready());
+  const auto later = echo::v1::Echo::NewStub(Connect(config_.listen));
+  grpc::ClientContext context;
+  EXPECT_TRUE(Call(later.get(), Kind::kUnary, &context, {}).status.ok()) << "a new connection";
+  OpenCall call(stub_.get());  // on the old one: it has seen no GOAWAY
+  daemon_->Signal(SIGTERM);
+  EXPECT_EQ(daemon_->Wait(kLongWait), 0) << daemon_->Output();
+  EXPECT_EQ(call.stream->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(Daemon, WhenTheDelayIsOverItDrains) {
+  config_.top = {"drain: {delay: 200ms}", "drain_timeout: 1h"};
+  Start();
+  OpenCall call(stub_.get());
+  daemon_->Signal(SIGTERM);
+  // A connection is refused when the listener is gone; the call that runs goes on.
+  EXPECT_TRUE(WaitUntil([&] { return !std::filesystem::exists(dir_.File("listen.sock")); }));
+  EXPECT_TRUE(call.Exchange());
+  EXPECT_TRUE(daemon_->Running());
+  call.stream->WritesDone();
+  EXPECT_TRUE(call.stream->Finish().ok());
+  EXPECT_EQ(daemon_->Wait(kLongWait), 0) << daemon_->Output();
+}
+
+// The delay is a part of the timeout: what a supervisor waits for is one number. By RPC both can be given.
+TEST_F(Daemon, TheEndOfTheDrainEndsItsDelay) {
+  Start();
+  OpenCall call(stub_.get());
+  admin::v1::DrainRequest request;
+  request.set_delay_ms(3600'000);
+  request.set_timeout_ms(100);
+  grpc::ClientContext context;
+  admin::v1::DrainResponse response;
+  ASSERT_TRUE(admin_->Drain(&context, request, &response).ok());
+  EXPECT_EQ(daemon_->Wait(kLongWait), 0) << daemon_->Output();
+  EXPECT_FALSE(call.stream->Finish().ok());
+}
+
 TEST_F(Daemon, ReloadsOnSighup) {
   Start();
   ASSERT_EQ(Names().size(), 2u);

@@ -350,9 +350,17 @@ TEST_F(AdminServerTest, DrainsAndStops) {
   request.set_timeout_ms(0);
   Call(&v1::Admin::Stub::Drain, request);
   EXPECT_EQ(backend_.drain_timeout(), std::chrono::milliseconds(0));
+  EXPECT_EQ(backend_.drain_delay(), std::nullopt);
+  request.set_delay_ms(5);
+  Call(&v1::Admin::Stub::Drain, request);
+  EXPECT_EQ(backend_.drain_delay(), std::chrono::milliseconds(5));
+  request.set_delay_ms(UINT64_MAX);
+  Call(&v1::Admin::Stub::Drain, request, grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(message_, "delay_ms: must be at most a day (86400000)");
   request.set_timeout_ms(UINT64_MAX);
   Call(&v1::Admin::Stub::Drain, request, grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(backend_.drains_, 2);
+  EXPECT_EQ(message_, "timeout_ms: must be at most a day (86400000)");
+  EXPECT_EQ(backend_.drains_, 3);
   Call(&v1::Admin::Stub::Stop, v1::StopRequest());
   EXPECT_EQ(backend_.stops_, 1);
 }

@@ -60,6 +60,10 @@ TEST(Audit, ARequestInAFewWords) {
   EXPECT_EQ(Summary(drain), "");
   drain.set_timeout_ms(5);
   EXPECT_EQ(Summary(drain), "5ms");
+  drain.set_delay_ms(2);
+  EXPECT_EQ(Summary(drain), "5ms delay 2ms");
+  drain.clear_timeout_ms();
+  EXPECT_EQ(Summary(drain), "delay 2ms");
 }
 
 }  // namespace

@@ -154,9 +154,11 @@ class FakeBackend final : public Backend {
     return level_;
   }
 
-  void Drain(std::optional<std::chrono::milliseconds> timeout) override {
+  void Drain(std::optional<std::chrono::milliseconds> timeout,
+             std::optional<std::chrono::milliseconds> delay) override {
     std::lock_guard lock(mutex_);
     drain_timeout_ = timeout;
+    drain_delay_ = delay;
     ++drains_;
     ready_ = false;
   }
@@ -172,6 +174,10 @@ class FakeBackend final : public Backend {
   std::optional<std::chrono::milliseconds> drain_timeout() {
     std::lock_guard lock(mutex_);
     return drain_timeout_;
+  }
+  std::optional<std::chrono::milliseconds> drain_delay() {
+    std::lock_guard lock(mutex_);
+    return drain_delay_;
   }
   upstream::EndpointChange last_change() {
     std::lock_guard lock(mutex_);
@@ -247,6 +253,7 @@ class FakeBackend final : public Backend {
   }
 
   std::optional<std::chrono::milliseconds> drain_timeout_;
+  std::optional<std::chrono::milliseconds> drain_delay_;
   ReloadResult reload_;
   std::optional<ReloadView> last_reload_;
   std::string level_ = "info";

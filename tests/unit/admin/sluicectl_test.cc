@@ -392,7 +392,10 @@ TEST_F(Sluicectl, TheRest) {
   EXPECT_EQ(backend_.drain_timeout(), std::chrono::seconds(30));
   EXPECT_EQ(Ctl({"drain"}).code, 0);
   EXPECT_EQ(backend_.drain_timeout(), std::nullopt);
-  EXPECT_EQ(backend_.drains_, 2);
+  EXPECT_EQ(backend_.drain_delay(), std::nullopt);
+  EXPECT_EQ(Ctl({"drain", "--delay", "5s"}).code, 0);
+  EXPECT_EQ(backend_.drain_delay(), std::chrono::seconds(5));
+  EXPECT_EQ(backend_.drains_, 3);
   EXPECT_EQ(Ctl({"stop"}).code, 0);
   EXPECT_EQ(backend_.stops_, 1);
   EXPECT_THAT(Ctl({"--version"}).out, StartsWith("sluicectl "));

@@ -45,6 +45,7 @@ std::vector<Entry> Entries() {
   std::vector<Entry> out;
   Add("", runtime::kRuntimeOptions, &out);
   Add("", kProcessOptions, &out);
+  Add("drain.", kDrainOptions, &out);
   Add("memory.", kMemoryOptions, &out);
   Add("cache.", proxy::kCacheOptions, &out);
   Add("access_log.", proxy::kAccessLogOptions, &out);
@@ -157,7 +158,7 @@ TEST(OptionTable, DocumentationHasALineOfEach) {
 TEST(OptionTable, AllTablesAreLookedAt) {
   std::set<std::string> paths;
   for (const Entry& entry : Entries()) EXPECT_TRUE(paths.insert(entry.path).second) << entry.path;
-  EXPECT_EQ(paths.size(), 103u);
+  EXPECT_EQ(paths.size(), 104u);
 }
 
 // An option at and beyond both ends of its range.

@@ -121,6 +121,38 @@ TEST(LifeCycle, WhatIsCalledRunsInTheControlThreadOnceWhileItServesAndWhileItDra
   EXPECT_FALSE(control.ended);
 }
 
+TEST(LifeCycle, WhatIsCalledLaterRunsWhenItsTimeHasCome) {
+  LifeCycle life;
+  Control control(life);
+  life.SetStarted(true);
+  ASSERT_TRUE(life.BeginDrain(kLong, 1));
+  std::atomic<int> early{0}, late{0};
+  life.Call([&] { late.fetch_add(1); }, kLong);
+  const LifeCycle::Clock::time_point begun = LifeCycle::Clock::now();
+  life.Call(
+      [&] {
+        EXPECT_GE(LifeCycle::Clock::now() - begun, milliseconds(5));
+        early.fetch_add(1);
+      },
+      milliseconds(5));
+  while (early == 0) std::this_thread::yield();
+  control.AwaitPoll();
+  EXPECT_EQ(early, 1);
+  EXPECT_EQ(late, 0);
+  EXPECT_FALSE(control.ended);
+}
+
+// A period that is longer than the delay does not hold the call back.
+TEST(LifeCycle, WhatIsCalledLaterDoesNotWaitForThePeriod) {
+  LifeCycle life;
+  life.SetStarted(true);
+  std::atomic<int> polls{0};
+  std::thread control([&] { life.WaitForEnd(kLong, [&] { polls.fetch_add(1); }); });
+  life.Call([&] { life.Stop(); }, milliseconds(5));
+  control.join();
+  EXPECT_EQ(polls, 0);
+}
+
 // As the end of a withdrawal does: the listeners stop, and the workers drain behind that.
 TEST(LifeCycle, WhatIsCalledMayEndTheDrain) {
   LifeCycle life;
