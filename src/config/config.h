@@ -78,6 +78,7 @@ struct Config {
   AdminOptions admin;
   LogOptions log;
   proxy::AccessLogOptions access_log;
+  proxy::TracingOptions tracing;
   proxy::ForwardingOptions forwarding;
   // Calls under way in the whole process.
   limits::ConcurrencyOptions concurrency;

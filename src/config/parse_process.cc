@@ -17,6 +17,7 @@ void ParseProcess(Section& root, Config* config) {
     log.Text("path", &config->log.path);
   });
   root.Map("access_log", [&](Section& log) { ParseAccessLog(log, &config->access_log); });
+  root.Map("tracing", [&](Section& tracing) { ParseTracing(tracing, &config->tracing); });
   root.Map("forwarding", proxy::kForwardingOptions, &config->forwarding);
   root.Map("concurrency", limits::kConcurrencyOptions, &config->concurrency);
   root.Map("cache", [&](Section& cache) { ParseCache(cache, &config->cache); });

@@ -53,6 +53,7 @@ void ParseClusterTls(Section& section, const discovery::DiscoveryOptions& discov
 void ParseRate(Section& section, limits::RateOptions* out);
 void ParseClientRate(Section& section, proxy::ClientRateOptions* out);
 void ParseCache(Section& section, proxy::CacheOptions* out);
+void ParseTracing(Section& section, proxy::TracingOptions* out);
 void ParseAccessLog(Section& section, proxy::AccessLogOptions* out);
 
 void ParseListeners(Section& root, std::vector<proxy::ListenerOptions>* out);

@@ -22,7 +22,9 @@ struct CallRecord {
   std::string_view waits;      // what it waited for and how long: "cluster/users/rate=3.200ms,..."
   std::string_view client;     // the name in the client's certificate; empty: it has shown none
   std::string_view cache;      // "hit", "stale", "coalesced", "miss"; empty: not cacheable
-  bool fetch = false;          // made by the response cache for several calls; it has no client of its own
+  std::string_view
+      request_id;      // x-request-id, as the endpoint was or would be told; empty: forwarding.request_id is off
+  bool fetch = false;  // made by the response cache for several calls; it has no client of its own
   uint32_t attempts = 0;
   uint64_t request_bytes = 0, response_bytes = 0;
   base::TimePoint ended{};

@@ -50,6 +50,17 @@ inline constexpr base::Option<CacheOptions> kCacheOptions[] = {
 inline constexpr base::Option<AccessLogOptions> kAccessLogOptions[] = {
     {"buffer", &AccessLogOptions::buffer_bytes, 256 * base::kKiB, 1024 * base::kMiB, base::kBytes},
 };
+inline constexpr base::Option<TracingOptions> kTracingOptions[] = {
+    {"buffer", &TracingOptions::buffer_bytes, 64 * base::kKiB, 256 * base::kMiB, base::kBytes},
+    {"batch", &TracingOptions::batch_max, 1, 10000},
+    {"export_timeout", &TracingOptions::export_timeout, 100, base::kMinute},
+};
+inline constexpr base::Option<TracingOptions> kTraceSampleOptions[] = {
+    {"parent", &TracingOptions::parent},
+    {"errors", &TracingOptions::errors},
+    {"slower_than", &TracingOptions::slower_than, 0, base::kHour},
+    {"ratio", &TracingOptions::ratio, 0, 1},
+};
 inline constexpr base::Option<ForwardingOptions> kForwardingOptions[] = {
     {"x_forwarded", &ForwardingOptions::x_forwarded},
     {"trusted_hops", &ForwardingOptions::trusted_hops, 0, 16},

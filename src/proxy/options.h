@@ -240,6 +240,30 @@ struct AccessLogOptions {
   bool operator==(const AccessLogOptions&) const = default;
 };
 
+// What of the calls goes to a collector as spans (docs/tracing.md).
+struct TracingOptions {
+  // Of the collector that speaks OTLP over gRPC: "host:port" or "unix:/path". Empty: off.
+  std::string endpoint;
+  std::string service_name = "sluice";
+  // A call is exported if any of these says so when it ends. parent: its caller's span is sampled; a call with a caller
+  // does not meet the ratio then. slower_than 0: that says nothing.
+  bool parent = true;
+  bool errors = true;
+  std::chrono::milliseconds slower_than{0};
+  double ratio = 0;
+  // Which calls' requests say where in the trace they are: those that are sampled when they are sent, or all, so that a
+  // failed or slow one is one trace in all proxies that it passes.
+  enum class Propagate : uint8_t { kSampled, kAll } propagate = Propagate::kSampled;
+  // For each worker: records of calls that the exporter has not yet taken. Rounded up to a power of two. When it is
+  // full, the newest calls are dropped and counted.
+  uint64_t buffer_bytes = 1 << 20;
+  // Calls in one export at most.
+  uint32_t batch_max = 512;
+  std::chrono::milliseconds export_timeout{5000};
+  bool enabled() const { return !endpoint.empty(); }
+  bool operator==(const TracingOptions&) const = default;
+};
+
 struct ForwardingOptions {
   // Say the peer's address in x-forwarded-for, and x-forwarded-proto and x-forwarded-host. False: what a client says in
   // them goes on as it is.

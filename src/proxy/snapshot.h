@@ -19,6 +19,7 @@ namespace sluice::proxy {
 class AccessLog;
 class CallObserver;
 class ResponseCache;
+class Tracer;
 
 // Bounds the calls under way in the whole process. Any thread.
 struct ProcessLimits {
@@ -40,8 +41,11 @@ struct RouteConfig {
   std::shared_ptr<ResponseCache> cache;                  // null: no route caches
   std::vector<std::shared_ptr<CallObserver>> observers;  // told of each finished call; the access log, if it is on
 
-  // Whether a call has to keep what a CallRecord tells.
-  bool observed() const { return !observers.empty(); }
+  std::shared_ptr<const Tracer> tracer = nullptr;  // null: no call is traced
+  // Whether a call has to keep what a CallRecord tells: there is an observer, or a tracer.
+  bool is_observed = !observers.empty() || tracer != nullptr;
+
+  bool observed() const { return is_observed; }
 };
 
 // What it needs until its response begins.

@@ -46,6 +46,7 @@ namespace sluice::server {
 struct SnapshotInputs {
   const LimitTable* limits = nullptr;
   std::shared_ptr<proxy::ResponseCache> cache;
+  std::shared_ptr<const proxy::Tracer> tracer;
 };
 
 class Clusters final : public discovery::ListSink {

@@ -180,9 +180,9 @@ std::shared_ptr<const proxy::RouteConfig> Clusters::BuildRouteConfig(const confi
     process = std::make_shared<const proxy::ProcessLimits>(inputs.limits->Process(), registry_);
   std::vector<std::shared_ptr<proxy::CallObserver>> observers;
   if (log->enabled()) observers.push_back(std::make_shared<proxy::AccessLogObserver>(log));
-  return std::make_shared<const proxy::RouteConfig>(
-      proxy::RouteConfig{proxy::RouteTable(std::move(routes)), config.forwarding, std::move(log),
-                         base::Hash64(config.hash_seed), std::move(process), inputs.cache, std::move(observers)});
+  return std::make_shared<const proxy::RouteConfig>(proxy::RouteConfig{
+      proxy::RouteTable(std::move(routes)), config.forwarding, std::move(log), base::Hash64(config.hash_seed),
+      std::move(process), inputs.cache, std::move(observers), inputs.tracer});
 }
 
 }  // namespace sluice::server

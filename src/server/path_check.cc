@@ -17,8 +17,8 @@ base::Error Bad(std::string_view what, const std::string& path, const std::strin
 }  // namespace
 
 base::Status CanReplace(std::string_view what, const std::string& path) {
-  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-  const std::string folder = parent.empty() ? std::string(".") : parent.string();
+  std::string folder = std::filesystem::path(path).parent_path().string();
+  if (folder.empty()) folder = ".";
   struct stat info {};
   if (::stat(folder.c_str(), &info) != 0) return Bad(what, path, "the folder " + folder + ": " + std::strerror(errno));
   if (!S_ISDIR(info.st_mode)) return Bad(what, path, folder + " is no folder");

@@ -101,7 +101,9 @@ base::Status Server::Init() {
   cache_ = std::make_unique<CacheOwner>(*registry_);
   TakeCacheAndBounds(cache_->CacheFor(config_), config_);
   const LimitTable limits = limits_.MakePlan(config_);
-  if (auto status = clusters_->Init(config_, {&limits, cache_->cache()}); !status) return status;
+  auto tracer = traces_.TracerFor(config_.tracing, count);
+  if (auto status = clusters_->Init(config_, {&limits, cache_->cache(), tracer}); !status) return status;
+  traces_.Take(std::move(tracer));
   discovery_ = std::make_unique<DiscoverySet>(*runtime_, *clusters_, *registry_);
   announce_ = std::make_unique<AnnounceSet>(*runtime_, *registry_, [this] { return Ready(); });
   std::vector<proxy::WorkerFront*> fronts;
@@ -288,6 +290,7 @@ void Server::TearDown() {
   }
   runtime_->Shutdown();
   if (clusters_ != nullptr) CloseAccessLog();
+  traces_.Stop();
   std::lock_guard lock(reload_mutex_);
   listeners_.Clear();
   if (clusters_ != nullptr) clusters_->SetWorkers({});

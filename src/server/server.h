@@ -8,7 +8,7 @@
 // Start order: first what can fail and leaves nothing behind (state file, access log, listen sockets), then workers,
 // listeners, admin. Stop order, by the control thread: 1. admin and HTTP; 2. listeners; 3. each worker answers its
 // calls, then closes its connections; 4. the runtime runs or destroys what is left and joins; 5. the access log writes
-// its last lines; 6. everything else in reverse of construction.
+// its last lines, and the last spans are sent; 6. everything else in reverse of construction.
 //
 // Thread safety: every public function from any thread but a worker's.
 #pragma once
@@ -35,6 +35,7 @@
 #include "server/limit_set.h"
 #include "server/listeners.h"
 #include "server/tls_reloader.h"
+#include "server/trace_set.h"
 
 namespace sluice::admin {
 class AdminServer;
@@ -128,6 +129,7 @@ class Server final : private admin::Backend {
   LimitSet limits_;
   std::unique_ptr<TlsReloader> tls_;
   std::unique_ptr<Clusters> clusters_;
+  TraceSet traces_;
   std::unique_ptr<CacheOwner> cache_;
   std::unique_ptr<proxy::ProxyMetrics> metrics_;
   std::vector<std::unique_ptr<proxy::WorkerFront>> workers_;

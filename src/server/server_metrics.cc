@@ -35,6 +35,16 @@ void Server::AddMetrics() {
                             out.Add({{"result", "dropped"}}, static_cast<double>(lines.dropped));
                             out.Add({{"result", "lost"}}, static_cast<double>(lines.lost));
                           });
+  registry_->AddCollector("sluice_traced_calls_total", "Calls that were sampled, by what became of their spans.",
+                          "counter", [this](metrics::Samples& out) {
+                            const tracing::ExportTotals& calls = traces_.totals();
+                            out.Add({{"result", "exported"}}, static_cast<double>(calls.exported));
+                            out.Add({{"result", "dropped"}}, static_cast<double>(calls.dropped));
+                            out.Add({{"result", "lost"}}, static_cast<double>(calls.lost));
+                          });
+  registry_->AddCollector(
+      "sluice_trace_spans_rejected_total", "Spans that the collector has taken and said that it rejects.", "counter",
+      [this](metrics::Samples& out) { out.Add({}, static_cast<double>(traces_.totals().rejected)); });
   AddEndpointMetrics(*registry_, *clusters_);
   registry_->AddCallback("sluice_tasks", "Coroutines alive.", "gauge", [this] {
     return std::vector<metrics::Sample>{{{}, static_cast<double>(runtime_->LiveTasks())}};

@@ -50,7 +50,9 @@ admin::ReloadResult Server::ReloadLocked(std::vector<std::string>* changes) {
   if (!added) return failed(added.error().detail);
   LimitTable limits = limits_.MakePlan(wanted);
   std::shared_ptr<proxy::ResponseCache> cache = cache_->CacheFor(wanted);
-  if (auto status = clusters_->Apply(wanted, {&limits, cache}); !status) return failed(status.error().detail);
+  auto tracer = traces_.TracerFor(wanted.tracing, static_cast<uint32_t>(runtime_->size()));
+  if (auto status = clusters_->Apply(wanted, {&limits, cache, tracer}); !status) return failed(status.error().detail);
+  traces_.Take(std::move(tracer));
   discovery_->Apply(wanted);
   announce_->Apply(wanted.announce);
   tls_->Commit(std::move(*tls));

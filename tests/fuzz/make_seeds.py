@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # make_seeds.py DIR: writes the hand-made part of the corpora, DIR/TARGET/CASE. What fuzzing has added (DIR/TARGET/found-*)
 # and what once was a bug (DIR/TARGET/bug-*) is not touched.
+import base64
 import os
 import struct
 import sys
@@ -30,6 +31,19 @@ def grpc_timeout():
     for name, text in {"one-nano": "1n", "longest": "99999999H", "overflow": "99999999H", "eight-digits": "12345678u",
                        "zeros": "00000001S", "minutes": "5M", "millis": "250m", "no-unit": "15", "nine-digits": "123456789S",
                        "bad-unit": "1x", "no-digits": "S", "minus": "-1S", "space": "1 S"}.items():
+        yield name, text.encode()
+
+
+def trace_context():
+    trace, span = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+    binary = b"\0\0" + bytes.fromhex(trace) + b"\1" + bytes.fromhex(span) + b"\2\1"
+    for name, text in {"sampled": f"00-{trace}-{span}-01", "later": f"cc-{trace}-{span}-01-more", "version": f"ff-{trace}-{span}-01",
+                       "longer": f"00-{trace}-{span}-01-more", "zero-trace": f"00-{'0' * 32}-{span}-01",
+                       "zero-span": f"00-{trace}-{'0' * 16}-01", "upper": f"00-{trace.upper()}-{span}-01",
+                       "state": "a=1, t@s=2,,0b_-*/= x", "bad-state": "A=1", "members": ",".join(f"a{i}=1" for i in range(33)),
+                       "binary": base64.b64encode(binary).decode(), "unpadded": base64.b64encode(binary).decode().rstrip("="),
+                       "no-options": base64.b64encode(binary[:27]).decode(), "cut": base64.b64encode(binary[:20]).decode(),
+                       "unknown-field": base64.b64encode(binary[:27] + b"\7ab").decode()}.items():
         yield name, text.encode()
 
 
@@ -494,7 +508,7 @@ def main():
     root = sys.argv[1]
     targets = {"frame": frame_corpus}
     for name in ("grpc_timeout", "hpack_decode", "hpack_round_trip", "message_field", "config", "descriptor_set", "xds",
-                 "admin", "admin_http", "server_session", "client_session", "proxy", "dns_reply", "etcd"):
+                 "admin", "admin_http", "server_session", "client_session", "proxy", "dns_reply", "etcd", "trace_context"):
         targets[name] = globals()[name]
     for target, make in targets.items():
         os.makedirs(os.path.join(root, target), exist_ok=True)

@@ -51,6 +51,7 @@ class ProxyFixture : public ::testing::Test {
   limits::ConcurrencyOptions process;
   proxy::CacheOptions cache;
   proxy::GateList gates;                                        // of all routes; read by SetEndpoints
+  std::shared_ptr<const proxy::Tracer> tracer;                  // read by SetEndpoints
   std::vector<std::shared_ptr<proxy::CallObserver>> observers;  // beside the access log; read by SetEndpoints
 
   explicit ProxyFixture(uint32_t worker_count = std::getenv("SLUICE_TEST_MOVED") != nullptr ? 2 : 1)
@@ -104,7 +105,7 @@ class ProxyFixture : public ::testing::Test {
     auto told = observers;
     if (log_->enabled()) told.push_back(std::make_shared<proxy::AccessLogObserver>(log_));
     snapshot->config = std::make_shared<proxy::RouteConfig>(proxy::RouteConfig{
-        proxy::RouteTable(std::move(table)), forwarding, log_, 0, process_limits, response_cache, told});
+        proxy::RouteTable(std::move(table)), forwarding, log_, 0, process_limits, response_cache, told, tracer});
     snapshot->clusters = {*built};
     if (other) {
       other_state_ = BuildOther();

@@ -14,6 +14,7 @@ LAYERS = {
     "limits": ["base", "metrics", "concurrent", "runtime", "sync"],
     "upstream": ["base", "metrics", "concurrent", "runtime", "sync", "net", "http2", "limits"],
     "proxy": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream"],
+    "tracing": ["base", "concurrent", "proxy"],
     "discovery": ["base", "runtime", "sync", "net/dns/dns_channel.h", "net/dns/dns_reply.h", "net/dns/dns_system.h", "upstream/options.h"],
     "config": ["base", "net/address.h", "net/tls/options.h", "net/tls/option_table.h", "runtime/options.h", "runtime/option_table.h",
                "http2/options.h", "http2/option_table.h", "limits/options.h", "limits/option_table.h", "upstream/options.h",
@@ -22,7 +23,7 @@ LAYERS = {
     "admin": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream", "proxy",
               "discovery"],
     "server": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream", "proxy",
-               "discovery", "config", "admin"],
+               "tracing", "discovery", "config", "admin"],
 }
 
 # What a breach of a layer's rule would break; printed with it.
@@ -39,6 +40,7 @@ LAYER_REASONS = {
     "limits": "limits are policy over the primitives and do not know whose calls they admit",
     "upstream": "the way to the backends does not know what a downstream call is",
     "proxy": "the request path takes its options as values: it does not know files (config) or the control plane (admin)",
+    "tracing": "an exporter takes records out of rings: it knows no call that is alive, no configuration file and no admin port",
     "discovery": "a source gives lists as values: it knows no cluster, and nothing of what puts its lists in force",
     "config": "options live with their owner; config only parses into them",
     "admin": "admin reads what it is given (admin/backend.h); it owns nothing and parses no files",
@@ -69,10 +71,11 @@ ROOMS = {
     "proxy": {
         ".": [],
         "access_log": ["."],
+        "tracing": [".", "proxy/access_log/log_bell.h"],
         "response_cache": ["."],
-        "call": [".", "access_log", "response_cache"],
+        "call": [".", "access_log", "tracing", "response_cache"],
         "handoff": [".", "response_cache", "call"],
-        "downstream": [".", "response_cache", "call", "handoff"],
+        "downstream": [".", "tracing", "response_cache", "call", "handoff"],
     },
 }
 
@@ -103,7 +106,7 @@ CIRCLES = [
 
 # (name, pattern of the included name, where it is allowed, reason)
 LIBRARIES = [
-    ("grpc", r"^(grpcpp|grpc|google/protobuf|google/rpc)/|^sluice/(admin|echo)/|^(envoy|etcd)/", r"^(src/admin|cmd|tests)/|^src/config/(descriptor_set|xds_bootstrap)\.cc$|^src/discovery/.*\.cc$",
+    ("grpc", r"^(grpcpp|grpc|google/protobuf|google/rpc)/|^sluice/(admin|echo)/|^(envoy|etcd|opentelemetry)/", r"^(src/admin|cmd|tests)/|^src/config/(descriptor_set|xds_bootstrap)\.cc$|^src/(discovery|tracing)/.*\.cc$",
      "gRPC and protobuf are the control plane: on the data path they cost more than a proxied call may; config reads a "
      "descriptor set and a bootstrap file once, at load"),
     ("asio", r"^boost/(asio|beast)", r"^src/admin/.*\.cc$|^tests/",
@@ -193,6 +196,8 @@ EXCEPTIONS = [
     (r"^src/server/(server|life_cycle|listeners|server_reload)\.(h|cc)$", "parks a worker", "parks the control thread and threads that wait for the end, never a worker"),
     (r"^src/proxy/access_log/log_thread\.cc$", "wall clock", "the time of a log line"),
     (r"^src/proxy/access_log/log_thread\.cc$", "thread", "the log's own thread: what it writes to may be slow, and no worker may wait for it"),
+    (r"^src/tracing/exporter\.(h|cc)$", "thread", "what it sends to may hang, and no worker may wait for it"),
+    (r"^src/tracing/exporter\.cc$", "wall clock", "the times of spans"),
     (r"^src/admin/admin_service\.cc$", "wall clock", "whether a client's certificate is over"),
     (r"^src/admin/admin_server\.cc$", "wall clock", "gRPC takes its deadlines so"),
     (r"^src/admin/csds_service\.cc$", "wall clock", "when a resource was sent, as its messages say it; and whether a client's certificate is over"),

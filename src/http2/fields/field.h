@@ -49,8 +49,12 @@ enum class Token : uint8_t {
   // The response cache.
   kCacheControl,
   kGrpcAcceptEncoding,
+  // Tracing.
+  kTraceparent,
+  kTracestate,
+  kGrpcTraceBin,
 };
-inline constexpr size_t kTokens = static_cast<size_t>(Token::kGrpcAcceptEncoding) + 1;
+inline constexpr size_t kTokens = static_cast<size_t>(Token::kGrpcTraceBin) + 1;
 static_assert(kTokens <= 64, "FieldRun::tokens has a bit for each");
 Token TokenOf(std::string_view name);
 inline bool IsPseudo(Token token) { return token >= Token::kMethod && token <= Token::kUnknownPseudo; }

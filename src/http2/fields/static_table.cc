@@ -115,6 +115,9 @@ constexpr NamedToken kNamedTokens[] = {
     {"sluice-reason", Token::kSluice},
     {"cache-control", Token::kCacheControl},
     {"grpc-accept-encoding", Token::kGrpcAcceptEncoding},
+    {"traceparent", Token::kTraceparent},
+    {"tracestate", Token::kTracestate},
+    {"grpc-trace-bin", Token::kGrpcTraceBin},
 };
 // All but kOther and kUnknownPseudo: a token added to the enum must be added here too.
 static_assert(std::size(kNamedTokens) == kTokens - 2);

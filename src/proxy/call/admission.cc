@@ -110,7 +110,7 @@ void Admission::EndWait(base::TimePoint now) {
   if (!waits_now_) return;
   waits_now_ = false;
   const base::Nanos time = now - waiting_->since;
-  waiting_->over.push_back({bound_->name, time});
+  waiting_->over.push_back({bound_->name, time, now});
   bound_->waited->Observe(worker_, static_cast<uint64_t>(time.count()));
 }
 

@@ -43,6 +43,7 @@ class Admission {
   struct Wait {
     std::string bound;
     base::Nanos time{0};
+    base::TimePoint ended{};
   };
   // The call's key at its route's client_rate_limit; asked where that is in force.
   using ClientKey = absl::FunctionRef<uint64_t()>;

@@ -60,6 +60,8 @@ void Attempt::OpenOn(http2::Connection& connection) {
   if (exchange_.deadline != base::kNever) {
     exchange_.request.Set(Token::kGrpcTimeout, "grpc-timeout", FormatGrpcTimeout(exchange_.deadline - now).view());
   }
+  if (asks_at_sending_) [[unlikely]]
+    exchange_.OnSending(*this);
   // END_STREAM only as it came: a gRPC request ends on DATA, if need be an empty frame (gRPC over HTTP/2, "Requests":
   // EOS), and there are servers that wait for it.
   stream_ = connection.Open(exchange_.request, exchange_.ends_in_headers, *this);
@@ -253,7 +255,7 @@ void Attempt::Restart() {
   opened_ = {};
   sent_ = {};
   state_ = State::kPicking;
-  end_sent_ = complete_ = http_ok_ = has_trailers_ = lacks_status_ = maybe_processed_ = false;
+  end_sent_ = complete_ = http_ok_ = has_trailers_ = lacks_status_ = maybe_processed_ = asks_at_sending_ = false;
   status_ = GrpcCode::kUnknown;
 }
 

@@ -35,6 +35,8 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   State state() const { return state_; }
   // picking -> connecting. `permit`: of the endpoint's, which is kept alive by the list that the caller goes by.
   void SetEndpoint(upstream::Endpoint& endpoint, Permit permit);
+  // The exchange is asked when the request is about to be sent (OnSending): before Connect.
+  void AskAtSending() { asks_at_sending_ = true; }
   // Sends the request as soon as a connection of `pool`, the endpoint's, has room: perhaps at once.
   void Connect(upstream::EndpointPool& pool);
   // Sends what has come of the request's body and trailers since, if its headers are sent.
@@ -128,6 +130,7 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   bool has_trailers_ : 1 = false;
   bool lacks_status_ : 1 = false;
   bool maybe_processed_ : 1 = false;
+  bool asks_at_sending_ : 1 = false;
 };
 
 }  // namespace sluice::proxy

@@ -237,7 +237,7 @@ void Call::Fail(base::Error error) {
   error_ = std::make_unique<base::Error>(std::move(error));
   // Nothing more may come from a fetch or an endpoint.
   EndRelay();
-  if (hedging()) EndHedge(ProxyMetrics::Hedge::kAbandoned, "cancelled");
+  if (hedging()) EndHedge(ProxyMetrics::Hedge::kAbandoned, kTryCancelled);
   EndAttempt();
   event_.Set();
 }

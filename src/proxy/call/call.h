@@ -2,9 +2,9 @@
 // cache, admit, pick, open upstream, decide on a retry, answer, finish. What one try at an endpoint does is an Attempt
 // (attempt.h). Once both streams are open, DATA goes from stream to stream inside the events, without waking the
 // coroutine. In the order of a call's life: call.cc (arrival, and the client's stream), call_admit.cc (gates, limits,
-// the choice of an endpoint), call_failover.cc (the choice of a cluster), call_cache.cc (answers without an attempt of
-// its own), call_retry.cc (whether there is another attempt), call_hedge.cc (two attempts at once), call_answer.cc (the
-// rest).
+// the choice of an endpoint), call_failover.cc (the choice of a cluster), call_tracing.cc (what spans tell of it),
+// call_cache.cc (answers without an attempt of its own), call_retry.cc (whether there is another attempt),
+// call_hedge.cc (two attempts at once), call_answer.cc (the rest).
 //
 //   arrived -> at gate -> reading -> fetching -> admitting -> trying -> answering -> (complete)
 //      |          |          |           |           |           |          |
@@ -38,6 +38,7 @@
 #include "proxy/call/retry_policy.h"
 #include "proxy/client.h"
 #include "proxy/grpc_status.h"
+#include "proxy/tracing/call_trace.h"
 #include "runtime/frame_pool.h"
 #include "runtime/task.h"
 #include "runtime/timer_wheel.h"
@@ -186,8 +187,32 @@ class Call final : public base::ListNode<Call>,
   base::TimePoint TryEnds(base::TimePoint began) const;
   void OnAttemptTimer(base::TimePoint now);
   void GiveUpAttempt();
-  static void NoteTry(std::string& tries, const std::string& endpoint, std::string_view end, base::Nanos took);
-  void NoteTry(std::string_view end);
+  // How an attempt ended, for the log and for spans. `text` lives as long as the process.
+  struct TryEnd {
+    std::string_view text;
+    GrpcCode code;
+  };
+  static constexpr TryEnd kTryCancelled{"cancelled", GrpcCode::kCancelled};
+  static TryEnd EndOfTry(const base::Error* error, GrpcCode status);
+  struct Try {
+    const std::string& endpoint;
+    base::TimePoint began;
+    uint64_t span;
+    bool hedge;
+  };
+  void NoteTry(const Try& attempt, TryEnd end);
+  void NoteTry(TryEnd end);
+  void TraceTry(const Try& attempt, TryEnd end);
+
+  // Spans.
+  void NoteAttempt();
+  void BeginTrace();
+  void TraceFetch(Call& fetch);
+  void TraceGate(const Gate* gate);
+  void TraceWaits();
+  bool EndTrace(base::Nanos total);
+  uint64_t NewSpan(Attempt& attempt);
+  CallTrace& trace_notes();
 
   // Two attempts at once.
   base::TimePoint PlanHedge();
@@ -196,7 +221,7 @@ class Call final : public base::ListNode<Call>,
   bool MayHedge();
   void NoteFirstResponse();
   uint32_t PickBeside(Permit& permit);
-  void EndHedge(ProxyMetrics::Hedge result, std::string_view end);
+  void EndHedge(ProxyMetrics::Hedge result, TryEnd end);
   void TakeHedge();
   void Settle(Attempt& winner);
   bool SettleEnd(Attempt& ended);
@@ -217,6 +242,7 @@ class Call final : public base::ListNode<Call>,
   // Of the attempt.
   void OnResponse(Attempt& attempt) override;
   void OnAttemptEnded(Attempt& attempt) override;
+  void OnSending(const Attempt& attempt) override;
 
   void OnTimer(base::TimePoint now) override;
 
@@ -246,6 +272,7 @@ class Call final : public base::ListNode<Call>,
   GrpcCode status_ = GrpcCode::kUnknown;
   upstream::Ring key_ring_ = upstream::Ring::kSluice;  // what key_ is hashed for
   bool deadline_is_clients_ = false;
+  bool trace_decided_ = false;    // whether its requests say where in a trace they are
   bool fields_added_ = false;     // the request has the fields that forwarding adds
   bool stopping_ = false;         // there is no other attempt
   bool maybe_processed_ = false;  // by an attempt before this one, or by a fetch
@@ -274,6 +301,9 @@ struct Call::CacheUse final : FetchLeader {
 
 // Of a call that was tried more than once, waited, met gates, or is observed.
 struct Call::History {
+  static void* operator new(size_t bytes) { return runtime::AllocateFrame(bytes); }
+  static void operator delete(void* memory, size_t bytes) { runtime::FreeFrame(memory, bytes); }
+
   std::string endpoint;  // of the last attempt
   std::string waits;     // the call's, or its fetch's
   absl::InlinedVector<const upstream::Endpoint*, 4> tried;
@@ -288,16 +318,19 @@ struct Call::History {
   std::unique_ptr<Attempt> hedge;
   std::string hedge_endpoint;
   base::TimePoint hedge_began{};
-  bool hedge_counts = false;  // the attempt beside it was counted in `repeats`, as one before it
-  bool credit = false;        // one was taken for an attempt that never was sent: the next one has it
-  bool trial = false;         // this attempt tells whether an endpoint that is out works again
-  bool no_more = false;       // a backend has forbidden further attempts
+  bool try_hedges = false;                // this attempt began as `hedge`
+  uint64_t try_span = 0, hedge_span = 0;  // that their requests say; 0: none
+  bool hedge_counts = false;              // the attempt beside it was counted in `repeats`, as one before it
+  bool credit = false;                    // one was taken for an attempt that never was sent: the next one has it
+  bool trial = false;                     // this attempt tells whether an endpoint that is out works again
+  bool no_more = false;                   // a backend has forbidden further attempts
   base::TimePoint pushed_back_until = base::TimePoint::min();  // by a backend
   std::optional<base::Nanos> bought;  // the wait before the attempt that has been paid, and follows one given up
   base::TimePoint retry_at{};         // no other attempt before this
   uint32_t repeats = 0;               // attempts that may have been processed and were followed
   uint32_t backoffs = 0;
-  std::unique_ptr<GateWalk> gates;  // set up where the route has gates
+  std::unique_ptr<GateWalk> gates;   // set up where the route has gates
+  std::unique_ptr<CallTrace> trace;  // where calls may be traced
 
   bool Tried(const upstream::Endpoint& endpoint) const {
     return std::find(tried.begin(), tried.end(), &endpoint) != tried.end();

@@ -28,9 +28,11 @@ bool Call::AskGates(GateStage stage) {
   if (over() || (stage == GateStage::kBeforeCache && sink.fetch() != nullptr)) return false;
   std::unique_ptr<GateWalk>& gates = history().gates;
   if (gates == nullptr) gates.reset(new GateWalk(sink.fetch() != nullptr));
-  const bool waited = gates->waiting() != nullptr;
+  const Gate* const waited_for = gates->waiting();
+  const bool waited = waited_for != nullptr;
   const base::TimePoint now = context.worker().now();
   GateVerdict verdict = gates->Advance(stage, route_->gates, {request, *client_, now, deadline, context.index()});
+  if (gates->waiting() != waited_for) TraceGate(waited_for);
   switch (verdict.kind) {
     case GateVerdict::Kind::kRefused:
       Fail(std::move(*verdict.error));

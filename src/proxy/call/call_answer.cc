@@ -1,6 +1,7 @@
 // The last steps of a call: the attempt, its response, and the end.
 #include "proxy/call/call.h"
 #include "proxy/call/observer.h"
+#include "proxy/tracing/tracer.h"
 #include "runtime/runtime.h"
 
 namespace sluice::proxy {
@@ -29,10 +30,7 @@ std::string_view LastHops(std::string_view chain, uint32_t count) {
 void Call::OpenUpstream() {
   if (over()) return;
   if (!std::exchange(fields_added_, true)) AddForwardedFields();
-  if (config_->observed() || sink.fetch() != nullptr) {
-    history().endpoint = attempt_.endpoint()->name();
-    history_->try_began = context.worker().now();
-  }
+  if (config_->observed() || sink.fetch() != nullptr) NoteAttempt();
   ++attempts_;
   const bool trial = history_ != nullptr && history_->trial;
   if (route_->options.hedge.max > 0 || route_->options.retry.per_try_timeout.count() > 0 || trial) [[unlikely]]
@@ -169,7 +167,10 @@ void Call::Finish() {
   context.worker().timers().Disarm(*this);
   if (admission_ != nullptr) {
     admission_->GiveUp(/*deadline_passed=*/false, context.worker().now());
-    if (!admission_->waits().empty()) history().waits = FormatWaits(admission_->waits());
+    if (!admission_->waits().empty()) {
+      history().waits = FormatWaits(admission_->waits());
+      TraceWaits();
+    }
     if (attempts_ == 0) admission_->RefundRates();
     admission_.reset();  // permits go back before an observer is told
   }
@@ -190,6 +191,8 @@ void Call::Finish() {
 }
 
 void Call::TellObservers(base::Nanos total) {
+  const bool traced = config_->tracer != nullptr && EndTrace(total);
+  if (!traced && config_->observers.empty()) return;
   CallRecord record = RecordOf(*client_, request, route_);
   if (failed_over_) record.cluster = route_->options.failover;
   record.status = status_;
@@ -200,11 +203,16 @@ void Call::TellObservers(base::Nanos total) {
     record.processed = ProcessedText(error_->maybe_processed);
   }
   if (history_ != nullptr) {
+    if (attempt_.endpoint() != nullptr) {
+      const TryEnd end = EndOfTry(error_.get(), status_);
+      if (attempts_ > 1) {
+        NoteTry(end);
+      } else if (traced) {
+        TraceTry({history_->endpoint, history_->try_began, history_->try_span, history_->try_hedges}, end);
+      }
+    }
     record.endpoint = history_->endpoint;
     record.waits = history_->waits;
-    if (attempts_ > 1 && attempt_.endpoint() != nullptr) {
-      NoteTry(error_ != nullptr ? base::Reason(error_->kind) : ToString(status_));
-    }
     record.tries = history_->tries;
   }
   if (cache_ != CacheOutcome::kNone) record.cache = ToString(cache_);
@@ -217,6 +225,7 @@ void Call::TellObservers(base::Nanos total) {
   record.ended = started_ + total;
   if (error_ == nullptr && attempt_.complete()) record.trailers = &attempt_.response();
   record.fetch = sink.fetch() != nullptr;
+  if (traced) config_->tracer->Write(record, *history_->trace, context.index());
   NotifyObservers(context, *config_, record);
 }
 

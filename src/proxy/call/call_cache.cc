@@ -107,6 +107,8 @@ void Call::StartFetch(const CacheKey& key, bool refresh) {
   call->snapshot_ = snapshot_;
   call->body.CopyFrom(body);
   call->request_ended = true;
+  if (config_->tracer != nullptr) [[unlikely]]
+    TraceFetch(*call);
   // Refused while stopping: the call is destroyed and tells its participants.
   context.worker().runtime().SpawnOn(context.worker(), Run(std::move(call)));
 }

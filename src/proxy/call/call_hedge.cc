@@ -53,16 +53,15 @@ void Call::BeginHedge() {
   past.hedge_endpoint = endpoint->name();
   past.hedge_began = now;
   past.hedge->SetEndpoint(*endpoint, std::move(permit));
+  past.hedge_span = NewSpan(*past.hedge);
   past.hedge->Connect(*context.pools.Get(endpoint, cluster_->options, cluster_->balancer->feedback()));
 }
 
 // The call goes on with attempt_ alone.
-void Call::EndHedge(Hedge result, std::string_view end) {
+void Call::EndHedge(Hedge result, TryEnd end) {
   History& past = *history_;
   past.hedging = false;
-  if (config_->observed()) {
-    NoteTry(past.tries, past.hedge_endpoint, end, context.worker().now() - past.hedge_began);
-  }
+  NoteTry({past.hedge_endpoint, past.hedge_began, past.hedge_span, /*hedge=*/true}, end);
   context.metrics.Count(result, context.index());
   maybe_processed_ |= past.hedge->maybe_processed();
   if (past.hedge->state() == Attempt::State::kConnecting) {
@@ -85,6 +84,8 @@ void Call::TakeHedge() {
   attempt_.TakeOver(*past.hedge);
   past.endpoint = std::move(past.hedge_endpoint);
   past.try_began = past.hedge_began;
+  past.try_hedges = true;
+  past.try_span = past.hedge_span;
   if (attempt_.state() != Attempt::State::kSent) return;
   past.try_ends = TryEnds(past.hedge_began);
   ArmTimer(std::min(past.try_ends, past.hedge_at));
@@ -98,8 +99,8 @@ void Call::NoteFirstResponse() {
 
 // The response of `winner` has begun, or is there.
 void Call::Settle(Attempt& winner) {
-  if (&winner == &attempt_) return EndHedge(Hedge::kLost, "cancelled");
-  NoteTry("cancelled");
+  if (&winner == &attempt_) return EndHedge(Hedge::kLost, kTryCancelled);
+  NoteTry(kTryCancelled);
   attempt_.Cancel();
   TakeHedge();
   context.metrics.Count(Hedge::kWon, context.index());
@@ -109,9 +110,9 @@ void Call::Settle(Attempt& winner) {
 void Call::KeepOne() {
   const bool first_waits = attempt_.state() == Attempt::State::kConnecting;
   if (!first_waits || history_->hedge->state() != Attempt::State::kSent) {
-    return EndHedge(Hedge::kAbandoned, "cancelled");
+    return EndHedge(Hedge::kAbandoned, kTryCancelled);
   }
-  NoteTry("cancelled");
+  NoteTry(kTryCancelled);
   attempt_.Cancel();
   TakeHedge();
   context.metrics.Count(Hedge::kTookOver, context.index());
@@ -125,14 +126,14 @@ bool Call::SettleEnd(Attempt& ended) {
     return true;
   }
   NotePushback(ended);
-  const std::string_view end = error != nullptr ? base::Reason(error->kind) : ToString(ended.grpc_status());
+  const TryEnd end = EndOfTry(error, ended.grpc_status());
   if (&ended != &attempt_) {
     EndHedge(Hedge::kFailed, end);
     return false;
   }
   if (history_->hedge->state() != Attempt::State::kSent) {
     // It has no connection yet: the attempt that is decided on now finds one as soon, after what wait there must be.
-    EndHedge(Hedge::kAbandoned, "cancelled");
+    EndHedge(Hedge::kAbandoned, kTryCancelled);
     return true;
   }
   NoteTry(end);

@@ -1,6 +1,5 @@
 // The steps of a call between two attempts: whether there is another one, what it costs, and the wait before it.
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "proxy/call/call.h"
@@ -44,7 +43,7 @@ bool Call::TriesAgain() {
                                  : context.metrics.status_retries[static_cast<size_t>(attempt_.grpc_status())];
   reason->Add(context.index());
   History& past = history();
-  NoteTry(error != nullptr ? base::Reason(error->kind) : ToString(attempt_.grpc_status()));
+  NoteTry(EndOfTry(error, attempt_.grpc_status()));
   if (end == AttemptEnd::kInDoubt) CountPrevious();
   past.tried.push_back(attempt_.endpoint());
   past.last_failure = attempt_.TakeError();
@@ -189,21 +188,6 @@ void Call::GiveUpAttempt() {
   attempt_.GiveUp(base::MakeError(ErrorKind::kTryTimeout,
                                   "the attempt at endpoint " + attempt_.endpoint()->name() + " took per_try_timeout",
                                   ErrorSource::kUpstream));
-}
-
-// For the log: how this attempt ended.
-void Call::NoteTry(std::string_view end) {
-  if (!config_->observed()) return;
-  History& past = history();
-  NoteTry(past.tries, past.endpoint, end, context.worker().now() - past.try_began);
-}
-
-// "e1:UNAVAILABLE:1.200ms", behind those that are there.
-void Call::NoteTry(std::string& tries, const std::string& endpoint, std::string_view end, base::Nanos took) {
-  char text[32];
-  std::snprintf(text, sizeof(text), ":%.3fms", static_cast<double>(took.count()) / 1e6);
-  if (!tries.empty()) tries += ',';
-  tries.append(endpoint).append(":").append(end).append(text);
 }
 
 }  // namespace sluice::proxy

@@ -28,6 +28,9 @@ struct Exchange {
   // attempt.complete(), or attempt.error() says why not. Not called for an attempt that is cancelled.
   virtual void OnAttemptEnded(Attempt& attempt) = 0;
 
+  // An attempt that was told to ask is about to send the request's headers, which may be changed.
+  virtual void OnSending(const Attempt& attempt) = 0;
+
   bool IsGrpc() const {
     const http2::Field* type = request.Find(http2::Token::kContentType);
     return type != nullptr && type->value().starts_with("application/grpc");

@@ -7,6 +7,7 @@
 #include "proxy/call/buffered_request.h"
 #include "proxy/call/observer.h"
 #include "proxy/grpc_timeout.h"
+#include "proxy/tracing/tracer.h"
 
 namespace sluice::proxy {
 
@@ -86,6 +87,8 @@ bool CacheFastPath::Answer(http2::StreamIo& stream, const Client& client, const 
     CountCall(context_, {plan->route, response.status, nullptr, total});
     if (!config->observed()) [[likely]]
       return;
+    std::unique_ptr<CallTrace> trace = TraceOf(*config, request, response.status, total);
+    if (trace == nullptr && config->observers.empty()) return;
     CallRecord record = RecordOf(client, request, plan->route);
     record.status = response.status;
     record.cache = ToString(CacheOutcome::kHit);
@@ -93,8 +96,23 @@ bool CacheFastPath::Answer(http2::StreamIo& stream, const Client& client, const 
     record.response_bytes = response.message.size();
     record.to_response = record.total = total;
     record.ended = now;
+    if (trace != nullptr) config->tracer->Write(record, *trace, w);
     NotifyObservers(context_, *config, record);
   });
+}
+
+// A hit is one span. Null: it goes to no exporter.
+std::unique_ptr<CallTrace> CacheFastPath::TraceOf(const RouteConfig& config, const http2::HeaderList& request,
+                                                  GrpcCode status, base::Nanos total) {
+  if (config.tracer == nullptr) return nullptr;
+  base::Random& random = context_.worker().random();
+  std::unique_ptr<CallTrace> trace = config.tracer->Begin(request, random);
+  if (!config.tracer->Takes(trace.get(), status, total)) return nullptr;
+  if (trace == nullptr) {
+    trace = std::make_unique<CallTrace>();
+    config.tracer->Late(request, random, *trace);
+  }
+  return trace;
 }
 
 void CacheFastPath::StartCalls() {

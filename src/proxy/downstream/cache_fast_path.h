@@ -12,6 +12,7 @@
 // Thread safety: its worker's.
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include "base/intrusive_list.h"
@@ -19,6 +20,7 @@
 #include "proxy/call/call_context.h"
 #include "proxy/client.h"
 #include "proxy/downstream/plan_memo.h"
+#include "proxy/tracing/call_trace.h"
 #include "runtime/worker.h"
 
 namespace sluice::http2 {
@@ -53,6 +55,8 @@ class CacheFastPath final : private runtime::IoHook {
   class Candidate;
 
   void OnIoEnd() override { StartCalls(); }
+  std::unique_ptr<CallTrace> TraceOf(const RouteConfig& config, const http2::HeaderList& request, GrpcCode status,
+                                     base::Nanos total);
   // Null: there is no cache.
   const RouteConfig* Config() const;
 

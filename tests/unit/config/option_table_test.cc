@@ -49,6 +49,8 @@ std::vector<Entry> Entries() {
   Add("memory.", kMemoryOptions, &out);
   Add("cache.", proxy::kCacheOptions, &out);
   Add("access_log.", proxy::kAccessLogOptions, &out);
+  Add("tracing.", proxy::kTracingOptions, &out);
+  Add("tracing.sample.", proxy::kTraceSampleOptions, &out);
   Add("forwarding.", proxy::kForwardingOptions, &out);
   Add("listeners[].", proxy::kListenerOptions, &out);
   Add("listeners[].", http2::kLifeOptions, &out);
@@ -158,7 +160,7 @@ TEST(OptionTable, DocumentationHasALineOfEach) {
 TEST(OptionTable, AllTablesAreLookedAt) {
   std::set<std::string> paths;
   for (const Entry& entry : Entries()) EXPECT_TRUE(paths.insert(entry.path).second) << entry.path;
-  EXPECT_EQ(paths.size(), 104u);
+  EXPECT_EQ(paths.size(), 111u);
 }
 
 // An option at and beyond both ends of its range.

@@ -61,8 +61,10 @@ struct ByHand final : Exchange {
     sink.SendHeaders(attempt.response(), false);
   }
   void OnAttemptEnded(Attempt& attempt) override { ended.push_back(&attempt); }
+  void OnSending(const Attempt& attempt) override { sending.push_back(&attempt); }
 
   std::vector<Attempt*> attempts, ended;
+  std::vector<const Attempt*> sending;
 };
 
 class AttemptTest : public test::ProxyFixture {
@@ -92,12 +94,15 @@ TEST_F(AttemptTest, GoesThroughItsStates) {
   Attempt attempt(call);
   call.attempts = {&attempt};
   EXPECT_EQ(attempt.state(), State::kPicking);
+  attempt.AskAtSending();
   Begin(attempt, 0);
   EXPECT_EQ(attempt.state(), State::kConnecting);
+  EXPECT_TRUE(call.sending.empty()) << "nothing is sent before there is a connection";
   EXPECT_EQ(InUse(0), 1u);
   EXPECT_EQ(InFlight(0), 1u);
   Run();
   EXPECT_EQ(attempt.state(), State::kSent);
+  EXPECT_EQ(call.sending, std::vector<const Attempt*>{&attempt});
   call.Append("request", true);
   Run();
   EXPECT_EQ(Up().streams[1].data, "request");
