@@ -22,12 +22,12 @@ enum class Role : uint8_t { kRead, kWrite };
 
 // Every RPC of sluice.admin.v1.Admin with the role it needs. A test compares it with the service's descriptor.
 inline constexpr std::pair<std::string_view, Role> kMethodRoles[] = {
-    {"GetServer", Role::kRead},          {"ListClusters", Role::kRead}, {"ListLimits", Role::kRead},
-    {"ListCertificates", Role::kRead},   {"GetCache", Role::kRead},     {"GetXds", Role::kRead},
-    {"GetMetrics", Role::kRead},         {"GetLogLevel", Role::kRead},  {"ChangeEndpoints", Role::kWrite},
-    {"ChangeLimit", Role::kWrite},       {"PurgeCache", Role::kWrite},  {"Reload", Role::kWrite},
-    {"SetLogLevel", Role::kWrite},       {"Drain", Role::kWrite},       {"Stop", Role::kWrite},
-    {"SetEndpointHealth", Role::kWrite},
+    {"GetServer", Role::kRead},          {"ListClusters", Role::kRead},    {"ListLimits", Role::kRead},
+    {"ListCertificates", Role::kRead},   {"GetCache", Role::kRead},        {"GetXds", Role::kRead},
+    {"GetMetrics", Role::kRead},         {"GetLogLevel", Role::kRead},     {"ChangeEndpoints", Role::kWrite},
+    {"ChangeLimit", Role::kWrite},       {"PurgeCache", Role::kWrite},     {"Reload", Role::kWrite},
+    {"SetLogLevel", Role::kWrite},       {"Drain", Role::kWrite},          {"Stop", Role::kWrite},
+    {"SetEndpointHealth", Role::kWrite}, {"ListFailedCalls", Role::kRead}, {"ListHotKeys", Role::kRead},
 };
 // kWrite for a name that is not in the table.
 Role RoleOf(std::string_view method);

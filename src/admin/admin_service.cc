@@ -101,6 +101,32 @@ class AdminService final : public v1::Admin::Service {
     });
   }
 
+  grpc::Status ListFailedCalls(Context* context, const v1::ListFailedCallsRequest* request,
+                               v1::ListFailedCallsResponse* response) override {
+    return Read(*context, "ListFailedCalls", [&] {
+      const FailedCallsView view = backend_.ListFailedCalls();
+      const std::string& id = request->id();
+      for (const FailedCallsView::Call& call : view.calls) {
+        if (!id.empty() && call.id.ToString() != id && call.request_id != id) continue;
+        if (request->max() != 0 && static_cast<uint32_t>(response->calls_size()) >= request->max()) break;
+        ToMessage(call, *response->add_calls());
+      }
+      response->set_kept(view.kept);
+      response->set_failed(view.failed);
+      response->set_left_out(view.left_out);
+      response->set_process(view.process);
+      return grpc::Status::OK;
+    });
+  }
+
+  grpc::Status ListHotKeys(Context* context, const v1::ListHotKeysRequest*,
+                           v1::ListHotKeysResponse* response) override {
+    return Read(*context, "ListHotKeys", [&] {
+      for (const HotKeysView& view : backend_.ListHotKeys()) ToMessage(view, *response->add_clusters());
+      return grpc::Status::OK;
+    });
+  }
+
   grpc::Status GetCache(Context* context, const v1::GetCacheRequest*, v1::GetCacheResponse* response) override {
     return Read(*context, "GetCache", [&] {
       ToMessage(backend_.DescribeCache(), *response);

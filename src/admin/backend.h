@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -18,6 +19,7 @@
 #include "discovery/xds/xds_view.h"
 #include "metrics/registry.h"
 #include "proxy/grpc_status.h"
+#include "proxy/insight/failed_calls.h"
 #include "proxy/response_cache/cache.h"
 #include "upstream/cluster_health.h"
 #include "upstream/endpoint_change.h"
@@ -145,6 +147,38 @@ struct ReasonCount {
   uint64_t count = 0;
 };
 
+// The calls that failed last.
+struct FailedCallsView {
+  struct Call : proxy::FailedCall {
+    explicit Call(proxy::FailedCall call) : proxy::FailedCall(std::move(call)) {}
+    base::Nanos ago{0};  // since it ended
+  };
+  std::vector<Call> calls;  // newest first
+  uint32_t kept = 0;        // of each worker and kind (proxy/insight/failed_calls.h); 0: none is kept
+  uint64_t failed = 0;      // since the start, also those that are gone
+  uint64_t left_out = 0;    // and those that were not written, for there were too many of their kind
+  std::string process;      // what the ids of this process begin with
+};
+
+// A key that many calls of a cluster have.
+struct HotKeyView {
+  // Its beginning, as the client sent it, any bytes; where keys are hidden, a name for it.
+  std::string key;
+  bool cut = false;      // the key is longer
+  double share = 0;      // of the cluster's calls, at most; 0..1
+  double error = 0;      // the share is at least so much less
+  std::string endpoint;  // whose it is now; empty: there is none
+};
+
+struct HotKeysView {
+  std::string cluster;
+  bool hidden = false;
+  uint64_t samples = 0;          // calls looked at, about one of 64
+  base::Nanos span{0};           // over how long
+  double floor = 0;              // a key that is not in the list has at most this share
+  std::vector<HotKeyView> keys;  // largest share first
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -164,6 +198,10 @@ class Backend {
   virtual std::vector<ClusterTraffic> ListTraffic() = 0;
   // Those that have happened.
   virtual std::vector<ReasonCount> ListReasons() = 0;
+  virtual FailedCallsView ListFailedCalls() = 0;
+  // Of each cluster of which there are samples, by name; at most kHotKeysMax keys of each.
+  static constexpr size_t kHotKeysMax = 10;
+  virtual std::vector<HotKeysView> ListHotKeys() = 0;
   virtual CacheView DescribeCache() = 0;
   // Calls that begin after it returns get nothing from before. Returns how many responses were dropped.
   virtual uint64_t PurgeCache(const proxy::CachePurge& purge) = 0;

@@ -80,6 +80,7 @@ struct Config {
   proxy::AccessLogOptions access_log;
   proxy::TracingOptions tracing;
   proxy::ForwardingOptions forwarding;
+  proxy::InsightOptions insight;
   // Calls under way in the whole process.
   limits::ConcurrencyOptions concurrency;
   proxy::CacheOptions cache;

@@ -80,6 +80,10 @@ std::string Dump(const Config& config, const DumpOptions& options) {
     out.Each("fields", config.access_log.fields, [&](const auto& field) { DumpAccessLogField(out, field); });
   });
   out.Map("forwarding", proxy::kForwardingOptions, config.forwarding);
+  out.Map("insight", [&] {
+    out.Options(proxy::kInsightOptions, config.insight);
+    out.Choice("hot_keys", kHotKeys, config.insight.hot_keys);
+  });
   out.File("state_file", config.state_file);
   out.Text("hash_seed", options.hide_secrets ? Fingerprint(config.hash_seed) : config.hash_seed);
   return out.Take();

@@ -19,6 +19,10 @@ void ParseProcess(Section& root, Config* config) {
   root.Map("access_log", [&](Section& log) { ParseAccessLog(log, &config->access_log); });
   root.Map("tracing", [&](Section& tracing) { ParseTracing(tracing, &config->tracing); });
   root.Map("forwarding", proxy::kForwardingOptions, &config->forwarding);
+  root.Map("insight", [&](Section& insight) {
+    insight.Options(proxy::kInsightOptions, &config->insight);
+    insight.Choice("hot_keys", kHotKeys, &config->insight.hot_keys);
+  });
   root.Map("concurrency", limits::kConcurrencyOptions, &config->concurrency);
   root.Map("cache", [&](Section& cache) { ParseCache(cache, &config->cache); });
   root.Map("memory", kMemoryOptions, config);

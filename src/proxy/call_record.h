@@ -6,12 +6,14 @@
 
 #include "base/clock.h"
 #include "http2/fields/header.h"
+#include "proxy/call_id.h"
 #include "proxy/grpc_status.h"
 
 namespace sluice::proxy {
 
 // Views are valid while the record is handed over, not longer.
 struct CallRecord {
+  CallId id;  // not set: of a fetch
   std::string_view peer, authority, path, route, cluster, endpoint;
   GrpcCode status = GrpcCode::kOk;
   std::string_view cause;      // reason token of the proxy's error; empty where the upstream answered
@@ -34,6 +36,7 @@ struct CallRecord {
   base::Nanos to_upstream{-1};  // until the stream to the endpoint was open
   base::Nanos to_response{-1};  // until the response's headers
   base::Nanos total{0};
+  base::Nanos connecting{0};  // the last attempt's wait for a connection; within to_upstream, if that was reached
 };
 
 }  // namespace sluice::proxy

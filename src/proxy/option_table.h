@@ -61,6 +61,9 @@ inline constexpr base::Option<TracingOptions> kTraceSampleOptions[] = {
     {"slower_than", &TracingOptions::slower_than, 0, base::kHour},
     {"ratio", &TracingOptions::ratio, 0, 1},
 };
+inline constexpr base::Option<InsightOptions> kInsightOptions[] = {
+    {"failed_calls", &InsightOptions::failed_calls, 0, 10000},
+};
 inline constexpr base::Option<ForwardingOptions> kForwardingOptions[] = {
     {"x_forwarded", &ForwardingOptions::x_forwarded},
     {"trusted_hops", &ForwardingOptions::trusted_hops, 0, 16},

@@ -213,12 +213,13 @@ enum class AccessField : uint8_t {
   kCause,
   kProcessed,
   kDetail,
+  kCallId,
 };
 // Their names in the configuration and in JSON, by AccessField.
 inline constexpr std::string_view kAccessFieldNames[] = {
     "time",     "peer",     "client", "authority",     "path",           "status",      "route",       "cluster",
     "endpoint", "attempts", "tries",  "request_bytes", "response_bytes", "upstream_ms", "response_ms", "total_ms",
-    "cache",    "waited",   "limit",  "cause",         "processed",      "detail"};
+    "cache",    "waited",   "limit",  "cause",         "processed",      "detail",      "call_id"};
 
 struct AccessLogField {
   enum class Source : uint8_t { kCall, kMetadata, kTrailer } source = Source::kCall;
@@ -262,6 +263,15 @@ struct TracingOptions {
   std::chrono::milliseconds export_timeout{5000};
   bool enabled() const { return !endpoint.empty(); }
   bool operator==(const TracingOptions&) const = default;
+};
+
+// What is kept of calls for a person to look at (insight/insight.h).
+struct InsightOptions {
+  // Calls that failed, of each worker: so many that happen in plenty (refused, cancelled) and so many others. 0: none.
+  uint32_t failed_calls = 100;
+  // Which keys of hash_by come most. hidden: without the keys themselves, which may be names of people.
+  enum class HotKeys : uint8_t { kOff, kHidden, kShown } hot_keys = HotKeys::kHidden;
+  bool operator==(const InsightOptions&) const = default;
 };
 
 struct ForwardingOptions {

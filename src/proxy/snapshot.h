@@ -18,6 +18,7 @@ namespace sluice::proxy {
 
 class AccessLog;
 class CallObserver;
+struct Insight;
 class ResponseCache;
 class Tracer;
 
@@ -41,6 +42,7 @@ struct RouteConfig {
   std::shared_ptr<ResponseCache> cache;                  // null: no route caches
   std::vector<std::shared_ptr<CallObserver>> observers;  // told of each finished call; the access log, if it is on
 
+  std::shared_ptr<Insight> insight = nullptr;      // null: nothing is kept of calls
   std::shared_ptr<const Tracer> tracer = nullptr;  // null: no call is traced
   // Whether a call has to keep what a CallRecord tells: there is an observer, or a tracer.
   bool is_observed = !observers.empty() || tracer != nullptr;

@@ -51,7 +51,7 @@ base::Status Clusters::Init(const config::Config& config, const SnapshotInputs& 
   // come back.
   const bool in_file = kept.size() == saved.size();
   state_.Start(config.state_file, std::move(kept), in_file);
-  auto route_config = BuildRouteConfig(config, inputs, std::move(plan->access_log), entries);
+  auto route_config = BuildRouteConfig(config, inputs, *plan, entries);
   std::lock_guard lock(mutex_);
   entries_ = std::move(entries);
   PublishLocked(std::move(route_config));
@@ -95,7 +95,7 @@ base::Status Clusters::Apply(const config::Config& config, const SnapshotInputs&
   if (auto saved = state_.Update(std::move(changes)); !saved) return saved.error();
   // 3. From here on nothing fails. Build aside; only now, because series of metrics last as long as the process.
   Entries built = BuildEntries(config, inputs, *plan, before);
-  auto route_config = BuildRouteConfig(config, inputs, std::move(plan->access_log), built);
+  auto route_config = BuildRouteConfig(config, inputs, *plan, built);
   // Requests that wait for a cluster that is removed get kRemoved.
   std::vector<Left> left;
   for (LockedCluster& cluster : *held) {
@@ -341,6 +341,11 @@ Clusters::Entries Clusters::entries() {
 std::shared_ptr<proxy::AccessLog> Clusters::access_log() {
   std::lock_guard lock(mutex_);
   return current_ == nullptr ? nullptr : current_->config->access_log;
+}
+
+std::shared_ptr<proxy::Insight> Clusters::insight() {
+  std::lock_guard lock(mutex_);
+  return current_ == nullptr ? nullptr : current_->config->insight;
 }
 
 std::vector<std::pair<std::string, uint64_t>> Clusters::Versions() {

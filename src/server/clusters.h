@@ -83,6 +83,7 @@ class Clusters final : public discovery::ListSink {
 
   const proxy::SnapshotData& snapshots() const { return snapshots_; }
   std::shared_ptr<proxy::AccessLog> access_log();
+  std::shared_ptr<proxy::Insight> insight();
   // name -> version, for metrics.
   std::vector<std::pair<std::string, uint64_t>> Versions();
   // Sums of the calls of its routes, by cluster; a failover's count for the cluster that it steps in for.
@@ -115,6 +116,7 @@ class Clusters final : public discovery::ListSink {
   struct Plan {
     std::map<std::string, PlannedList, std::less<>> lists;  // of clusters that are new or change
     std::shared_ptr<proxy::AccessLog> access_log;
+    std::shared_ptr<proxy::Insight> insight;
   };
   // Endpoints that left a cluster's list.
   struct Left {
@@ -154,8 +156,7 @@ class Clusters final : public discovery::ListSink {
                        const Entries& before) const;
   // What a snapshot has besides its clusters; these will stand in it in the order of `entries`.
   std::shared_ptr<const proxy::RouteConfig> BuildRouteConfig(const config::Config& config, const SnapshotInputs& inputs,
-                                                             std::shared_ptr<proxy::AccessLog> log,
-                                                             const Entries& entries) const;
+                                                             const Plan& plan, const Entries& entries) const;
 
   void ConfigureEndpointsLocked(std::string_view cluster);
   Entries entries();

@@ -10,6 +10,7 @@
 #include "proxy/access_log/access_log.h"
 #include "proxy/call/hedge_delay.h"
 #include "proxy/call/observer.h"
+#include "proxy/insight/insight.h"
 #include "server/clusters.h"
 
 namespace sluice::server {
@@ -135,6 +136,9 @@ base::Result<Clusters::Plan> Clusters::MakePlan(const config::Config& config, co
     if (!opened) return opened.error();
     plan.access_log = std::move(*opened);
   }
+  plan.insight = insight();
+  if (plan.insight == nullptr || !(plan.insight->options == config.insight))
+    plan.insight = std::make_shared<proxy::Insight>(config.insight, worker_count_);
   return plan;
 }
 
@@ -163,8 +167,7 @@ Clusters::Entries Clusters::BuildEntries(const config::Config& config, const Sna
 }
 
 std::shared_ptr<const proxy::RouteConfig> Clusters::BuildRouteConfig(const config::Config& config,
-                                                                     const SnapshotInputs& inputs,
-                                                                     std::shared_ptr<proxy::AccessLog> log,
+                                                                     const SnapshotInputs& inputs, const Plan& plan,
                                                                      const Entries& entries) const {
   std::map<std::string_view, uint32_t> index;
   for (const auto& [name, entry] : entries) index.emplace(name, static_cast<uint32_t>(index.size()));
@@ -179,10 +182,10 @@ std::shared_ptr<const proxy::RouteConfig> Clusters::BuildRouteConfig(const confi
   if (inputs.limits != nullptr)
     process = std::make_shared<const proxy::ProcessLimits>(inputs.limits->Process(), registry_);
   std::vector<std::shared_ptr<proxy::CallObserver>> observers;
-  if (log->enabled()) observers.push_back(std::make_shared<proxy::AccessLogObserver>(log));
+  if (plan.access_log->enabled()) observers.push_back(std::make_shared<proxy::AccessLogObserver>(plan.access_log));
   return std::make_shared<const proxy::RouteConfig>(proxy::RouteConfig{
-      proxy::RouteTable(std::move(routes)), config.forwarding, std::move(log), base::Hash64(config.hash_seed),
-      std::move(process), inputs.cache, std::move(observers), inputs.tracer});
+      proxy::RouteTable(std::move(routes)), config.forwarding, plan.access_log, base::Hash64(config.hash_seed),
+      std::move(process), inputs.cache, std::move(observers), plan.insight, inputs.tracer});
 }
 
 }  // namespace sluice::server

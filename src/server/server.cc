@@ -17,6 +17,7 @@
 #include "proxy/handoff/handoff.h"
 #include "runtime/runtime.h"
 #include "server/admin_address.h"
+#include "server/insight_view.h"
 #include "server/log_setup.h"
 #include "server/path_check.h"
 #include "server/version.h"
@@ -312,6 +313,14 @@ base::Result<std::vector<admin::ClusterView>> Server::ListClusters(std::string_v
   if (!clusters.ok()) return clusters;
   for (admin::ClusterView& cluster : *clusters) cluster.discovery = discovery_->Describe(cluster.name);
   return clusters;
+}
+
+admin::FailedCallsView Server::ListFailedCalls() {
+  return MakeFailedCallsView(*clusters_->insight(), base::Clock::Steady().Now());
+}
+
+std::vector<admin::HotKeysView> Server::ListHotKeys() {
+  return MakeHotKeysView(*clusters_->insight(), clusters_->States(), base::Clock::Steady().Now());
 }
 
 base::Result<admin::ChangeResult> Server::ChangeEndpoints(const upstream::EndpointChange& change) {

@@ -100,6 +100,8 @@ class Server final : private admin::Backend {
   }
   std::vector<admin::ClusterTraffic> ListTraffic() override { return clusters_->Traffic(); }
   std::vector<admin::ReasonCount> ListReasons() override;
+  admin::FailedCallsView ListFailedCalls() override;
+  std::vector<admin::HotKeysView> ListHotKeys() override;
   admin::CacheView DescribeCache() override { return cache_->Describe(); }
   uint64_t PurgeCache(const proxy::CachePurge& purge) override { return cache_->Purge(purge); }
   std::vector<admin::CertificateView> ListCertificates() override { return tls_->List(); }

@@ -53,6 +53,7 @@ class ProxyFixture : public ::testing::Test {
   proxy::GateList gates;                                        // of all routes; read by SetEndpoints
   std::shared_ptr<const proxy::Tracer> tracer;                  // read by SetEndpoints
   std::vector<std::shared_ptr<proxy::CallObserver>> observers;  // beside the access log; read by SetEndpoints
+  std::shared_ptr<proxy::Insight> insight;                      // read by SetEndpoints
 
   explicit ProxyFixture(uint32_t worker_count = std::getenv("SLUICE_TEST_MOVED") != nullptr ? 2 : 1)
       : workers(worker_count) {
@@ -104,8 +105,9 @@ class ProxyFixture : public ::testing::Test {
     }
     auto told = observers;
     if (log_->enabled()) told.push_back(std::make_shared<proxy::AccessLogObserver>(log_));
-    snapshot->config = std::make_shared<proxy::RouteConfig>(proxy::RouteConfig{
-        proxy::RouteTable(std::move(table)), forwarding, log_, 0, process_limits, response_cache, told, tracer});
+    snapshot->config = std::make_shared<proxy::RouteConfig>(proxy::RouteConfig{proxy::RouteTable(std::move(table)),
+                                                                               forwarding, log_, 0, process_limits,
+                                                                               response_cache, told, insight, tracer});
     snapshot->clusters = {*built};
     if (other) {
       other_state_ = BuildOther();

@@ -3,12 +3,13 @@
 #include <array>
 #include <utility>
 
+#include "proxy/call_id.h"
 #include "proxy/grpc_status.h"
 
 namespace sluice::proxy {
 namespace {
 
-enum class Value : uint8_t { kTime, kStatus, kCount, kMillis, kText };
+enum class Value : uint8_t { kTime, kStatus, kCount, kMillis, kCallId, kText };
 // How a text looks in the text format.
 enum class Look : uint8_t { kWord, kQuoted, kQuotedOrDash };
 
@@ -46,6 +47,7 @@ constexpr Row kRows[] = {
     {AccessField::kCause, "cause", Value::kText, 0, &CallRecord::cause, kLogNameBytesMax},
     {AccessField::kProcessed, "processed", Value::kText, 0, &CallRecord::processed, kLogNameBytesMax},
     {AccessField::kDetail, "detail", Value::kText, 0, &CallRecord::detail, kLogDetailBytesMax, Look::kQuoted},
+    {AccessField::kCallId, "call_id", Value::kCallId},
 };
 static_assert(std::size(kRows) == std::size(kAccessFieldNames));
 constexpr bool InOrder() {
@@ -63,7 +65,7 @@ constexpr AccessField kTextFields[] = {
     AccessField::kAttempts,   AccessField::kTries,      AccessField::kRequestBytes, AccessField::kResponseBytes,
     AccessField::kUpstreamMs, AccessField::kResponseMs, AccessField::kTotalMs,      AccessField::kCache,
     AccessField::kWaited,     AccessField::kLimit,      AccessField::kCause,        AccessField::kProcessed,
-    AccessField::kDetail};
+    AccessField::kDetail,     AccessField::kCallId};
 
 std::string Quoted(std::string_view text) {
   std::string out(text.size() * kQuotedBytesPerByte + 2, '\0');
@@ -112,6 +114,8 @@ void LineFormat::Add(const AccessLogField& field, bool json) {
       return AddPiece(std::move(before), Kind::kCount, row->index);
     case Value::kMillis:
       return AddPiece(std::move(before), json ? Kind::kMillisOrNull : Kind::kMillis, row->index);
+    case Value::kCallId:
+      return AddPiece(std::move(before), json ? Kind::kCallIdQuoted : Kind::kCallId);
     case Value::kText:
       break;
   }
@@ -156,6 +160,14 @@ char* LineFormat::Put(char* to, LogRecordView record, int64_t wall_offset, TimeT
         } else {
           to = PutText(to, piece.kind == Kind::kMillis ? "-" : "null");
         }
+        break;
+      case Kind::kCallId:
+        to = words.call_id == 0 ? PutText(to, "-") : CallId{words.call_id}.Put(to);
+        break;
+      case Kind::kCallIdQuoted:
+        *to++ = '"';
+        to = CallId{words.call_id}.Put(to);
+        *to++ = '"';
         break;
       case Kind::kWord:
         to = PutWord(to, record.NextText());

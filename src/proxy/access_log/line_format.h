@@ -33,6 +33,8 @@ class LineFormat {
     kCount,
     kMillis,
     kMillisOrNull,  // JSON
+    kCallId,        // bare
+    kCallIdQuoted,  // JSON
     kWord,
     kQuoted,
     kQuotedOrDash,

@@ -10,7 +10,7 @@
 namespace sluice::proxy {
 
 // Room for any number or time below.
-inline constexpr size_t kLinePieceBytesMax = 32;
+inline constexpr size_t kLinePieceBytesMax = 40;
 // How many bytes one byte of a text may become between quotes.
 inline constexpr size_t kQuotedBytesPerByte = 6;
 

@@ -34,9 +34,9 @@ void RecordLayout::AddText(std::string_view CallRecord::*member, uint16_t bytes_
   texts_.push_back({AccessLogField::Source::kCall, member, {}, bytes_max});
 }
 
-void RecordLayout::AddMetadata(AccessLogField::Source source, std::string name) {
+void RecordLayout::AddMetadata(AccessLogField::Source source, std::string name, uint16_t bytes_max) {
   SLUICE_CHECK(texts_.size() < kTextsMax);
-  texts_.push_back({source, nullptr, std::move(name), kLogMetadataBytesMax});
+  texts_.push_back({source, nullptr, std::move(name), bytes_max});
 }
 
 const http2::HeaderList* RecordLayout::ListOf(const Text& text, const CallRecord& call) {
@@ -71,11 +71,13 @@ size_t RecordLayout::Measure(const CallRecord& call, Lengths& lengths) const {
 }
 
 void RecordLayout::Copy(const CallRecord& call, const Lengths& lengths, uint8_t* to) const {
-  const LogRecord words{call.ended.time_since_epoch().count(),
-                        {call.to_upstream.count(), call.to_response.count(), call.total.count()},
-                        {call.attempts, call.request_bytes, call.response_bytes},
-                        static_cast<uint32_t>(call.status),
-                        static_cast<uint32_t>(texts_.size())};
+  const LogRecord words{
+      call.ended.time_since_epoch().count(),
+      {call.to_upstream.count(), call.to_response.count(), call.total.count(), call.connecting.count()},
+      {call.attempts, call.request_bytes, call.response_bytes},
+      call.id.value,
+      static_cast<uint32_t>(call.status),
+      static_cast<uint32_t>(texts_.size())};
   std::memcpy(to, &words, sizeof(words));
   std::memcpy(to + sizeof(words), lengths.data(), texts_.size() * sizeof(uint16_t));
   char* out = reinterpret_cast<char*>(to + sizeof(words) + texts_.size() * sizeof(uint16_t));

@@ -26,10 +26,12 @@ inline constexpr uint16_t kLogMetadataBytesMax = 1024;  // a metadata field; of 
 
 // The words of a call.
 struct LogRecord {
-  int64_t ended = 0;                   // nanoseconds of the steady clock
-  std::array<int64_t, 3> durations{};  // to_upstream, to_response, total, in nanoseconds; negative: not reached
-  std::array<uint64_t, 3> counts{};    // attempts, request_bytes, response_bytes
-  uint32_t status = 0;                 // GrpcCode
+  int64_t ended = 0;  // nanoseconds of the steady clock
+  // to_upstream, to_response, total, connecting, in nanoseconds; negative: not reached.
+  std::array<int64_t, 4> durations{};
+  std::array<uint64_t, 3> counts{};  // attempts, request_bytes, response_bytes
+  uint64_t call_id = 0;              // CallId
+  uint32_t status = 0;               // GrpcCode
   uint32_t texts = 0;
 };
 
@@ -41,7 +43,7 @@ class RecordLayout {
 
   // In the order in which lines have them; at most kTextsMax.
   void AddText(std::string_view CallRecord::*member, uint16_t bytes_max);
-  void AddMetadata(AccessLogField::Source source, std::string name);
+  void AddMetadata(AccessLogField::Source source, std::string name, uint16_t bytes_max = kLogMetadataBytesMax);
   size_t texts() const { return texts_.size(); }
 
   // Bytes of the record, and the lengths that Copy wants.

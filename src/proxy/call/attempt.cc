@@ -49,9 +49,14 @@ void Attempt::Connect(upstream::EndpointPool& pool) {
   pool.BeginCall();
   if (http2::Connection* connection = pool.Ready()) {
     OpenOn(*connection);
-  } else if (!pool.Wait(*this)) {
+  } else if (opened_ = exchange_.context.worker().now(); !pool.Wait(*this)) {
     Fail(base::MakeError(ErrorKind::kQueueFull, "too many calls wait for a connection to " + endpoint_->name()));
   }
+}
+
+void Attempt::OnConnection(http2::Connection& connection) {
+  exchange_.OnConnected(*this, exchange_.context.worker().now() - opened_);
+  OpenOn(connection);
 }
 
 void Attempt::OpenOn(http2::Connection& connection) {
@@ -70,7 +75,7 @@ void Attempt::OpenOn(http2::Connection& connection) {
         base::MakeError(ErrorKind::kUpstreamRefused, "the connection took no more streams", ErrorSource::kUpstream));
   }
   state_ = State::kSent;
-  maybe_processed_ = true;
+  maybe_processed_ = was_sent_ = true;
   end_sent_ = exchange_.ends_in_headers;
   opened_ = now;
   exchange_.request.Compact();  // it may be long until the response begins
@@ -170,6 +175,8 @@ void Attempt::Complete() {
   ReadStatus();
   if (status_ == GrpcCode::kOk) {
     pool_->endpoint().load().retry_budget().CountOk(exchange_.context.index(), exchange_.context.worker().now());
+  } else {
+    exchange_.OnAttemptFailing(*this);
   }
   Close(upstream::Outcome::kAnswered, status_, StatusCause());
   exchange_.OnAttemptEnded(*this);
@@ -185,6 +192,7 @@ void Attempt::EndByHttpStatus() {
   response_.Add("content-type", "application/grpc");
   response_.Add("grpc-status", std::to_string(static_cast<int>(status_)));
   response_.Add("grpc-message", PercentEncode("HTTP status " + http_status));
+  exchange_.OnAttemptFailing(*this);
   Close(upstream::Outcome::kAnswered, status_, StatusCause());
   exchange_.OnAttemptEnded(*this);
 }
@@ -232,6 +240,7 @@ void Attempt::Fail(base::Error error) {
 }
 
 void Attempt::EndWith(base::Error error, upstream::Outcome outcome, Cause cause) {
+  exchange_.OnAttemptFailing(*this);
   error_ = std::make_unique<base::Error>(std::move(error));
   if (error_->kind == ErrorKind::kUpstreamRefused && state_ == State::kSent) maybe_processed_ = false;
   Close(outcome, ToGrpcCode(error_->kind), cause);
@@ -255,7 +264,8 @@ void Attempt::Restart() {
   opened_ = {};
   sent_ = {};
   state_ = State::kPicking;
-  end_sent_ = complete_ = http_ok_ = has_trailers_ = lacks_status_ = maybe_processed_ = asks_at_sending_ = false;
+  end_sent_ = complete_ = http_ok_ = has_trailers_ = lacks_status_ = maybe_processed_ = asks_at_sending_ = was_sent_ =
+      false;
   status_ = GrpcCode::kUnknown;
 }
 
@@ -279,6 +289,7 @@ void Attempt::TakeOver(Attempt& other) {
   has_trailers_ = other.has_trailers_;
   lacks_status_ = other.lacks_status_;
   maybe_processed_ = other.maybe_processed_;
+  was_sent_ = other.was_sent_;
 }
 
 }  // namespace sluice::proxy

@@ -91,7 +91,9 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   http2::HeaderList& response() { return response_; }
   bool has_trailers() const { return has_trailers_; }
   // When the request was sent; base::TimePoint{} before.
-  base::TimePoint opened() const { return opened_; }
+  base::TimePoint opened() const { return was_sent_ ? opened_ : base::TimePoint{}; }
+  // Since when it waits, or has waited until its end, for a connection; base::TimePoint{}: it did not, or it was sent.
+  base::TimePoint waits_since() const { return was_sent_ ? base::TimePoint{} : opened_; }
 
  private:
   void OpenOn(http2::Connection& connection);
@@ -105,7 +107,7 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   upstream::Cause LateCause(base::TimePoint started) const;
   bool RanOut() const;
 
-  void OnConnection(http2::Connection& connection) override { OpenOn(connection); }
+  void OnConnection(http2::Connection& connection) override;
   void OnNoConnection(const base::Error& error) override { Fail(error); }
   void OnHeaders(http2::HeaderList&& fields, bool end_stream) override;
   void OnData(const base::Slice& bytes, bool end_stream) override;
@@ -120,7 +122,7 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   uint64_t sent_bytes_ = 0;  // request bytes framed
   http2::HeaderList response_;
   std::unique_ptr<base::Error> error_;
-  base::TimePoint opened_{};
+  base::TimePoint opened_{};  // while it waits for a connection: since when
   Body::Cursor sent_;
   State state_ = State::kPicking;
   GrpcCode status_ = GrpcCode::kUnknown;
@@ -131,6 +133,7 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   bool lacks_status_ : 1 = false;
   bool maybe_processed_ : 1 = false;
   bool asks_at_sending_ : 1 = false;
+  bool was_sent_ : 1 = false;
 };
 
 }  // namespace sluice::proxy

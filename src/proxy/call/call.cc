@@ -238,6 +238,7 @@ void Call::Fail(base::Error error) {
   // Nothing more may come from a fetch or an endpoint.
   EndRelay();
   if (hedging()) EndHedge(ProxyMetrics::Hedge::kAbandoned, kTryCancelled);
+  NoteEndpoint();
   EndAttempt();
   event_.Set();
 }
@@ -256,6 +257,7 @@ void Call::EndAtDeadline(std::string detail) {
   } else if (state_ == State::kFetching) {
     error.detail += " while it waited for a fetch";
   }
+  NoteEndpoint();
   attempt_.CancelAtDeadline(started_);
   Fail(std::move(error));
 }

@@ -4,7 +4,7 @@
 // coroutine. In the order of a call's life: call.cc (arrival, and the client's stream), call_admit.cc (gates, limits,
 // the choice of an endpoint), call_failover.cc (the choice of a cluster), call_tracing.cc (what spans tell of it),
 // call_cache.cc (answers without an attempt of its own), call_retry.cc (whether there is another attempt),
-// call_hedge.cc (two attempts at once), call_answer.cc (the rest).
+// call_hedge.cc (two attempts at once), call_answer.cc (the rest), call_insight.cc (what is kept of it).
 //
 //   arrived -> at gate -> reading -> fetching -> admitting -> trying -> answering -> (complete)
 //      |          |          |           |           |           |          |
@@ -36,6 +36,8 @@
 #include "proxy/call/exchange.h"
 #include "proxy/call/gate.h"
 #include "proxy/call/retry_policy.h"
+#include "proxy/call_id.h"
+#include "proxy/call_record.h"
 #include "proxy/client.h"
 #include "proxy/grpc_status.h"
 #include "proxy/tracing/call_trace.h"
@@ -161,6 +163,7 @@ class Call final : public base::ListNode<Call>,
   bool KeyFitsRing() const;
   void TakeKey();
   uint64_t HashKey() const;
+  void SampleKey();
   uint64_t HashOf(std::string_view key) const;
   void Pick();
   bool PickAny();
@@ -230,6 +233,10 @@ class Call final : public base::ListNode<Call>,
   void Answer();
   bool AnswerAsBefore();
   void TellObservers(base::Nanos total);
+  CallId TakeId();
+  void AddCallId(http2::HeaderList& fields);
+  bool KeepsFailure(base::Nanos total) const;
+  void KeepFailure(const CallRecord& record);
 
   // Of the client's stream.
   void OnHeaders(http2::HeaderList&& fields, bool end_stream) override;
@@ -243,6 +250,11 @@ class Call final : public base::ListNode<Call>,
   void OnResponse(Attempt& attempt) override;
   void OnAttemptEnded(Attempt& attempt) override;
   void OnSending(const Attempt& attempt) override;
+  void OnAttemptFailing(Attempt& attempt) override;
+  void OnConnected(Attempt& attempt, base::Nanos waited) override;
+  void NoteEndpoint();
+  base::Nanos Connecting(base::TimePoint now) const;
+  base::Nanos AgeOfAttempt(base::TimePoint now) const;
 
   void OnTimer(base::TimePoint now) override;
 
@@ -299,22 +311,24 @@ struct Call::CacheUse final : FetchLeader {
   CachedResponsePtr fallback;          // stale, for when fetching fails with UNAVAILABLE
 };
 
-// Of a call that was tried more than once, waited, met gates, or is observed.
+// Of a call that was tried more than once, waited, met gates, has failed at an endpoint, or is observed.
 struct Call::History {
   static void* operator new(size_t bytes) { return runtime::AllocateFrame(bytes); }
   static void operator delete(void* memory, size_t bytes) { runtime::FreeFrame(memory, bytes); }
 
-  std::string endpoint;  // of the last attempt
+  std::string endpoint;  // of the last attempt, if it is observed or has failed
   std::string waits;     // the call's, or its fetch's
   absl::InlinedVector<const upstream::Endpoint*, 4> tried;
   std::unique_ptr<base::Error> last_failure;  // of the attempt before this one; null: its response was not taken
   http2::HeaderList last_response;            // that one, else empty: for a call that finds no endpoint any more
   GrpcCode last_status = GrpcCode::kUnknown;  // its
   std::string tries;  // for the log, of all attempts that another one followed: "e1:UNAVAILABLE:1.200ms,..."
-  base::TimePoint try_began{}, try_ends = base::kNever;  // of this attempt; ends: by per_try_timeout
-  base::TimePoint first_began{};                         // of the first one, where the route hedges
-  base::TimePoint hedge_at = base::kNever;               // when an attempt beside it begins
-  bool hedging = false;                                  // `hedge` is under way
+  // Of this attempt; began: where it is observed; ends: by per_try_timeout.
+  base::TimePoint try_began{}, try_ends = base::kNever;
+  base::Nanos connecting{0};                // this attempt's wait for a connection that it got
+  base::TimePoint first_began{};            // of the first one, where the route hedges
+  base::TimePoint hedge_at = base::kNever;  // when an attempt beside it begins
+  bool hedging = false;                     // `hedge` is under way
   std::unique_ptr<Attempt> hedge;
   std::string hedge_endpoint;
   base::TimePoint hedge_began{};

@@ -91,6 +91,8 @@ bool Call::KeyFitsRing() const { return key_ring_ == cluster_->options->ring; }
 void Call::TakeKey() {
   key_ring_ = cluster_->options->ring;
   key_ = HashKey();
+  if (--context.key_sample_in == 0) [[unlikely]]
+    SampleKey();
 }
 
 // By the fleet's secret, or as Envoy and gRPC hash a header.

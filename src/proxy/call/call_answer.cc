@@ -154,9 +154,11 @@ void Call::Answer() {
   status_ = ToGrpcCode(error_->kind);
   error_->maybe_processed |= maybe_processed_ || attempt_.maybe_processed();
   if (ServeStaleFor(status_) || sink.closed()) return;
-  if (IsGrpc()) return sink.SendHeaders(MakeTrailers(ToGrpcError(*error_), !sink.begun()), true);
   // To plain HTTP a status in trailers says nothing, and END_STREAM that half a body is whole.
-  sink.begun() ? sink.Reset(http2::ErrorCode::kInternalError) : sink.SendHeaders(MakeHttpAnswer(*error_), true);
+  if (!IsGrpc() && sink.begun()) return sink.Reset(http2::ErrorCode::kInternalError);
+  http2::HeaderList last = IsGrpc() ? MakeTrailers(ToGrpcError(*error_), !sink.begun()) : MakeHttpAnswer(*error_);
+  AddCallId(last);
+  sink.SendHeaders(last, true);
 }
 
 void Call::Finish() {
@@ -176,7 +178,7 @@ void Call::Finish() {
   }
   const base::Nanos total = context.worker().now() - started_;
   if (sink.fetch() == nullptr) CountCall(context, {route_, status_, error_.get(), total});
-  if (config_->observed()) [[unlikely]]
+  if (config_->observed() || status_ != GrpcCode::kOk) [[unlikely]]
     TellObservers(total);
   if (sink.fetch() != nullptr) {
     FetchResult result{nullptr, {}, {}, {}, {}, attempts_, deadline};
@@ -192,7 +194,8 @@ void Call::Finish() {
 
 void Call::TellObservers(base::Nanos total) {
   const bool traced = config_->tracer != nullptr && EndTrace(total);
-  if (!traced && config_->observers.empty()) return;
+  const bool keeps = KeepsFailure(total);
+  if (!keeps && !traced && config_->observers.empty()) return;
   CallRecord record = RecordOf(*client_, request, route_);
   if (failed_over_) record.cluster = route_->options.failover;
   record.status = status_;
@@ -225,6 +228,9 @@ void Call::TellObservers(base::Nanos total) {
   record.ended = started_ + total;
   if (error_ == nullptr && attempt_.complete()) record.trailers = &attempt_.response();
   record.fetch = sink.fetch() != nullptr;
+  record.connecting = Connecting(started_ + total);
+  if (!record.fetch) record.id = TakeId();
+  if (keeps) KeepFailure(record);
   if (traced) config_->tracer->Write(record, *history_->trace, context.index());
   NotifyObservers(context, *config_, record);
 }

@@ -166,6 +166,7 @@ void Call::Serve(const CachedResponse& response, CacheOutcome outcome) {
   if (history_ != nullptr && !history_->waits.empty()) {
     (response.trailers_only() ? headers : last).Add("sluice-waited", history_->waits);
   }
+  if (error_ != nullptr) AddCallId(response.trailers_only() ? headers : last);
   sink.SendStored(response, headers, last);
 }
 

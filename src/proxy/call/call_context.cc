@@ -21,6 +21,7 @@ void CallContext::TakeNewer() {
   if (newer->config.get() != config.get()) {
     config = WorkerRef<RouteConfig>(newer->config);
     ++config_version;
+    key_sample_in = 1;  // it may have been off
   }
   snapshot = WorkerRef<Snapshot>(std::move(newer));
   limits_.clear();

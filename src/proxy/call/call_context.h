@@ -10,6 +10,7 @@
 
 #include "base/intrusive_list.h"
 #include "http2/connection/connection.h"
+#include "proxy/call_id.h"
 #include "proxy/proxy_metrics.h"
 #include "proxy/response_cache/cache.h"
 #include "proxy/response_cache/stored_header_memo.h"
@@ -43,6 +44,9 @@ struct CallContext {
     return HoldLimits(index, cluster);
   }
 
+  // A name for one call.
+  CallId TakeCallId() { return CallId::Of(index(), ++call_ids_); }
+
   // A key for one look-up in the cache: memory that is used again. Good until the next call.
   CacheKey& TakeCacheKey() {
     constexpr size_t kBytesKept = 16384;  // what a large message took is not
@@ -57,6 +61,13 @@ struct CallContext {
   WorkerRef<Snapshot> snapshot;   // as last read
   WorkerRef<RouteConfig> config;  // its
   uint64_t config_version = 0;    // differs for each `config`, also where one lies at the address of an earlier one
+  // Calls with a key until one of them is a sample for insight/hot_keys.h; the look at it may find that there are none.
+  uint32_t key_sample_in = 1;
+  // The call whose client was told its name last, until its record has it.
+  struct Named {
+    const Call* call = nullptr;
+    CallId id;
+  } named;
   ProxyMetrics& metrics;
   base::IntrusiveList<base::ListNode<Call>, Call> calls;  // alive; each owns itself. Read by Call::ForEach
   bool closed = false;                                    // the worker ends: no call may start any more
@@ -66,6 +77,7 @@ struct CallContext {
   const WorkerRef<upstream::ClusterLimits>& HoldLimits(size_t index, const upstream::ClusterState& cluster);
 
   CacheKey cache_key_;
+  uint64_t call_ids_ = 0;  // taken
   // By the places of `snapshot`, as far as they were asked for; emptied with each new one, so that nothing old is kept.
   std::vector<WorkerRef<upstream::ClusterLimits>> limits_;
 };

@@ -86,6 +86,7 @@ void Call::TakeHedge() {
   past.try_began = past.hedge_began;
   past.try_hedges = true;
   past.try_span = past.hedge_span;
+  past.connecting = {};
   if (attempt_.state() != Attempt::State::kSent) return;
   past.try_ends = TryEnds(past.hedge_began);
   ArmTimer(std::min(past.try_ends, past.hedge_at));

@@ -53,6 +53,8 @@ bool Call::TriesAgain() {
   past.retry_at = context.worker().now() + *wait;
   past.try_ends = past.hedge_at = base::kNever;  // of the attempt that has ended; the route may be another meanwhile
   past.trial = false;
+  past.try_began = {};
+  past.connecting = {};
   maybe_processed_ |= attempt_.maybe_processed();
   attempt_.Restart();
   picked_ = upstream::LoadBalancer::kNone;

@@ -86,18 +86,19 @@ Call::TryEnd Call::EndOfTry(const base::Error* error, GrpcCode status) {
 
 // This attempt has ended, and another one followed or was beside it.
 void Call::NoteTry(TryEnd end) {
-  if (!config_->observed()) return;
+  NoteEndpoint();
   const History& past = history();
   NoteTry({past.endpoint, past.try_began, past.try_span, past.try_hedges}, end);
 }
 
 // The log's text is "e1:UNAVAILABLE:1.200ms", behind those that are there.
 void Call::NoteTry(const Try& attempt, TryEnd end) {
-  if (!config_->observed()) return;
   History& past = history();
   const base::TimePoint now = context.worker().now();
   char text[32];
-  std::snprintf(text, sizeof(text), ":%.3fms", static_cast<double>((now - attempt.began).count()) / 1e6);
+  // When it began is kept only of a call that is observed.
+  const base::Nanos took = attempt.began == base::TimePoint{} ? AgeOfAttempt(now) : now - attempt.began;
+  std::snprintf(text, sizeof(text), ":%.3fms", static_cast<double>(took.count()) / 1e6);
   if (!past.tries.empty()) past.tries += ',';
   past.tries.append(attempt.endpoint).append(":").append(end.text).append(text);
   TraceTry(attempt, end);

@@ -27,6 +27,10 @@ struct Exchange {
   virtual void OnResponse(Attempt& attempt) = 0;
   // attempt.complete(), or attempt.error() says why not. Not called for an attempt that is cancelled.
   virtual void OnAttemptEnded(Attempt& attempt) = 0;
+  // It is about to end with an error, or with another status than OK; its endpoint is there still.
+  virtual void OnAttemptFailing(Attempt& attempt) = 0;
+  // Its wait for a connection is over, and it is about to be sent. Not called for one that did not wait.
+  virtual void OnConnected(Attempt& attempt, base::Nanos waited) = 0;
 
   // An attempt that was told to ask is about to send the request's headers, which may be changed.
   virtual void OnSending(const Attempt& attempt) = 0;

@@ -90,6 +90,7 @@ bool CacheFastPath::Answer(http2::StreamIo& stream, const Client& client, const 
     std::unique_ptr<CallTrace> trace = TraceOf(*config, request, response.status, total);
     if (trace == nullptr && config->observers.empty()) return;
     CallRecord record = RecordOf(client, request, plan->route);
+    record.id = context_.TakeCallId();
     record.status = response.status;
     record.cache = ToString(CacheOutcome::kHit);
     for (const base::Slice& part : message) record.request_bytes += part.size();

@@ -109,6 +109,23 @@ class FakeBackend final : public Backend {
     return base::MakeError(base::ErrorKind::kNotFound, "no limit " + change.name);
   }
 
+  FailedCallsView ListFailedCalls() override {
+    std::lock_guard lock(mutex_);
+    return failed_calls_;
+  }
+  void set_failed_calls(FailedCallsView view) {
+    std::lock_guard lock(mutex_);
+    failed_calls_ = std::move(view);
+  }
+  std::vector<HotKeysView> ListHotKeys() override {
+    std::lock_guard lock(mutex_);
+    return hot_keys_;
+  }
+  void set_hot_keys(std::vector<HotKeysView> keys) {
+    std::lock_guard lock(mutex_);
+    hot_keys_ = std::move(keys);
+  }
+
   CacheView DescribeCache() override {
     std::lock_guard lock(mutex_);
     return cache_;
@@ -291,6 +308,8 @@ class FakeBackend final : public Backend {
        "no key"},
       {"cluster/users", CertificatePurpose::kTrusted, "system", "", "", {}, 0, 0, 0, ""}};
   base::ErrorKind busy_ = base::ErrorKind::kBusy;
+  FailedCallsView failed_calls_;
+  std::vector<HotKeysView> hot_keys_;
 };
 
 // A directory that goes with its contents.

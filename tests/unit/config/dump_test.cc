@@ -127,6 +127,7 @@ admin: {grpc: "127.0.0.1:9", http: "[::1]:10", tls: {certificate: d.crt, key: d.
 log: {level: "off", format: json, path: x.log}
 access_log: {format: "off", path: y.log, buffer: 512KiB, fields: [time, {field: status, as: s}, {metadata: m}, {trailer: t, as: u}]}
 forwarding: {x_forwarded: true, trusted_hops: 2, via: true}
+insight: {failed_calls: 7, hot_keys: shown}
 )";
 
 TEST(Dump, WhatIsNoDefaultIsReadAgain) {

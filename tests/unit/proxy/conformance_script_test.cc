@@ -52,8 +52,8 @@ class ThroughTheProxy : public test::ProxyFixture, public ::testing::WithParamIn
   // Of a block that came from the proxy alone.
   static bool OurOwn(const h2::Fields& fields) {
     return std::all_of(fields.begin(), fields.end(), [](const auto& field) {
-      for (const char* name :
-           {":status", "content-type", "grpc-status", "grpc-message", "sluice-reason", "sluice-processed"}) {
+      for (const char* name : {":status", "content-type", "grpc-status", "grpc-message", "sluice-reason",
+                               "sluice-processed", "sluice-call-id"}) {
         if (field.first == name) return true;
       }
       return false;

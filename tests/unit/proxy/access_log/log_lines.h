@@ -31,6 +31,7 @@ inline CallRecord FailedCall() {
   r.to_upstream = std::chrono::microseconds(1500);
   r.to_response = base::Nanos(-1);
   r.total = std::chrono::microseconds(2500);
+  r.id = CallId::Of(1, 0x2a);
   r.ended = base::TimePoint(std::chrono::milliseconds(1500));
   return r;
 }

@@ -62,6 +62,8 @@ struct ByHand final : Exchange {
   }
   void OnAttemptEnded(Attempt& attempt) override { ended.push_back(&attempt); }
   void OnSending(const Attempt& attempt) override { sending.push_back(&attempt); }
+  void OnAttemptFailing(Attempt&) override {}
+  void OnConnected(Attempt&, base::Nanos) override {}
 
   std::vector<Attempt*> attempts, ended;
   std::vector<const Attempt*> sending;

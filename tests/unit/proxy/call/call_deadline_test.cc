@@ -281,14 +281,16 @@ TEST_F(CallDeadlineTest, TheAccessLogTellsACallInOneLine) {
               ::testing::EndsWith(" 192.0.2.7:40000 \"/pkg.Service/Get\" NOT_FOUND client=- route=r cluster=c "
                                   "endpoint=10.0.0.1:1 attempts=1 tries=- in=5 out=3 "
                                   "upstream_ms=0.000 response_ms=3.000 total_ms=7.000 cache=- waited=- limit=- cause=- "
-                                  "processed=- detail=\"\"\n"));
+                                  "processed=- detail=\"\" call_id=" +
+                                  CallId::Of(0, 1).ToString() + "\n"));
   ASSERT_NE(std::fgets(text, sizeof(text), lines), nullptr);
   EXPECT_THAT(
       std::string(text),
       ::testing::EndsWith(" 192.0.2.7:40000 \"/pkg.Service/Method\" INTERNAL client=- route=- cluster=- "
                           "endpoint=- attempts=0 tries=- in=0 out=0 "
                           "upstream_ms=- response_ms=- total_ms=0.000 cache=- waited=- limit=- cause=malformed_request "
-                          "processed=no detail=\"malformed grpc-timeout\"\n"));
+                          "processed=no detail=\"malformed grpc-timeout\" call_id=" +
+                          CallId::Of(0, 2).ToString() + "\n"));
   std::fclose(lines);
   ::unlink(path.c_str());
 }
