@@ -49,6 +49,10 @@ constexpr CommandSpec kCommands[] = {
     {"certs", Command::kCerts, kLook,
      "certificates of TLS: where in use, how long valid, why a new file is not in force"},
     {"xds", Command::kXds, kLook, "the control plane: its servers, the stream, each resource: version, state, error"},
+    {"why", Command::kWhy, kLook,
+     "why a call failed, by its sluice-call-id or x-request-id; without: the last failed calls", "[CALL-ID]", 0, 1},
+    {"top", Command::kTop, kLook,
+     "live: clusters, endpoints, limits and hot keys; one table where there is no terminal"},
     {"metrics", Command::kMetrics, kLook, "all metrics, in Prometheus text format"},
     {"add", Command::kAdd, kEndpoints, "add endpoints; without NAME the address is the name", kEndpoint, 2, kMany,
      kOfferClusters},
@@ -100,6 +104,7 @@ Exit codes
 
 Examples
   sluicectl add users c=10.0.0.7:50051@2 d=10.0.0.8:50051
+  sluicectl why 5f3a9c1e-0-1a7
   sluicectl reweight users c d --weight 4 --preview
   sluicectl limit set cluster/users/rate --rate 500 --burst 50
   sluicectl cache purge --service pkg.Users --method Get --key-hex 0a03616263
@@ -126,6 +131,13 @@ base::Result<std::chrono::milliseconds> ParseTimeout(std::string_view text) {
   base::Result<std::chrono::milliseconds> timeout = ParseDuration(text);
   if (timeout.ok() && timeout->count() == 0) return Bad("must be more than 0");
   return timeout;
+}
+
+base::Result<std::chrono::milliseconds> ParseInterval(std::string_view text) {
+  base::Result<std::chrono::milliseconds> interval = ParseDuration(text);
+  if (!interval.ok()) return interval;
+  const bool good = *interval >= std::chrono::milliseconds(100) && *interval <= std::chrono::hours(1);
+  return good ? interval : Bad("must be 100ms to 1h");
 }
 
 class Parser {
@@ -230,6 +242,9 @@ class Parser {
          ParseTimeout, &args_.over);
     Switch({C::kEndpoints}, "--why", "health: state, since when and why, last error, next probe; and its last changes",
            &args_.why);
+    Switch({C::kTop}, "--once", "look twice, print one table and end", &args_.once);
+    Flag({C::kTop}, "--interval", "DURATION", "between two looks: 100ms to 1h, default 2s", ParseInterval,
+         &args_.interval);
     Flag(set, "--rate", "R", "calls a second, like 100 or 0.5; 0: no limit", ParseRate, &args_.limit.rate);
     Flag(set, "--burst", "N", "calls that may start at once after a pause", ParseCount, &args_.limit.burst);
     Flag(set, "--max", "N", "calls under way at once; 0: no limit", ParseCount, &args_.limit.max);
@@ -291,6 +306,8 @@ class Parser {
     if (args_.command == Command::kLimitSet && args_.limit == LimitArgs{}) {
       return Bad("limit set needs --rate, --burst, --max or --queue");
     }
+    if (args_.command == Command::kTop && args_.json)
+      return Bad("top takes no --json: `clusters`, `limits` and `metrics` do");
     if (args_.command != Command::kCachePurge) return base::Ok();
     if (given("--method") && !given("--service")) return Bad("--method needs --service");
     const int keys = given("--key") + given("--key-hex") + given("--key-file");
@@ -307,7 +324,8 @@ class Parser {
       args_.command = Command::kPrint;
       args_.text = CompletionScript(words_[0]);
       if (args_.text.empty()) return Bad("completion takes bash or zsh");
-    } else if (command == Command::kLogLevel || command == Command::kLimitSet || command == Command::kLimitReset) {
+    } else if (command == Command::kLogLevel || command == Command::kLimitSet || command == Command::kLimitReset ||
+               command == Command::kWhy) {
       if (!words_.empty()) args_.word = words_[0];
     } else if (!words_.empty()) {
       args_.cluster = words_[0];

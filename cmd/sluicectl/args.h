@@ -31,6 +31,8 @@ enum class Command : uint8_t {
   kLimits,
   kCerts,
   kXds,
+  kWhy,
+  kTop,
   kLimitSet,
   kLimitReset,
   kCacheStats,
@@ -84,12 +86,14 @@ struct Args {
   std::string locality;
   std::optional<uint64_t> if_version;
   bool preview = false;
-  bool force = false;  // a removal may take away all keys
-  bool why = false;    // endpoints: with their health and its changes
+  bool force = false;                        // a removal may take away all keys
+  bool once = false;                         // top: one table
+  std::chrono::milliseconds interval{2000};  // top: between two looks
+  bool why = false;                          // endpoints: with their health and its changes
   LimitArgs limit;
   PurgeArgs purge;
-  std::string word;                                        // log-level: the level or empty; limit: its name
-  std::string text;                                        // kPrint
+  std::string word;  // log-level: the level or empty; limit: its name; why: a call's id or empty
+  std::string text;  // kPrint
   std::optional<std::chrono::milliseconds> drain_timeout;  // drain --timeout
   std::optional<std::chrono::milliseconds> drain_delay;    // drain --delay
   std::chrono::milliseconds over{0};                       // endpoint drain --over; 0: at once

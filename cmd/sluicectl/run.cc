@@ -10,6 +10,8 @@
 #include "sluice/admin/v1/admin.grpc.pb.h"
 #include "sluicectl/channel.h"
 #include "sluicectl/print.h"
+#include "sluicectl/top.h"
+#include "sluicectl/why.h"
 
 namespace sluice::ctl {
 namespace {
@@ -17,7 +19,8 @@ namespace {
 namespace v1 = admin::v1;
 using Kind = v1::ChangeEndpointsRequest;
 
-constexpr double kAllKeys = 0.9999;       // a share of the keys; sums of shares are not exact
+constexpr double kAllKeys = 0.9999;  // a share of the keys; sums of shares are not exact
+constexpr uint32_t kFailedCallsShown = 20;
 constexpr size_t kKeyBytesMax = 1 << 20;  // above it the daemon takes no request (and caches none)
 
 v1::ChangeLimitRequest MakeLimitChange(const Args& args) {
@@ -120,6 +123,12 @@ class Session {
                     [](const auto& r) { return Print(r); });
       case Command::kXds:
         return Call(&v1::Admin::Stub::GetXds, v1::GetXdsRequest(), [](const auto& r) { return Print(r); });
+      case Command::kWhy:
+        return Why();
+      case Command::kTop:
+        return RunTop(args_, *stub_, [this](const grpc::Status& status, const std::string& reason) {
+          return Explain(status, reason);
+        });
       case Command::kMetrics:
         return Call(&v1::Admin::Stub::GetMetrics, v1::GetMetricsRequest(), [](const auto& r) { return r.text(); });
       case Command::kReload:
@@ -199,6 +208,25 @@ class Session {
       if (item.name().starts_with(args_.word)) lines += item.name() + "\n";
     }
     return lines;
+  }
+
+  int Why() {
+    v1::ListFailedCallsRequest request;
+    request.set_id(args_.word);
+    if (args_.word.empty() && !args_.json) request.set_max(kFailedCallsShown);
+    v1::ListFailedCallsResponse response;
+    const int result = Call(
+        &v1::Admin::Stub::ListFailedCalls, request,
+        [this](const v1::ListFailedCallsResponse& r) {
+          if (args_.word.empty()) return PrintFailedCalls(r);
+          std::string text;  // one x-request-id may have several calls
+          for (const v1::FailedCall& call : r.calls()) text += (text.empty() ? "" : "\n") + PrintWhy(call);
+          return text;
+        },
+        &response);
+    if (result != kDone || args_.word.empty() || !response.calls().empty()) return result;
+    std::fprintf(stderr, "sluicectl: %s\n", NoSuchCall(response, args_.word).c_str());
+    return kRefused;
   }
 
   int Reload() {
