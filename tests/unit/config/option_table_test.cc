@@ -52,6 +52,7 @@ std::vector<Entry> Entries() {
   Add("tracing.", proxy::kTracingOptions, &out);
   Add("tracing.sample.", proxy::kTraceSampleOptions, &out);
   Add("forwarding.", proxy::kForwardingOptions, &out);
+  Add("insight.", proxy::kInsightOptions, &out);
   Add("listeners[].", proxy::kListenerOptions, &out);
   Add("listeners[].", http2::kLifeOptions, &out);
   Add("listeners[].", http2::kListenerLifeOptions, &out);
@@ -160,7 +161,7 @@ TEST(OptionTable, DocumentationHasALineOfEach) {
 TEST(OptionTable, AllTablesAreLookedAt) {
   std::set<std::string> paths;
   for (const Entry& entry : Entries()) EXPECT_TRUE(paths.insert(entry.path).second) << entry.path;
-  EXPECT_EQ(paths.size(), 111u);
+  EXPECT_EQ(paths.size(), 112u);
 }
 
 // An option at and beyond both ends of its range.
