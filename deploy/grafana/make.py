@@ -103,8 +103,9 @@ ROWS = [
          [(per_second("sluice_worker_cpu_seconds_total", "instance, worker"), "{{instance}} {{worker}}")], {}),
         ("Memory", "Of buffers, calls, metadata and stored messages.", "bytes", 8,
          [(series("sluice_memory_held_bytes"), "held, {{instance}}"), (series("sluice_memory_limit_bytes"), "limit, {{instance}}")], {}),
-        ("Access log: lines that were not written", "", "short", 8,
-         [(per_second("sluice_access_log_lines_total", "result", 'result=~"dropped|lost"'), "{{result}}")], {}),
+        ("Access log and traces: what was not written or sent", "Lines and calls a second.", "short", 8,
+         [(per_second("sluice_access_log_lines_total", "result", 'result=~"dropped|lost"'), "lines {{result}}"),
+          (per_second("sluice_traced_calls_total", "result", 'result=~"dropped|lost"'), "traces {{result}}")], {}),
     ]),
     ("Lists and certificates", [
         ("Age of the lists' last answer", "Of clusters that follow a source. A file answers only when it changes.", "s", 8,
