@@ -45,6 +45,7 @@ std::vector<std::string> Changes(const Config& before, const Config& after) {
   whole("admin.roles", before.admin.roles == after.admin.roles);
   whole("log", before.log == after.log);
   whole("access_log", before.access_log == after.access_log);
+  whole("tracing", before.tracing == after.tracing);
   whole("forwarding", before.forwarding == after.forwarding);
   whole("concurrency", before.concurrency == after.concurrency);
   whole("cache", before.cache == after.cache);
