@@ -46,6 +46,7 @@ std::vector<std::string> Changes(const Config& before, const Config& after) {
   whole("log", before.log == after.log);
   whole("access_log", before.access_log == after.access_log);
   whole("insight", before.insight == after.insight);
+  whole("tracing", before.tracing == after.tracing);
   whole("forwarding", before.forwarding == after.forwarding);
   whole("concurrency", before.concurrency == after.concurrency);
   whole("cache", before.cache == after.cache);

@@ -79,6 +79,13 @@ std::string Dump(const Config& config, const DumpOptions& options) {
     out.Options(proxy::kAccessLogOptions, config.access_log);
     out.Each("fields", config.access_log.fields, [&](const auto& field) { DumpAccessLogField(out, field); });
   });
+  out.Map("tracing", [&] {
+    out.Text("endpoint", config.tracing.endpoint);
+    out.Text("service_name", config.tracing.service_name);
+    out.Map("sample", proxy::kTraceSampleOptions, config.tracing);
+    out.Choice("propagate", kTracePropagates, config.tracing.propagate);
+    out.Options(proxy::kTracingOptions, config.tracing);
+  });
   out.Map("forwarding", proxy::kForwardingOptions, config.forwarding);
   out.Map("insight", [&] {
     out.Options(proxy::kInsightOptions, config.insight);
