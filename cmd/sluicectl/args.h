@@ -35,6 +35,8 @@ enum class Command : uint8_t {
   kLimitReset,
   kCacheStats,
   kCachePurge,
+  kConfigDump,
+  kConfigDiff,
   kReload,
   kMetrics,
   kLogLevel,
@@ -89,6 +91,8 @@ struct Args {
   LimitArgs limit;
   PurgeArgs purge;
   std::string word;                                        // log-level: the level or empty; limit: its name
+  bool from_file = false;                                  // config dump: the file, as a reload would take it
+  std::string file;                                        // config diff; empty: the daemon's own
   std::string text;                                        // kPrint
   std::optional<std::chrono::milliseconds> drain_timeout;  // drain --timeout
   std::optional<std::chrono::milliseconds> drain_delay;    // drain --delay

@@ -27,7 +27,7 @@ inline constexpr std::pair<std::string_view, Role> kMethodRoles[] = {
     {"GetMetrics", Role::kRead},         {"GetLogLevel", Role::kRead},  {"ChangeEndpoints", Role::kWrite},
     {"ChangeLimit", Role::kWrite},       {"PurgeCache", Role::kWrite},  {"Reload", Role::kWrite},
     {"SetLogLevel", Role::kWrite},       {"Drain", Role::kWrite},       {"Stop", Role::kWrite},
-    {"SetEndpointHealth", Role::kWrite},
+    {"SetEndpointHealth", Role::kWrite}, {"GetConfig", Role::kRead},
 };
 // kWrite for a name that is not in the table.
 Role RoleOf(std::string_view method);
