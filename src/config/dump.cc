@@ -80,6 +80,14 @@ std::string Dump(const Config& config, const DumpOptions& options) {
     out.Each("fields", config.access_log.fields, [&](const auto& field) { DumpAccessLogField(out, field); });
   });
   out.Map("forwarding", proxy::kForwardingOptions, config.forwarding);
+  out.Map("tracing", [&] {
+    out.Text("endpoint", config.tracing.endpoint);
+    out.Text("service_name", config.tracing.service_name);
+    out.Map("sample", proxy::kTraceSampleOptions, config.tracing);
+    out.Choice("propagate", kTracePropagate, config.tracing.propagate);
+    out.Options(proxy::kTracingOptions, config.tracing);
+  });
+  out.Map("drain", kDrainOptions, config);
   out.File("state_file", config.state_file);
   out.Text("hash_seed", options.hide_secrets ? Fingerprint(config.hash_seed) : config.hash_seed);
   return out.Take();

@@ -1,6 +1,4 @@
 // Tracing: the collector, and which calls go to it.
-#include <array>
-
 #include "config/parsers.h"
 #include "config/text.h"
 #include "config/values.h"
@@ -10,8 +8,6 @@ namespace sluice::config {
 namespace {
 
 using proxy::TracingOptions;
-
-constexpr std::array<std::string_view, 2> kPropagate = {"sampled", "all"};  // by TracingOptions::Propagate
 
 // Names are looked up by gRPC's library, so host may be one.
 bool IsHostAndPort(std::string_view text) {
@@ -38,7 +34,7 @@ void ParseTracing(Section& section, TracingOptions* out) {
   }
   ParseName(section, "service_name", &out->service_name);
   section.Options(proxy::kTracingOptions, out);
-  section.Choice("propagate", kPropagate, &out->propagate);
+  section.Choice("propagate", kTracePropagate, &out->propagate);
   section.Map("sample", proxy::kTraceSampleOptions, out);
 }
 

@@ -26,6 +26,7 @@ inline constexpr size_t kCachedMethodsMax = 1000;   // of a route
 inline constexpr size_t kRetriedMethodsMax = 1000;  // of a route, where they are listed
 inline constexpr size_t kVaryMax = 16;
 inline constexpr std::string_view kAccessLogFormats[] = {"off", "text", "json"};  // by AccessLogOptions::Format
+inline constexpr std::string_view kTracePropagate[] = {"sampled", "all"};  // by TracingOptions::Propagate
 // By RetryOptions::Methods; kListed has none.
 inline constexpr std::string_view kRetriedMethods[] = {"declared", "all", "none"};
 inline constexpr std::string_view kNoSideEffects = "no_side_effects";  // in the place of a list of cached methods
