@@ -84,6 +84,12 @@ constexpr CommandSpec kCommands[] = {
     {"cache", Command::kPrint, kCache, "look at or purge the response cache"},
     {"cache stats", Command::kCacheStats, kCache, "size, hits, why responses were not kept"},
     {"cache purge", Command::kCachePurge, kCache, "drop all responses, or only those that the flags name"},
+    {"config", Command::kPrint, kChange, "dump the configuration, or tell what a reload would change"},
+    {"config dump", Command::kConfigDump, kChange, "the configuration in force, with every default"},
+    {"config diff", Command::kConfigDiff, kChange,
+     "what differs between the configuration in force and FILE (default: the daemon's own file, as it is now); exits "
+     "with 0: nothing, 1: something, 2: trouble",
+     "[FILE]", 0, 1, kOfferFiles},
     {"reload", Command::kReload, kChange, "read the configuration file again; with an error in it nothing changes"},
     {"log-level", Command::kLogLevel, kChange, "show or set the level: trace, debug, info, warn, error or off",
      "[LEVEL]", 0, 1, "trace debug info warn error off"},
@@ -236,6 +242,7 @@ class Parser {
     Flag(stand, "--locality", "NAME", "where these endpoints are", ParseNotEmpty, &args_.locality);
     Flag(changes, "--if-version", "N", "only if the list is still at version N", ParseVersion, &args_.if_version);
     Switch(changes, "--preview", "say what would move, change nothing", &args_.preview);
+    Switch({C::kConfigDump}, "--from-file", "the daemon's file as it is now, read and not taken", &args_.from_file);
     Switch({C::kRemove, C::kDrainEndpoint}, "--force",
            "also where the cluster would be left with none of its keys' owners", &args_.force);
     Flag({C::kDrainEndpoint}, "--over", "DURATION", "give the keys away little by little, each once; default: at once",
@@ -327,6 +334,8 @@ class Parser {
     } else if (command == Command::kLogLevel || command == Command::kLimitSet || command == Command::kLimitReset ||
                command == Command::kWhy) {
       if (!words_.empty()) args_.word = words_[0];
+    } else if (command == Command::kConfigDiff) {
+      if (!words_.empty()) args_.file = words_[0];
     } else if (!words_.empty()) {
       args_.cluster = words_[0];
       return ReadEndpoints();

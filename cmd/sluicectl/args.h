@@ -37,6 +37,8 @@ enum class Command : uint8_t {
   kLimitReset,
   kCacheStats,
   kCachePurge,
+  kConfigDump,
+  kConfigDiff,
   kReload,
   kMetrics,
   kLogLevel,
@@ -92,8 +94,10 @@ struct Args {
   bool why = false;                          // endpoints: with their health and its changes
   LimitArgs limit;
   PurgeArgs purge;
-  std::string word;  // log-level: the level or empty; limit: its name; why: a call's id or empty
-  std::string text;  // kPrint
+  std::string word;        // log-level: the level or empty; limit: its name; why: a call's id or empty
+  bool from_file = false;  // config dump: the file, as a reload would take it
+  std::string file;        // config diff; empty: the daemon's own
+  std::string text;        // kPrint
   std::optional<std::chrono::milliseconds> drain_timeout;  // drain --timeout
   std::optional<std::chrono::milliseconds> drain_delay;    // drain --delay
   std::chrono::milliseconds over{0};                       // endpoint drain --over; 0: at once

@@ -34,6 +34,8 @@ class Cursor {
     const std::string offers = words_ == 0 ? offered : "";
     if (value_of_ != nullptr) {
       if (value_of_->get_type_name() == "FILE") *text = ":files\n";
+    } else if (offers == kOfferFiles) {
+      *text = ":files\n";
     } else if (begin.starts_with('-') && !only_words_) {
       AddFlags(begin, text);
     } else if (offers == kOfferClusters || offers == kOfferLimits || offered == kOfferEndpoints) {

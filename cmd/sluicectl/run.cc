@@ -9,6 +9,7 @@
 
 #include "sluice/admin/v1/admin.grpc.pb.h"
 #include "sluicectl/channel.h"
+#include "sluicectl/config_diff.h"
 #include "sluicectl/print.h"
 #include "sluicectl/top.h"
 #include "sluicectl/why.h"
@@ -131,6 +132,10 @@ class Session {
         });
       case Command::kMetrics:
         return Call(&v1::Admin::Stub::GetMetrics, v1::GetMetricsRequest(), [](const auto& r) { return r.text(); });
+      case Command::kConfigDump:
+        return ConfigDump();
+      case Command::kConfigDiff:
+        return ConfigDiff();
       case Command::kReload:
         return Reload();
       case Command::kLogLevel:
@@ -185,7 +190,7 @@ class Session {
   // One RPC, its answer printed as JSON or by `print`. A status that is not OK is explained on stderr.
   template <typename Request, typename Response, typename PrintFn>
   int Call(grpc::Status (v1::Admin::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-           const Request& request, PrintFn print, Response* answer = nullptr) {
+           const Request& request, PrintFn print, Response* answer = nullptr, bool shown = true) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + args_.timeout);
     Response response;
@@ -197,7 +202,7 @@ class Session {
     }
     const std::string text = args_.json ? Json(response) : std::string(print(response));
     if (answer != nullptr) *answer = std::move(response);
-    return Write(text);
+    return shown ? Write(text) : kDone;
   }
 
   // A line for each name that begins with what stands at the cursor.
@@ -241,6 +246,30 @@ class Session {
     std::fprintf(stderr,
                  "sluicectl: the configuration has errors, nothing was changed; correct the file and reload again\n");
     return kRefused;
+  }
+
+  // kDone: *answer has a configuration, which was printed if `print`. Errors of the file are printed.
+  int AskConfig(bool from_file, v1::GetConfigResponse* answer, bool print) {
+    v1::GetConfigRequest request;
+    request.set_from_file(from_file);
+    const int result = Call(
+        &v1::Admin::Stub::GetConfig, request, [](const v1::GetConfigResponse& r) { return r.yaml(); }, answer, print);
+    if (result != kDone) return result;
+    for (const std::string& error : answer->errors()) std::fprintf(stderr, "error: %s\n", error.c_str());
+    return answer->errors().empty() ? kDone : kRefused;
+  }
+
+  int ConfigDump() {
+    v1::GetConfigResponse answer;
+    return AskConfig(args_.from_file, &answer, true);
+  }
+
+  int ConfigDiff() {
+    v1::GetConfigResponse running, file;
+    int result = AskConfig(false, &running, false);
+    if (result == kDone && args_.file.empty()) result = AskConfig(true, &file, false);
+    if (result != kDone) return result == kRefused ? static_cast<int>(kDiffTrouble) : result;  // as diff(1)
+    return PrintConfigDiff(running.yaml(), args_.file, file.yaml(), {file.warnings().begin(), file.warnings().end()});
   }
 
   int Purge() {

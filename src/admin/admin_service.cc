@@ -169,6 +169,19 @@ class AdminService final : public v1::Admin::Service {
     });
   }
 
+  grpc::Status GetConfig(Context* context, const v1::GetConfigRequest* request,
+                         v1::GetConfigResponse* response) override {
+    return Read(*context, "GetConfig", [&] {
+      const ConfigView view = backend_.DescribeConfig(request->from_file());
+      if (view.yaml.size() > kConfigBytesMax) {
+        return ToStatus(*context, base::MakeError(base::ErrorKind::kTooLarge,
+                                                  "the configuration is larger than 60 MiB as it would be written"));
+      }
+      ToMessage(view, *response);
+      return grpc::Status::OK;
+    });
+  }
+
   grpc::Status GetMetrics(Context* context, const v1::GetMetricsRequest*, v1::GetMetricsResponse* response) override {
     return Read(*context, "GetMetrics", [&] {
       response->set_text(backend_.RenderMetrics());

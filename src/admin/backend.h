@@ -120,6 +120,14 @@ struct ReloadView {
   std::vector<std::string> changes;  // what it has changed, a line each; empty: nothing, or it has failed
 };
 
+struct ConfigView {
+  std::string yaml;                   // empty with errors
+  std::vector<std::string> errors;    // of the file: "file:line:column: path: ..."
+  std::vector<std::string> warnings;  // of the file: what needs a restart
+};
+// Of ConfigView::yaml, as an answer.
+inline constexpr size_t kConfigBytesMax = 60 * 1024 * 1024;
+
 struct ServerView {
   std::string version, config_file;
   uint64_t pid = 0, uptime_seconds = 0, workers = 0;
@@ -211,6 +219,8 @@ class Backend {
   virtual ReloadResult Reload() = 0;
   // nullopt: there was none since the start.
   virtual std::optional<ReloadView> DescribeReload() = 0;
+  // The configuration in force, or what a reload would take now.
+  virtual ConfigView DescribeConfig(bool from_file) = 0;
   // "trace".."off"; kInvalidArgument names what is allowed.
   virtual base::Status SetLogLevel(std::string_view level) = 0;
   virtual std::string LogLevel() = 0;

@@ -206,6 +206,12 @@ void ToMessage(const CertificateView& view, v1::Certificate& message) {
   message.set_error(view.error);
 }
 
+void ToMessage(const ConfigView& view, v1::GetConfigResponse& message) {
+  message.set_yaml(view.yaml);
+  for (const std::string& error : view.errors) message.add_errors(error);
+  for (const std::string& warning : view.warnings) message.add_warnings(warning);
+}
+
 void ToMessage(const ReloadResult& result, v1::ReloadResponse& message) {
   for (const std::string& error : result.errors) message.add_errors(error);
   for (const std::string& warning : result.warnings) message.add_warnings(warning);

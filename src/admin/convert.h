@@ -21,6 +21,7 @@ void ToMessage(const CertificateView& view, v1::Certificate& message);
 void ToMessage(const discovery::XdsView& view, v1::GetXdsResponse& message);
 void ToMessage(const FailedCallsView::Call& view, v1::FailedCall& message);
 void ToMessage(const HotKeysView& view, v1::ClusterHotKeys& message);
+void ToMessage(const ConfigView& view, v1::GetConfigResponse& message);
 void ToMessage(const ReloadResult& result, v1::ReloadResponse& message);
 
 // kInvalidArgument for what is wrong whatever the cluster has: no cluster, no kind, no endpoints, a missing

@@ -91,6 +91,7 @@ std::string Dump(const Config& config, const DumpOptions& options) {
     out.Options(proxy::kInsightOptions, config.insight);
     out.Choice("hot_keys", kHotKeys, config.insight.hot_keys);
   });
+  out.Map("drain", kDrainOptions, config);
   out.File("state_file", config.state_file);
   out.Text("hash_seed", options.hide_secrets ? Fingerprint(config.hash_seed) : config.hash_seed);
   return out.Take();

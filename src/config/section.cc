@@ -86,7 +86,13 @@ void Section::CheckKeys() {
   for (size_t i = 0; i + 1 < node_.items.size(); i += 2) {
     const Node& key = *node_.items[i];
     if (key.kind != Node::Kind::kScalar) {
-      reader_.Fail(key, path_, Cat(KindName(key.kind), " as a key; a word is allowed"));
+      // As in `endpoints: [[::1]:7070]`.
+      const bool address = key.kind == Node::Kind::kList && key.items.size() == 1 &&
+                           key.items[0]->kind == Node::Kind::kScalar &&
+                           key.items[0]->text.find(':') != std::string::npos;
+      reader_.Fail(key, path_,
+                   Cat(KindName(key.kind), " as a key; a word is allowed",
+                       address ? "; an IPv6 address is written in quotes: \"[::1]:7070\"" : ""));
     } else if (!seen.insert(key.text).second) {
       reader_.Fail(key, PathOf(key.text), "the key is there twice");
     }

@@ -37,6 +37,42 @@ void CheckCharacters(std::string_view yaml) {
   }
 }
 
+std::string_view LineOf(std::string_view text, int line) {
+  for (; line > 1; --line) text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  return text.substr(0, text.find('\n'));
+}
+
+// Where in the line an IPv6 address with its port begins that has no quotes: to YAML it is a list, of which something
+// follows. 0: there is none.
+size_t BareAddressIn(std::string_view line) {
+  for (size_t begin = line.find('[', 1); begin != line.npos; begin = line.find('[', begin + 1)) {
+    const size_t end = line.find_first_not_of("0123456789abcdefABCDEF:.", begin + 1);
+    if (end == line.npos || line[end] != ']' || end + 1 == line.size() || line[end + 1] != ':') continue;
+    const std::string_view inside = line.substr(begin + 1, end - begin - 1);
+    const bool quoted = line[begin - 1] == '"' || line[begin - 1] == '\'';
+    if (!quoted && std::count(inside.begin(), inside.end(), ':') >= 2) return begin;
+  }
+  return 0;
+}
+
+// What was most likely meant where the parser found a mistake in `line`: what it says itself is about its grammar.
+// Nothing: that is all that is to be said. *at_line and *at_column become the place of what is wrong.
+std::string HintOf(std::string_view yaml, int* at_line, int* at_column) {
+  for (int line = *at_line; line > 0 && line >= *at_line - 1; --line) {
+    const std::string_view text = LineOf(yaml, line);
+    const size_t begin = text.find_first_not_of(" \t\r");
+    if (begin == text.npos || text[begin] == '#') continue;
+    const size_t tab = text.find('\t');
+    const size_t address = BareAddressIn(text);
+    if (tab >= begin && address == 0) continue;
+    *at_line = line;
+    *at_column = static_cast<int>(tab < begin ? tab : address) + 1;
+    if (tab < begin) return "; a tab indents this line, where only blanks are allowed";
+    return "; an IPv6 address is written in quotes: \"[::1]:7070\"";
+  }
+  return "";
+}
+
 }  // namespace
 
 // Collects the events of one document. Invariant: open_ holds the containers begun and not ended, outermost first.
@@ -189,8 +225,10 @@ bool YamlTree::Build(std::string_view yaml, const std::string& file, std::vector
   } catch (const Stop& stop) {
     return fail(stop.line, stop.column, stop.message);
   } catch (const YAML::Exception& error) {
-    const bool marked = !error.mark.is_null();
-    return fail(marked ? error.mark.line + 1 : 0, marked ? error.mark.column + 1 : 0, "YAML: " + error.msg);
+    if (error.mark.is_null()) return fail(0, 0, "YAML: " + error.msg);
+    int line = error.mark.line + 1, column = error.mark.column + 1;
+    const std::string hint = HintOf(yaml, &line, &column);
+    return fail(line, column, "YAML: " + error.msg + hint);
   } catch (const std::exception& error) {
     return fail(0, 0, std::string("YAML: ") + error.what());
   }

@@ -104,6 +104,7 @@ Result<Address> Address::Parse(std::string_view text) {
     out.host_ = std::move(*path);
     return out;
   }
+  if (text[0] == '/') return Bad(text, "a path; a Unix socket is written with unix: before its path: unix:/path");
   if (text.find("://") != text.npos) return Bad(text, "a URL is no address; " + std::string(kForms));
 
   const size_t colon = text.rfind(':');

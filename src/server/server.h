@@ -82,6 +82,7 @@ class Server final : private admin::Backend {
   bool WaitStopped(std::chrono::milliseconds timeout) { return life_.WaitStopped(timeout); }
   admin::ReloadResult Reload() override;
   std::optional<admin::ReloadView> DescribeReload() override;
+  admin::ConfigView DescribeConfig(bool from_file) override;
   // Opens log files anew (SIGUSR1). The first error, if any.
   base::Status ReopenLogs();
 

@@ -1,8 +1,12 @@
 // The server's reload: a whole new configuration in place of the one that runs, or none of it.
+#include <filesystem>
+
 #include "admin/admin_server.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/changes.h"
+#include "config/dump.h"
+#include "proxy/option_table.h"
 #include "server/log_setup.h"
 #include "server/server.h"
 
@@ -70,12 +74,38 @@ admin::ReloadResult Server::ReloadLocked(std::vector<std::string>* changes) {
   if (admin_ != nullptr) admin_->SetRoles({wanted.admin.roles.read, wanted.admin.roles.write});
   wanted.state_file = config_.state_file;
   wanted.log.path = config_.log.path;
+  wanted.log.format = config_.log.format;
+  for (const auto& option : proxy::kCacheOptions) {
+    if (option.restart) option.Set(option.Get(config_.cache), &wanted.cache);
+  }
   *changes = config::Changes(config_, wanted);
   config_ = std::move(wanted);
   reloads_ok_->Add(registry_->shared_slot());
   SLUICE_LOG_INFO("configuration reloaded from {}", options_.config_file);
   for (const std::string& warning : result.warnings) SLUICE_LOG_WARN("reload: {}", warning);
   return result;
+}
+
+admin::ConfigView Server::DescribeConfig(bool from_file) {
+  std::error_code none;
+  const config::DumpOptions options{std::filesystem::current_path(none).string(), true};
+  admin::ConfigView view;
+  if (!from_file) {
+    std::lock_guard lock(reload_mutex_);
+    view.yaml = config::Dump(config_, options);
+    return view;
+  }
+  if (options_.config_file.empty()) {
+    view.errors.push_back("there is no configuration file to read again");
+    return view;
+  }
+  const config::ParseResult parsed = config::Load(options_.config_file);
+  for (const config::ConfigError& error : parsed.errors) view.errors.push_back(error.ToString());
+  if (!parsed.ok()) return view;
+  view.yaml = config::Dump(parsed.config, options);
+  std::lock_guard lock(reload_mutex_);
+  view.warnings = config::RestartOnlyChanges(config_, parsed.config);
+  return view;
 }
 
 }  // namespace sluice::server

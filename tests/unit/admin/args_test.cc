@@ -129,6 +129,11 @@ TEST(Args, ReadsLimits) {
   EXPECT_EQ(Good({"limits"}).command, Command::kLimits);
   EXPECT_EQ(Good({"certs"}).command, Command::kCerts);
   EXPECT_EQ(Good({"xds"}).command, Command::kXds);
+  EXPECT_EQ(Good({"config", "dump"}).command, Command::kConfigDump);
+  EXPECT_TRUE(Good({"config", "dump", "--from-file"}).from_file);
+  EXPECT_EQ(Good({"config", "diff"}).file, "");
+  EXPECT_EQ(Good({"config", "diff", "a.yaml"}).file, "a.yaml");
+  EXPECT_EQ(Good({"__complete", "config", "diff", ""}).text, ":files\n");
   Args args = Good({"limit", "set", "cluster/users/rate", "--rate", "0.5", "--burst=7", "--queue", "0"});
   EXPECT_EQ(args.command, Command::kLimitSet);
   EXPECT_EQ(args.word, "cluster/users/rate");

@@ -137,6 +137,11 @@ class FakeBackend final : public Backend {
     return 3;
   }
 
+  ConfigView DescribeConfig(bool from_file) override {
+    std::lock_guard lock(mutex_);
+    return from_file ? file_config_ : running_config_;
+  }
+
   std::optional<discovery::XdsView> DescribeXds() override {
     std::lock_guard lock(mutex_);
     return xds_;
@@ -273,6 +278,7 @@ class FakeBackend final : public Backend {
   std::optional<std::chrono::milliseconds> drain_delay_;
   ReloadResult reload_;
   std::optional<ReloadView> last_reload_;
+  ConfigView running_config_, file_config_;
   std::string level_ = "info";
   double moved_share_ = 0.125;
   uint64_t version_ = 7;

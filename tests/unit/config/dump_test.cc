@@ -126,6 +126,9 @@ admin: {grpc: "127.0.0.1:9", http: "[::1]:10", tls: {certificate: d.crt, key: d.
   roles: {read: [a.b], write: [CN=c]}}
 log: {level: "off", format: json, path: x.log}
 access_log: {format: "off", path: y.log, buffer: 512KiB, fields: [time, {field: status, as: s}, {metadata: m}, {trailer: t, as: u}]}
+tracing: {endpoint: "a.b:4317", service_name: x, sample: {parent: false, errors: false, slower_than: 9ms, ratio: 0.3},
+  propagate: all, buffer: 65KiB, batch: 82, export_timeout: 53s}
+drain: {delay: 84ms}
 forwarding: {x_forwarded: true, trusted_hops: 2, via: true}
 insight: {failed_calls: 7, hot_keys: shown}
 )";

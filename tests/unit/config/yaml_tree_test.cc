@@ -8,6 +8,7 @@ namespace sluice::config {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string ErrorOf(std::string_view yaml) {
   YamlTree tree;
@@ -48,6 +49,31 @@ TEST(YamlTree, ASyntaxErrorHasItsLine) {
   EXPECT_THAT(ErrorOf("a: 'open"), HasSubstr("YAML: "));
   EXPECT_EQ(ErrorOf("a: 1\n...\n"), "no error");
   EXPECT_THAT(ErrorOf("a: *none\n"), HasSubstr("f:1:4: YAML: "));
+}
+
+TEST(YamlTree, ATabThatIndentsIsNamed) {
+  constexpr char kTab[] = "; a tab indents this line, where only blanks are allowed";
+  for (const auto& [yaml, place] : {std::pair("log:\n\tlevel: info\n", "f:2:1: YAML: "),
+                                    {"log:\n  level: info\n\tformat: text\n", "f:3:1: YAML: "},
+                                    {"a:\n- b:\n  - c\n \t- b:1\n", "f:4:2: YAML: "}}) {
+    EXPECT_THAT(ErrorOf(yaml), HasSubstr(place)) << yaml;
+    EXPECT_THAT(ErrorOf(yaml), HasSubstr(kTab)) << yaml;
+  }
+  EXPECT_THAT(ErrorOf("a: [1,\n\t2]\nc: 1\nb: ]\n"), Not(HasSubstr("tab")));  // far from the mistake
+  EXPECT_THAT(ErrorOf("a: x\t\nb: [\n"), Not(HasSubstr("tab")));
+}
+
+TEST(YamlTree, AnAddressWithoutQuotesIsNamed) {
+  constexpr char kQuotes[] = "; an IPv6 address is written in quotes: \"[::1]:7070\"";
+  for (const auto& [yaml, place] : {std::pair("a:\n  - address: [::1]:7070\n", "f:2:14: YAML: "),
+                                    {"a:\n  - {address: [fe80::1]:7070}\n", "f:2:15: YAML: "},
+                                    {"b:\n  http: [::ffff:1.2.3.4]:7070\n", "f:2:9: YAML: "},
+                                    {"a: 1\nc:\n  - [::1]:7070\n", "f:3:5: YAML: "}}) {
+    EXPECT_THAT(ErrorOf(yaml), HasSubstr(place)) << yaml;
+    EXPECT_THAT(ErrorOf(yaml), HasSubstr(kQuotes)) << yaml;
+  }
+  EXPECT_THAT(ErrorOf("a: \"[::1]:7070\"\nb: [\n"), Not(HasSubstr("IPv6")));
+  EXPECT_EQ(ErrorOf("a: [\"[::1]:7070\"]\n"), "no error");
 }
 
 TEST(YamlTree, AnAliasIsItsAnchorsNode) {

@@ -61,6 +61,7 @@ TEST(Address, TakesTheThreeSlashesOfGrpcForAUnixPath) { EXPECT_EQ(Canonical("uni
 TEST(Address, SaysWhatToWriteInstead) {
   EXPECT_THAT(ErrorOf(""), HasSubstr("allowed: host:port, [IPv6]:port, unix:/path"));
   EXPECT_THAT(ErrorOf("127.0.0.1"), HasSubstr("no port"));
+  EXPECT_THAT(ErrorOf("/tmp/x.sock"), HasSubstr("a Unix socket is written with unix: before its path"));
   EXPECT_THAT(ErrorOf("[::1]"), HasSubstr("no port"));
   EXPECT_THAT(ErrorOf("::1:50051"), HasSubstr("needs brackets: [::1]:port"));
   EXPECT_THAT(ErrorOf("[::1:50051"), HasSubstr("no ] after"));
