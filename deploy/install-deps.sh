@@ -3,6 +3,7 @@
 # With the argument "bench": also the libraries that tests/bench compares with. With "peers": also the proxies and tools of
 # tests/bench/peers and tests/faults/matrix. With "fuzz": also clang with libFuzzer. With "lint": also what tests/lint.sh runs.
 # With "xds": also node and npm, which tests/xds/install.sh needs.
+# With "browser": also Chromium and a parser of HTML, for tests/browser.
 # With "etcd": also etcd's server and client, for tests/faults and deploy/etcd-demo.sh; no service of it is started or enabled.
 # With "prometheus": also promtool, which tests the alert rules; Prometheus itself is not started or enabled.
 set -euo pipefail
@@ -36,6 +37,8 @@ elif [ "${1:-}" = lint ]; then
 elif [ "${1:-}" = xds ]; then
   # Another build of node, which brings its npm along, will do too.
   if ! command -v node >/dev/null || ! command -v npm >/dev/null; then packages+=(nodejs npm); fi
+elif [ "${1:-}" = browser ]; then
+  packages+=(chromium fonts-dejavu-core python3-html5lib)
 elif [ "${1:-}" = etcd ]; then
   packages+=(etcd-server etcd-client iproute2 openssl)
 elif [ "${1:-}" = prometheus ]; then

@@ -51,7 +51,9 @@ std::string StateText(const EndpointView& endpoint) {
   if (judged && endpoint.health->state == HealthState::kUp && endpoint.connection == EndpointLink::kBackoff)
     word = "unreachable";
   std::string out = Marked(MarkOf(endpoint), word);
-  if (endpoint.health) Append(out, "<span class=\"dim\">for ", SpanText(endpoint.health->in_state), "</span>");
+  // Up since it is known: no change that could be told of.
+  if (endpoint.health && endpoint.health->in_state >= std::chrono::seconds(1))
+    Append(out, "<span class=\"dim\">for ", SpanText(endpoint.health->in_state), "</span>");
   return out;
 }
 
@@ -60,7 +62,8 @@ std::string WhyText(const EndpointView& endpoint) {
   if (!endpoint.health) return out;
   const upstream::HealthView& health = *endpoint.health;
   Append(out, Shown(health.why));
-  if (!health.last_error.empty()) Append(out, out.empty() ? "" : "; ", "last error: ", Shown(health.last_error));
+  if (!health.last_error.empty() && health.why.find(health.last_error) == health.why.npos)
+    Append(out, out.empty() ? "" : "; ", "last error: ", Shown(health.last_error));
   if (!health.health_service.empty()) Append(out, out.empty() ? "" : "; ", "it says ", Shown(health.health_service));
   if (health.probe_in) Append(out, out.empty() ? "" : "; ", "tried in ", LatencyText(*health.probe_in));
   return out;
@@ -74,9 +77,17 @@ void AppendEndpoints(std::string& out, std::string_view title, const ClusterView
     const auto it = actual.find(endpoint);
     most = std::max({most, endpoint->share, it == actual.end() ? 0 : it->second});
   }
-  BeginTable(out, title,
-             {"Endpoint", "State", "Connections", "#Weight", "#Keys", "#Calls", "", "#Calls so far", "#Failed",
-              "#In flight", "Why"});
+  const bool weighed =
+      std::any_of(endpoints.begin(), endpoints.end(), [](const auto* each) { return each->weight != 1; });
+  if (weighed) {
+    BeginTable(out, title,
+               {"Endpoint", "State", "Connections", "#Weight", "#Keys", "#Calls", "Keys and calls", "#Calls so far",
+                "#Failed", "#Under way", "Why"});
+  } else {
+    BeginTable(out, title,
+               {"Endpoint", "State", "Connections", "#Keys", "#Calls", "Keys and calls", "#Calls so far", "#Failed",
+                "#Under way", "Why"});
+  }
   for (const EndpointView* each : endpoints) {
     const EndpointView& endpoint = *each;
     Append(out, Unwell(endpoint) ? "<tr class=\"bad\">" : "<tr>", "<td>", Shown(endpoint.name));
@@ -85,15 +96,14 @@ void AppendEndpoints(std::string& out, std::string_view title, const ClusterView
       Append(where, where.empty() ? "" : ", ", "priority ", std::to_string(endpoint.priority));
     if (!endpoint.locality.empty()) Append(where, where.empty() ? "" : ", ", endpoint.locality);
     if (!where.empty()) Append(out, "<span class=\"dim\">", Shown(where), "</span>");
-    Append(out, "</td><td>", StateText(endpoint), "</td>");
-    Cell(out, LinkText(endpoint));
-    NumberCell(out, NumberText(endpoint.weight));
+    Append(out, "</td><td>", StateText(endpoint), "</td><td><span>", LinkText(endpoint), "</span></td>");
+    if (weighed) NumberCell(out, NumberText(endpoint.weight));
     NumberCell(out, PercentText(endpoint.share));
     const auto it = actual.find(each);
     NumberCell(out, it == actual.end() ? "" : PercentText(it->second));
     Append(out, "<td>", SharePicture(endpoint.share, it == actual.end() ? 0 : it->second, most), "</td>");
     for (const uint64_t n : {endpoint.calls, endpoint.failures, endpoint.in_flight}) NumberCell(out, CountText(n));
-    Append(out, "<td class=\"p\">", WhyText(endpoint), "</td></tr>\n");
+    Append(out, "<td class=\"w\">", WhyText(endpoint), "</td></tr>\n");
   }
   EndTable(out);
 }

@@ -44,6 +44,7 @@ struct Shared {
   // longest first.
   std::list<Connection*> reading, waiting, writing;
   size_t open() const { return reading.size() + waiting.size() + writing.size(); }
+  uint64_t moves = 0;
   size_t queued = 0;               // answers to be made, for connections that are gone too
   TrafficHistory history{};        // the second thread's
   ControlLoop sockets{}, pages{};  // the first and the second thread
@@ -58,6 +59,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
         in_(&shared.reading),
         place_(shared.reading.insert(shared.reading.end(), this)) {}
   ~Connection() { in_->erase(place_); }
+
+  // Grows with each connection that enters a list.
+  uint64_t entered() const { return entered_; }
 
   void Read() {
     Enter(shared_.reading);
@@ -80,6 +84,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Enter(std::list<Connection*>& list) {
     list.splice(list.end(), *in_, place_);
     in_ = &list;
+    entered_ = ++shared_.moves;
   }
 
   void OnRead(Code error) {
@@ -99,7 +104,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       return Reply(HandleHttp(shared_.backend, shared_.history, method, target), request.version(),
                    request.keep_alive(), method == "HEAD");
     }
-    if (shared_.queued == shared_.options.connections_max)
+    if (shared_.queued == shared_.options.pages_max)
       return Refuse(http::status::service_unavailable, "too many requests at once\n");
     ++shared_.queued;
     Enter(shared_.waiting);
@@ -176,6 +181,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Shared& shared_;
   std::list<Connection*> gone_;  // of this one alone, when it was dropped
   std::list<Connection*>* in_;   // one of the four
+  uint64_t entered_ = 0;
   std::atomic<bool> dropped_{false};
   std::list<Connection*>::iterator place_;
   beast::flat_buffer buffer_{shared_.options.header_bytes_max + 1024};
@@ -198,19 +204,22 @@ struct HttpServer::Impl {
     });
   }
 
+  // The one that has been where it is for the longest: never a probe that has only just come, whatever the others do.
+  void DropOldest() {
+    Connection* oldest = nullptr;
+    for (const auto* list : {&shared.reading, &shared.waiting, &shared.writing}) {
+      if (!list->empty() && (oldest == nullptr || list->front()->entered() < oldest->entered())) oldest = list->front();
+    }
+    if (oldest != nullptr) oldest->Drop();
+  }
+
   void Accepted(int fd, const tcp& protocol) {
     tcp::socket socket(shared.sockets.context());
     Code error;
     if (socket.assign(protocol, fd, error); error) {
       ::close(fd);
     } else {
-      // One that says nothing first; one that reads nothing where all of them have asked for something.
-      if (shared.open() >= shared.options.connections_max) {
-        auto& list = !shared.reading.empty()   ? shared.reading
-                     : !shared.writing.empty() ? shared.writing
-                                               : shared.waiting;
-        list.front()->Drop();
-      }
+      if (shared.open() >= shared.options.connections_max) DropOldest();
       std::make_shared<Connection>(std::move(socket), shared)->Read();
     }
   }

@@ -18,8 +18,10 @@ namespace sluice::admin {
 struct HttpOptions {
   // Open at once; for one more the connection goes that has waited longest for its client, so that strangers that hold
   // connections and say nothing cannot keep a probe out.
-  // As many pages and metrics may be asked for at once; for more: 503.
-  size_t connections_max = 64;
+  // More than are accepted in one turn (net::AcceptLoop), so that each is read before it may have to go.
+  size_t connections_max = 256;
+  // Pages and metrics that are asked for at once; for more: 503.
+  size_t pages_max = 64;
   // Connections that the kernel queues: a probe should find a place there in a storm of them.
   size_t backlog = 1024;
   // Of a request's line and header; above it 431. A body is refused with 413.

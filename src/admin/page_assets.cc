@@ -31,12 +31,12 @@ h2 { font-size: .98rem; font-weight: 650; margin: 1.4rem 0 .45rem; overflow-wrap
 .dim { color: var(--dim); }
 .ok { color: var(--ok); } .note { color: var(--note); } .bad { color: var(--bad); } .off { color: var(--off); }
 .state { font-weight: 600; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr)); gap: .6rem; margin: 0; }
-.tiles div { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .5rem .8rem; }
-.tiles .broad { grid-column: span 2; }
-.tiles dt { color: var(--dim); font-size: .82rem; }
-.tiles dd { margin: 0; font-size: 1.3rem; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.tiles dd svg { display: block; width: 100%; margin-top: .2rem; }
+.tiles { display: flex; flex-wrap: wrap; gap: .6rem; margin: 0; }
+.tiles div { background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: .45rem .75rem; flex: 1 1 7.2rem; }
+.tiles .broad { flex: 2 1 14rem; }
+.tiles dt { color: var(--dim); font-size: .82rem; white-space: nowrap; }
+.tiles dd { margin: 0; font-size: 1.25rem; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.tiles dd svg { display: block; width: 100%; height: auto; margin-top: .25rem; }
 .alerts { list-style: none; margin: .8rem 0 0; padding: .5rem .8rem; border: 1px solid var(--line); border-radius: 8px;
   background: var(--card); }
 .wide { overflow-x: auto; background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
@@ -46,12 +46,13 @@ thead th { border-top: 0; font-size: .8rem; font-weight: 600; color: var(--dim);
 tbody th { font-weight: 500; color: var(--dim); white-space: nowrap; width: 14rem; }
 td.n, th.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 td { overflow-wrap: anywhere; }
-td.w { min-width: 14rem; }
-td .dim, td.p { display: block; font-size: .86em; }
-td.p { display: table-cell; }
+td:first-child { min-width: 9.5rem; }
+td.w { min-width: 16rem; }
+td .dim { display: block; font-size: .86em; }
 td > span { white-space: nowrap; }
 td > span.dim { white-space: normal; }
-tr.bad td { color: inherit; background: var(--bad-back); } tr.note td { color: inherit; background: var(--note-back); }
+td.n > span.dim { white-space: nowrap; }
+tr.bad td { color: var(--text); background: var(--bad-back); } tr.note td { color: var(--text); background: var(--note-back); }
 .pager { margin: .5rem 0 0; color: var(--dim); }
 .pager a { margin-left: .6rem; }
 svg { vertical-align: middle; overflow: visible; }

@@ -47,9 +47,9 @@ void AppendTiles(std::string& out, const StatusParts& parts, const std::vector<C
          " class=\"broad\"");
   }
   Tile(out, "Calls under way", CountText(parts.server.calls_in_flight));
-  Tile(out, "Waiting for limits", CountText(waiting));
-  Tile(out, "Client connections", CountText(parts.server.downstream_connections));
-  Tile(out, "Endpoints that are well", CountText(endpoints - unwell) + " of " + CountText(endpoints));
+  Tile(out, "Calls waiting", CountText(waiting));
+  Tile(out, "Connections", CountText(parts.server.downstream_connections));
+  Tile(out, "Endpoints well", CountText(endpoints - unwell) + " of " + CountText(endpoints));
   out += "</dl>\n";
 }
 
@@ -148,17 +148,19 @@ void AppendUnwell(std::string& out, const std::vector<ClusterView>& clusters) {
   if (all > shown) Append(out, "<p class=\"pager\">", CountText(all - shown), " more: in the clusters' pages</p>\n");
 }
 
-// Where they are few, all of them, cluster by cluster.
-void AppendAllEndpoints(std::string& out, const std::vector<ClusterView>& clusters, const TrafficHistory& history,
+// Where they are few, all of them, cluster by cluster, those that are not well first; false: they are too many.
+bool AppendAllEndpoints(std::string& out, const std::vector<ClusterView>& clusters, const TrafficHistory& history,
                         const PageRange& range) {
   size_t endpoints = 0;
   for (size_t i = range.from; i < range.to; ++i) endpoints += clusters[i].endpoints.size();
-  if (endpoints > kEndpointsInOverview) return;
+  if (endpoints > kEndpointsInOverview || range.pages > 1) return false;
   for (size_t i = range.from; i < range.to; ++i) {
     std::vector<const EndpointView*> of_cluster;
     for (const EndpointView& endpoint : clusters[i].endpoints) of_cluster.push_back(&endpoint);
+    std::stable_partition(of_cluster.begin(), of_cluster.end(), [](const auto* each) { return Unwell(*each); });
     if (!of_cluster.empty()) AppendEndpoints(out, clusters[i].name, clusters[i], of_cluster, history);
   }
+  return true;
 }
 
 }  // namespace
@@ -186,9 +188,11 @@ std::string RenderStatusPage(const StatusParts& parts, const std::vector<Cluster
   AppendHeader(out, parts.server);
   AppendTiles(out, parts, clusters, history);
   AppendAlerts(out, parts, clusters);
-  AppendUnwell(out, clusters);
+  std::string endpoints;
+  const bool all = AppendAllEndpoints(endpoints, clusters, history, range);
+  if (!all) AppendUnwell(out, clusters);
   AppendClusters(out, clusters, history, range);
-  AppendAllEndpoints(out, clusters, history, range);
+  out += endpoints;
   AppendReasons(out, parts.reasons, history);
   AppendLimits(out, parts.limits);
   AppendCache(out, parts.cache);

@@ -164,6 +164,7 @@ base::Status Server::StartAdmin() {
     auto http = admin::HttpServer::Start(config_.admin.http, *this);
     if (!http) return http.error();
     http_ = std::move(*http);
+    SLUICE_LOG_INFO("status page and metrics on http://{}/", http_->address());
     if (const auto address = net::Address::Parse(config_.admin.http); address.ok() && !address->is_loopback()) {
       SLUICE_LOG_WARN(
           "admin.http on {}: any client that reaches it can read metrics, names of clusters and addresses of endpoints",

@@ -167,7 +167,7 @@ TEST_F(HttpServerTest, ConnectionsAreBounded) {
 // Strangers that hold all places must not make an orchestrator restart the process.
 TEST_F(HttpServerTest, IdleConnectionsDoNotStarveAProbe) {
   std::vector<std::unique_ptr<HttpClient>> idle;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 600; ++i) {
     idle.push_back(std::make_unique<HttpClient>(server_->port()));
     if (i % 2 == 0) {
       ASSERT_TRUE(idle.back()->Send("GET /healthz HTTP/1.1\r\n"));  // and no more
@@ -193,6 +193,25 @@ TEST_F(HttpServerTest, ClientsThatDoNotReadDoNotStarveAProbe) {
     deaf.back()->SendSome(many);
   }
   EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200 "));
+}
+
+// A probe that has only just come stays, also where it is the only one that has not asked for anything yet.
+TEST_F(HttpServerTest, ClientsThatWaitForPagesDoNotStarveAProbe) {
+  HttpOptions options;
+  options.connections_max = 4;
+  StartWith(options);
+  std::vector<std::unique_ptr<HttpClient>> others;
+  {
+    std::lock_guard no_page_is_made(backend_.mutex_);
+    for (int i = 0; i < 4; ++i) {
+      others.push_back(std::make_unique<HttpClient>(server_->port()));
+      ASSERT_TRUE(others.back()->Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+    }
+    HttpClient probe(server_->port());
+    for (int i = 0; i < 2; ++i) others.push_back(std::make_unique<HttpClient>(server_->port()));
+    ASSERT_TRUE(probe.Send(kHealthz));
+    EXPECT_THAT(probe.ReadResponse(), StartsWith("HTTP/1.1 200 "));
+  }
 }
 
 TEST_F(HttpServerTest, EndsWithOpenConnections) {
