@@ -10,8 +10,8 @@
 namespace sluice::admin {
 namespace {
 
-constexpr std::string_view kPaths[] = {"/",       "/cluster",   "/status.json", "/metrics", "/healthz",
-                                       "/readyz", "/style.css", "/refresh.js",  "/icon.svg"};
+constexpr std::string_view kPaths[] = {"/",        "/cluster", "/calls",     "/status.json", "/metrics",
+                                       "/healthz", "/readyz",  "/style.css", "/refresh.js",  "/icon.svg"};
 constexpr const char* kHtml = "text/html; charset=utf-8";
 constexpr const char* kJson = "application/json";
 
@@ -37,8 +37,9 @@ size_t PageOf(std::string_view target) {
 }
 
 StatusParts PartsOf(Backend& backend) {
-  return {backend.DescribeServer(), backend.ListLimits(),  backend.DescribeCache(), backend.ListCertificates(),
-          backend.ListReasons(),    backend.DescribeXds(), backend.DescribeReload()};
+  return {backend.DescribeServer(),   backend.ListLimits(),      backend.DescribeCache(),
+          backend.ListCertificates(), backend.ListReasons(),     backend.DescribeXds(),
+          backend.DescribeReload(),   backend.ListFailedCalls(), backend.ListHotKeys()};
 }
 
 HttpReply StatusPage(Backend& backend, const TrafficHistory& history, std::string_view target) {
@@ -106,7 +107,7 @@ HttpReply HandleHttp(Backend& backend, const TrafficHistory& history, std::strin
                      std::string_view target) {
   const std::string_view path = target.substr(0, target.find('?'));
   if (!std::ranges::count(kPaths, path))
-    return Text(404, "not found; there are /, /cluster, /status.json, /metrics, /healthz and /readyz\n");
+    return Text(404, "not found; there are /, /cluster, /calls, /status.json, /metrics, /healthz and /readyz\n");
   if (method != "GET" && method != "HEAD") {
     HttpReply reply = Text(405, "only GET and HEAD; changes are made with sluicectl\n");
     reply.wrong_method = true;
@@ -119,13 +120,15 @@ HttpReply HandleHttp(Backend& backend, const TrafficHistory& history, std::strin
   if (path == "/style.css") return {200, "text/css; charset=utf-8", std::string(PageStyle())};
   if (path == "/icon.svg") return {200, "image/svg+xml", std::string(PageIcon())};
   if (path == "/status.json") return StatusJson(backend, history, target);
+  if (path == "/calls") return {200, kHtml, RenderCallsPage(backend.ListFailedCalls())};
   if (path == "/cluster") return ClusterPage(backend, history, target);
   return StatusPage(backend, history, target);
 }
 
 bool AnsweredAtOnce(std::string_view method, std::string_view target) {
   const std::string_view path = target.substr(0, target.find('?'));
-  const bool long_one = path == "/" || path == "/cluster" || path == "/status.json" || path == "/metrics";
+  const bool long_one =
+      path == "/" || path == "/cluster" || path == "/calls" || path == "/status.json" || path == "/metrics";
   return !long_one || (method != "GET" && method != "HEAD");
 }
 

@@ -18,7 +18,7 @@ std::string BeginPage(std::string_view title) {
 
 void EndPage(std::string& out) {
   out +=
-      "<footer><a href=\"/\">Overview</a><a href=\"/status.json\">status.json</a>"
+      "<footer><a href=\"/\">Overview</a><a href=\"/calls\">Failed calls</a><a href=\"/status.json\">status.json</a>"
       "<a href=\"/metrics\">metrics</a></footer>\n</main></body></html>\n";
 }
 

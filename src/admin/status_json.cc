@@ -124,6 +124,8 @@ std::string RenderStatusJson(const StatusParts& parts, const std::vector<Cluster
          "],\n\"summary_by_cluster\":{", summary, "},\n\"reasons\":", ReasonsJson(parts.reasons, history),
          ",\n\"limits\":", Array<v1::Limit>(parts.limits), ",\n\"cache\":", JsonOf<v1::GetCacheResponse>(parts.cache),
          ",\n\"xds\":", XdsJson(parts.xds), ",\n\"reload\":", ReloadJson(parts.reload),
+         ",\n\"failed_calls\":", Array<v1::FailedCall>(parts.failed.calls),
+         ",\n\"hot_keys\":", Array<v1::ClusterHotKeys>(parts.hot_keys),
          ",\n\"certificates\":", Array<v1::Certificate>(parts.certificates), "}\n");
   return out;
 }

@@ -194,6 +194,8 @@ std::string RenderStatusPage(const StatusParts& parts, const std::vector<Cluster
   AppendClusters(out, clusters, history, range);
   out += endpoints;
   AppendReasons(out, parts.reasons, history);
+  AppendFailedCalls(out, parts.failed, kFailedCallsInOverview);
+  AppendHotKeys(out, parts.hot_keys);
   AppendLimits(out, parts.limits);
   AppendCache(out, parts.cache);
   AppendSources(out, clusters, parts.xds);

@@ -23,6 +23,12 @@ inline constexpr size_t kUnwellShown = 30;
 inline constexpr size_t kLimitsShown = 30;
 inline constexpr size_t kSourcesShown = 30;
 inline constexpr size_t kLinesShown = 30;  // of a reload
+// Of the calls that failed last, in the overview and in their page.
+inline constexpr size_t kFailedCallsInOverview = 8;
+inline constexpr size_t kFailedCallsShown = 100;
+// A key is shown that has certainly this share of its cluster's calls; of all clusters so many.
+inline constexpr double kHotKeyShare = 0.02;
+inline constexpr size_t kHotKeysShown = 20;
 // A certificate that ends sooner is shown.
 inline constexpr int64_t kCertificateDays = 14;
 
@@ -34,6 +40,8 @@ struct StatusParts {
   std::vector<ReasonCount> reasons;
   std::optional<discovery::XdsView> xds;
   std::optional<ReloadView> reload;
+  FailedCallsView failed;
+  std::vector<HotKeysView> hot_keys;
 };
 
 // At /: the process, its clusters in pages of kClustersPerPage, failures, limits, cache, sources of lists, the last
@@ -42,6 +50,8 @@ std::string RenderStatusPage(const StatusParts& parts, const std::vector<Cluster
                              const TrafficHistory& history, size_t page);
 // At /cluster?name=: all of a cluster, its endpoints in pages of kEndpointsPerPage, those that are not well first.
 std::string RenderClusterPage(const ClusterView& cluster, const TrafficHistory& history, size_t page);
+// At /calls: the calls that failed last, each with its phases.
+std::string RenderCallsPage(const FailedCallsView& failed);
 
 // "ring_hash, version 7, changed by RPC"
 std::string ClusterLine(const ClusterView& cluster);
@@ -52,6 +62,8 @@ bool Lagging(const discovery::DiscoveryView& source);
 
 // Parts of the overview; each appends nothing where there is nothing to say.
 void AppendReasons(std::string& out, const std::vector<ReasonCount>& reasons, const TrafficHistory& history);
+void AppendHotKeys(std::string& out, const std::vector<HotKeysView>& clusters);
+void AppendFailedCalls(std::string& out, const FailedCallsView& failed, size_t shown);
 void AppendLimits(std::string& out, const std::vector<LimitView>& limits);
 void AppendCache(std::string& out, const CacheView& cache);
 void AppendSources(std::string& out, const std::vector<ClusterView>& clusters,

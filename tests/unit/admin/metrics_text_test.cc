@@ -68,7 +68,7 @@ TEST(MetricsText, ReadsWhatTheRegistryRenders) {
   metrics::Histogram* duration = registry.AddHistogram("sluice_call_duration_seconds", "Time.", 1e-9, {{"route", "a"}});
   for (int i = 0; i < 99; ++i) duration->Observe(0, 1'000'000);
   duration->Observe(0, 400'000'000);
-  const CallMetrics metrics = ReadCallMetrics(registry.Render());
+  const CallMetrics metrics = ReadCallMetrics(registry.RenderPrometheus());
   ASSERT_EQ(metrics.clusters.count("x\"y"), 1u);
   EXPECT_EQ(metrics.clusters.at("x\"y").calls, 1);
   const Buckets& took = metrics.clusters.at("x\"y").duration;

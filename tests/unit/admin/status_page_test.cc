@@ -246,6 +246,48 @@ TEST_F(StatusPageTest, ReasonsAreShownTheFrequentFirst) {
   EXPECT_LT(page.find("queue_full"), page.find("no_route"));
 }
 
+FailedCallsView FailedCalls(size_t count) {
+  FailedCallsView view;
+  for (size_t i = 0; i < count; ++i) {
+    proxy::FailedCall call;
+    call.path = "/a.B/Get<" + std::to_string(i) + ">";
+    call.cluster = "users";
+    call.endpoint = "users-1";
+    call.status = proxy::GrpcCode::kUnavailable;
+    call.cause = "connection_lost";
+    call.detail = "gone & lost";
+    call.to_upstream = std::chrono::microseconds(250);
+    call.total = std::chrono::milliseconds(3);
+    call.waits = "cluster/users/rate=1.500ms";
+    view.calls.emplace_back(std::move(call));
+    view.calls.back().ago = seconds(4);
+  }
+  view.failed = count;
+  return view;
+}
+
+TEST_F(StatusPageTest, FailedCallsHaveTheirPhasesAndAPageOfTheirOwn) {
+  EXPECT_THAT(Overview({}), Not(HasSubstr("Calls that failed last")));
+  parts.failed = FailedCalls(kFailedCallsShown + 20);
+  const std::string overview = Overview({});
+  EXPECT_THAT(overview, AllOf(HasSubstr("Get&lt;0&gt;"), HasSubstr("users: users-1"), HasSubstr("connection_lost"),
+                              HasSubstr("gone &amp; lost"), HasSubstr("sent after 0.25 ms, end after 3.00 ms"),
+                              HasSubstr("waited: cluster/users/rate=1.500ms"), Not(HasSubstr("response after")),
+                              HasSubstr("<a href=\"/calls\">100 calls</a>"), Not(HasSubstr("Get&lt;8&gt;"))));
+  const std::string page = RenderCallsPage(parts.failed);
+  EXPECT_THAT(page, AllOf(HasSubstr("Get&lt;99&gt;"), Not(HasSubstr("Get&lt;100&gt;"))));
+  EXPECT_LT(page.size(), 100'000u);
+  EXPECT_THAT(RenderCallsPage({}), HasSubstr("None is kept: insight.failed_calls is 0"));
+  EXPECT_EQ(Get("/calls").status, 200);
+}
+
+TEST_F(StatusPageTest, OnlyKeysThatAreCertainlyHotAreShown) {
+  parts.hot_keys = {{"users", false, 1'000, seconds(60), 0.001, {}}};
+  parts.hot_keys[0].keys = {{"user-<7>", true, 0.31, 0.01, "users-2"}, {"chance", false, 0.03, 0.02, "users-1"}};
+  EXPECT_THAT(Overview({}), AllOf(HasSubstr("user-&lt;7&gt;..."), HasSubstr("30.0% to 31.0%"), HasSubstr("users-2"),
+                                  Not(HasSubstr("chance"))));
+}
+
 // Nothing inline: the policy of the answer would keep it from running.
 TEST_F(StatusPageTest, NothingIsInlineAndNothingFromElsewhere) {
   for (const char* target : {"/", "/cluster?name=users"}) {
