@@ -42,8 +42,8 @@ struct EndpointView {
 
 struct ClusterView {
   std::string name, policy;
-  uint64_t version = 0;  // grows by one with every change of the list
-  uint64_t digest = 0;   // of the ring: equal on all proxies with the same list
+  uint64_t version = 0;  // grows by one with every change of the list, and over restarts; no two lists have the same
+  uint64_t digest = 0;   // equal on all proxies with the same list
   upstream::ListSource source = upstream::ListSource::kConfig;
   std::vector<EndpointView> endpoints;
   std::vector<upstream::HealthChangeView> health_changes{};

@@ -108,8 +108,7 @@ struct CacheRule {
   std::chrono::milliseconds stale_while_revalidate{0};
   // And for this long where fetching failed with UNAVAILABLE. 0: not.
   std::chrono::milliseconds stale_if_unavailable{0};
-  // A fetch shared by several calls may go on for this long after the deadline of the call that began it; calls whose
-  // deadline is later still go by themselves.
+  // Of a fetch for which no call waits, because a stale response was served.
   std::chrono::milliseconds fetch_timeout{60000};
   bool enabled() const { return !methods.empty(); }
   bool operator==(const CacheRule&) const = default;

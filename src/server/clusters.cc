@@ -28,8 +28,14 @@ base::TimePoint After(base::Nanos wait) { return base::DeadlineAfter(Now(), wait
 
 }  // namespace
 
-Clusters::Clusters(metrics::Registry& registry, uint32_t workers, ClusterWaits waits, const LimitSet* limits)
-    : registry_(registry), worker_count_(workers), waits_(waits), limits_(limits), snapshots_(workers) {}
+Clusters::Clusters(metrics::Registry& registry, uint32_t workers, ClusterWaits waits, const LimitSet* limits,
+                   uint64_t first_version)
+    : registry_(registry),
+      worker_count_(workers),
+      waits_(waits),
+      limits_(limits),
+      snapshots_(workers),
+      first_version_(first_version) {}
 
 base::Status Clusters::Init(const config::Config& config, const SnapshotInputs& inputs) {
   SavedLists saved;
@@ -106,7 +112,9 @@ base::Status Clusters::Apply(const config::Config& config, const SnapshotInputs&
       after->health->Join(*after->options, former.endpoints, after->endpoints, Removed(*after, &former), Now());
     left.push_back({cluster.lock, Removed(former, after)});
     cluster.lock->AddLeaving(left.back().endpoints);
-    if (after == nullptr) cluster.lock->Remove(cluster.guard);
+    if (after != nullptr) continue;
+    first_version_ = std::max(first_version_, former.version + 1);
+    cluster.lock->Remove(cluster.guard);
   }
   // 4. Publish. Clusters that are kept may have been changed meanwhile: by what they are now.
   {

@@ -52,7 +52,9 @@ struct SnapshotInputs {
 class Clusters final : public discovery::ListSink {
  public:
   // `limits`: its EndpointConcurrency is what endpoints get when a list has changed; null: their cluster's options.
-  Clusters(metrics::Registry& registry, uint32_t workers, ClusterWaits waits = {}, const LimitSet* limits = nullptr);
+  // `first_version`: of each list (FirstListVersion).
+  Clusters(metrics::Registry& registry, uint32_t workers, ClusterWaits waits = {}, const LimitSet* limits = nullptr,
+           uint64_t first_version = 1);
 
   // The first snapshot: the configuration, with what the state file keeps of earlier changes. Once, before workers run.
   base::Status Init(const config::Config& config, const SnapshotInputs& inputs = {});
@@ -178,6 +180,9 @@ class Clusters final : public discovery::ListSink {
   StateFileWriter state_;
 
   std::mutex reload_mutex_;  // one reload at a time; the set of clusters changes in reloads only
+  // Under reload_mutex_. Of clusters that are new: above all versions that a removed one has had, as that may come
+  // back.
+  uint64_t first_version_;
 
   std::mutex mutex_;
   // All below: under mutex_.

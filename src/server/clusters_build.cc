@@ -156,8 +156,9 @@ Clusters::Entries Clusters::BuildEntries(const config::Config& config, const Sna
     const ClusterState* previous = it == before.end() ? nullptr : it->second.state.get();
     const bool same_options = previous != nullptr && SameOptions(*previous->options, options);
     auto shared = same_options ? previous->options : std::make_shared<const upstream::ClusterOptions>(options);
-    auto state = upstream::BuildClusterState(shared, list.wanted, previous, list.source, worker_count_, registry_,
-                                             ClusterLimitsOf(inputs, options.name, previous, registry_));
+    auto state =
+        upstream::BuildClusterState(shared, list.wanted, previous, list.source, worker_count_, registry_,
+                                    ClusterLimitsOf(inputs, options.name, previous, registry_), first_version_);
     SLUICE_CHECK(state.ok());  // the plan has checked the list
     auto lock = previous == nullptr ? std::make_shared<ClusterLock>(options.name) : it->second.lock;
     entries[options.name] = {std::move(*state), list.configured, std::move(lock), DiscoveryOf(config, options.name),

@@ -96,7 +96,7 @@ base::Status Server::Init() {
   if (auto status = CheckPaths(config_); !status) return status;
   for (const std::string& expired : tls_->Expired()) SLUICE_LOG_ERROR("{}", expired);
   limits_.Apply(config_);
-  clusters_ = std::make_unique<Clusters>(*registry_, count, ClusterWaits(), &limits_);
+  clusters_ = std::make_unique<Clusters>(*registry_, count, ClusterWaits(), &limits_, FirstListVersion());
   limits_.SetHooks({[this](const std::string& cluster) { return clusters_->UseOfEndpoints(cluster); },
                     [this](const std::string& cluster) { clusters_->ConfigureEndpoints(cluster); }});
   cache_ = std::make_unique<CacheOwner>(*registry_);

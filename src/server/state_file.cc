@@ -203,6 +203,11 @@ int64_t UnixSeconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(now).count();
 }
 
+uint64_t FirstListVersion() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
+
 uint64_t Fingerprint(const std::vector<upstream::EndpointOptions>& endpoints, const std::string& discovery) {
   if (!discovery.empty()) return base::Hash64("discovery" + discovery);
   // A sum does not depend on the order, and the hashes are well mixed.

@@ -33,6 +33,11 @@ base::Result<SavedLists> LoadStateOrSetAside(const std::string& path);
 // For SavedList::at.
 int64_t UnixSeconds();
 
+// The version that this process's lists begin with: the time now, in microseconds since 1970. A list changes less often
+// than once a microsecond, so no process before this one has used a version that this one uses, unless the clock was
+// set back; and then only by a rare chance. Below 2^53 until the year 2255, so that a double holds it.
+uint64_t FirstListVersion();
+
 // Of a configured list, in any order, and of what keeps it (DiscoveryOptions::Name; empty: nothing).
 uint64_t Fingerprint(const std::vector<upstream::EndpointOptions>& endpoints, const std::string& discovery = {});
 

@@ -203,12 +203,13 @@ base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(std::shared_
                                                                     const std::vector<WantedEndpoint>& wanted,
                                                                     const ClusterState* previous, ListSource source,
                                                                     uint32_t workers, metrics::Registry& registry,
-                                                                    std::shared_ptr<const ClusterLimits> limits) {
+                                                                    std::shared_ptr<const ClusterLimits> limits,
+                                                                    uint64_t first_version) {
   if (auto status = CheckSize(*options, wanted); !status) return status.error();
   auto change = ChangeTo(wanted, previous);
   if (!change) return change.error();
   auto state = std::make_shared<ClusterState>();
-  state->version = previous == nullptr ? 1 : previous->version + 1;
+  state->version = previous == nullptr ? first_version : previous->version + 1;
   state->source = source;
   state->load = previous != nullptr ? previous->load : std::make_shared<ClusterLoad>(workers);
   state->health = previous != nullptr ? previous->health : MakeHealth(*options, registry);

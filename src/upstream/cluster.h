@@ -66,11 +66,12 @@ base::Status CheckList(const ClusterOptions& options, const std::vector<WantedEn
 
 // Builds the state for `wanted`. Endpoints of `previous` with the same name and address are kept: their connections,
 // calls and counters go on, also under changed options. `limits`: of the cluster from now on; null: those of
-// `previous`, or new ones as the options say. kInvalidArgument: duplicate names, bad weight, too many.
+// `previous`, or new ones as the options say. `first_version`: of a list without a `previous`. kInvalidArgument:
+// duplicate names, bad weight, too many.
 base::Result<std::shared_ptr<const ClusterState>> BuildClusterState(
     std::shared_ptr<const ClusterOptions> options, const std::vector<WantedEndpoint>& wanted,
     const ClusterState* previous, ListSource source, uint32_t workers, metrics::Registry& registry,
-    std::shared_ptr<const ClusterLimits> limits = nullptr);
+    std::shared_ptr<const ClusterLimits> limits = nullptr, uint64_t first_version = 1);
 
 // A list by what stays of the one before.
 struct ListChange {

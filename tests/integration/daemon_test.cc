@@ -61,6 +61,12 @@ class Daemon : public testing::Test {
     }
     return names;
   }
+  uint64_t Version() {
+    grpc::ClientContext context;
+    admin::v1::ListClustersResponse response;
+    EXPECT_TRUE(admin_->ListClusters(&context, {}, &response).ok());
+    return response.clusters(0).version();
+  }
   void Change(admin::v1::ChangeEndpointsRequest::Kind kind, const std::string& name) {
     admin::v1::ChangeEndpointsRequest request;
     request.set_cluster("echo");
@@ -205,6 +211,25 @@ TEST_F(Daemon, ReloadsOnSighup) {
   daemon_->Signal(SIGHUP);
   EXPECT_TRUE(WaitUntil([&] { return Names() == std::vector<std::string>{"echo-1"}; }));
   EXPECT_TRUE(Unary().ok());
+}
+
+// A tool that has read before a restart must not overwrite what it has not seen.
+TEST_F(Daemon, AVersionFromBeforeARestartIsNotThatOfAnotherList) {
+  Start();
+  const uint64_t before = Version();
+  daemon_->Signal(SIGTERM);
+  ASSERT_EQ(daemon_->Wait(kLongWait), 0) << daemon_->Output();
+  config_.endpoints.pop_back();
+  Start();
+  EXPECT_GT(Version(), before);
+  admin::v1::ChangeEndpointsRequest request;
+  request.set_cluster("echo");
+  request.set_kind(admin::v1::ChangeEndpointsRequest::KIND_DRAIN);
+  request.set_expected_version(before);
+  request.add_endpoints()->set_name("echo-1");
+  grpc::ClientContext context;
+  admin::v1::ChangeEndpointsResponse response;
+  EXPECT_EQ(admin_->ChangeEndpoints(&context, request, &response).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
 TEST_F(Daemon, AnAddressThatAReloadGaveUpIsFreeForTheNext) {

@@ -58,6 +58,7 @@ void EtcdSession::AskForPage(TimePoint now) {
 void EtcdSession::Watch(TimePoint now) {
   state_ = State::kWatching;
   heard_at_ = now;
+  behind_at_.reset();
   RpcStream::Options options = EtcdCall::OptionsOf(kEtcdWatch, token_);
   // A member without a leader says so, instead of nothing.
   options.metadata.emplace_back("hasleader", "true");
@@ -167,6 +168,16 @@ void EtcdSession::OnNews(EtcdNews news, TimePoint now) {
     // Of a user: the token is too old, or permissions have changed; a new token shows which.
     if (token_worked_ && !token_.empty()) return Retry(&EtcdSession::Authenticate, why, now);
     return End(why);
+  }
+  // A revision only grows. The watch may be with another server than the list is from: gRPC sends a stream again that a
+  // server has refused while it ended, and the next at this address may have lost its data, or come back without some.
+  // It would wait for a revision that is far away, alive and silent. A member that is only behind catches up meanwhile.
+  if (news.header.revision >= revision_) {
+    behind_at_.reset();
+  } else if (!behind_at_) {
+    behind_at_ = now;
+  } else if (now >= base::DeadlineAfter(*behind_at_, kHeartbeat)) {
+    return Retry(&EtcdSession::List, "the watch is behind the list", now);
   }
   setbacks_ = 0;
   revision_ = std::max(revision_, news.header.revision);

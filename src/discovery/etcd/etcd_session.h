@@ -108,6 +108,7 @@ class EtcdSession {
   bool list_again_ = false;
   base::TimePoint heard_at_{};
   std::optional<base::TimePoint> prodded_at_;  // and nothing was heard since
+  std::optional<base::TimePoint> behind_at_;   // since when the watch's server has an older revision than the list's
 
   Batch batch_;
   bool complete_ = false;  // batch_ may be taken

@@ -62,6 +62,7 @@ void Attempt::OnConnection(http2::Connection& connection) {
 void Attempt::OpenOn(http2::Connection& connection) {
   const base::TimePoint now = exchange_.context.worker().now();
   // The backend gets the time that remains.
+  if (ResponseCollector* fetch = exchange_.sink.fetch()) exchange_.deadline = fetch->FixDeadline();
   if (exchange_.deadline != base::kNever) {
     exchange_.request.Set(Token::kGrpcTimeout, "grpc-timeout", FormatGrpcTimeout(exchange_.deadline - now).view());
   }

@@ -100,7 +100,7 @@ void Call::Route() {
   const RouteOptions& options = route_->options;
   body.SetKeepMax(options.retry.attempts_max > 1 ? options.retry.buffer_bytes_max : 0);
   if (body.over_limit()) attempt_.OwnBody();
-  // A fetch ends by fetch_timeout, because calls that come later wait for it too.
+  // A fetch has the time of the calls that wait for it, which the route's timeout bounds, or fetch_timeout.
   const bool is_fetch = sink.fetch() != nullptr;
   if (options.timeout.count() > 0 && !is_fetch) {
     const base::TimePoint bound = base::DeadlineAfter(started_, options.timeout);
@@ -159,6 +159,10 @@ void Call::ArmTimer(base::TimePoint check_at) {
 void Call::OnTimer(base::TimePoint now) {
   timer_at_ = base::kNever;
   if (now >= deadline) {
+    if (sink.fetch() != nullptr && sink.fetch()->deadline() > deadline) {
+      deadline = sink.fetch()->deadline();  // a call with more time has joined, and no backend was told this one
+      return ArmTimer(base::kNever);
+    }
     if (!attempt_.complete()) EndAtDeadline("the call's deadline passed");
     return;
   }

@@ -126,8 +126,8 @@ bool Call::WaitsForFetch() {
   use.relay = nullptr;
   use.participant.Leave();
   TakeHistory(*result);
-  // The fetch's time was up, not this call's. Its own fetch would have more, so it asks no more than once for each
-  // leader with less.
+  // The fetch's time was up, not this call's. The next one that it joins has at least half of the time that it has
+  // left.
   const bool cut_short = result->response != nullptr && result->response->status == GrpcCode::kDeadlineExceeded &&
                          result->deadline < deadline;
   if (result->response == nullptr || cut_short) {
@@ -136,6 +136,7 @@ bool Call::WaitsForFetch() {
     use.plan.reset();  // it points into the previous configuration
     Reroute();
     if (cut_short && !over() && MetGates()) use.plan = PlanCache();
+    if (use.plan) use.plan->joined_before = true;
     use.asks_again = use.plan.has_value();
     return false;  // else by itself
   }

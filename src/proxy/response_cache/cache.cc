@@ -249,15 +249,19 @@ ResponseCache::Joined ResponseCache::Join(const CacheKey& key, const CachePlan& 
                                           base::TimePoint deadline, base::TimePoint now,
                                           std::function<void()> on_abandoned, std::shared_ptr<Fetch>* fetch,
                                           uint32_t worker) {
-  // Behind the first call's own deadline, because those that join have later ones. It costs the upstream nothing: a
-  // fetch ends with its last participant.
-  const base::TimePoint first = participant == nullptr ? now : std::max(deadline, now);
+  // The backend is told the time that a call has, as without a cache. A refresh has no call that waits.
   const base::TimePoint fetch_end =
-      first == base::kNever ? first : base::DeadlineAfter(first, plan.rule->fetch_timeout);
+      participant == nullptr ? base::DeadlineAfter(now, plan.rule->fetch_timeout) : deadline;
+  // Calls with little time that come again and again must not hold up one with more: the second time it waits for none
+  // that ends before half of its own time.
+  const base::TimePoint least = !plan.joined_before        ? base::TimePoint::min()
+                                : deadline == base::kNever ? deadline
+                                                           : now + (deadline - now) / 2;
   const FetchTable::Request request{.hash = key.hash,
                                     .key = key.bytes,
                                     .fetch_deadline = fetch_end,
                                     .supersede = plan.revalidate,
+                                    .least = least,
                                     .fetches_max = impl_->fetches_max.load(std::memory_order_relaxed)};
   const auto stored_since = [&] {
     Found found = impl_->Find(key, plan, now, /*use=*/false);

@@ -108,9 +108,10 @@ class ResponseCache {
   // goes on without participants, until now + fetch_timeout. With plan.revalidate no fetch is joined: a new one takes
   // its place. A participant that starts a fetch takes part in it too. Its waker is the task's that runs now; waking is
   // spurious for other waits, so wait in a loop on result(). If the response was stored after the caller had looked,
-  // the participant has it on return, without a fetch. A started fetch's upstream call must end by fetch_timeout after
-  // `deadline` = (*fetch)->deadline(). on_abandoned: runs at most once, on any thread, outside of locks, when the last
-  // participant has left early; perhaps after Complete has returned, so it must own what it uses.
+  // the participant has it on return, without a fetch. A started fetch's upstream call must end by
+  // (*fetch)->deadline(), which is `deadline` or that of a call that joined in time. on_abandoned: runs at most once,
+  // on any thread, outside of locks, when the last participant has left early; perhaps after Complete has returned, so
+  // it must own what it uses.
   Joined Join(const CacheKey& key, const CachePlan& plan, Fetch::Participant* participant, base::TimePoint deadline,
               base::TimePoint now, std::function<void()> on_abandoned, std::shared_ptr<Fetch>* fetch, uint32_t worker);
 

@@ -66,6 +66,7 @@ class ResponseCollector final : public http2::StreamIo {
   void StopCollecting();
   bool relaying() const { return relaying_; }
   base::TimePoint deadline() const { return fetch_->deadline(); }
+  base::TimePoint FixDeadline() { return fetch_->FixDeadline(); }
   const std::string& cluster() const { return cluster_; }
 
   // http2::StreamIo

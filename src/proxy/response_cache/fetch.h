@@ -4,6 +4,9 @@
 //   under way --Complete--> done          every participant is woken, with the same result
 //       |-----last participant leaves---> abandoned   its upstream call is cancelled, unless it refreshes a stale entry
 //
+// Its deadline is the latest of its participants', until the upstream is told it (FixDeadline): what was sent cannot be
+// taken back, and the backend goes by it.
+//
 // Beside that, `keep` says whether its response may be stored and whether newcomers may join: no more after a purge, or
 // when a newer fetch has taken its place. Its participants still get the result.
 //
@@ -70,14 +73,17 @@ class Fetch {
       : table_(table),
         hash_(hash),
         key_(key),
-        deadline_(deadline),
         refresh_(refresh),
+        deadline_(deadline),
         on_abandoned_(std::move(on_abandoned)) {}
 
   const cache::Key128& hash() const { return hash_; }
   const std::string& key() const { return key_; }
-  // By which the upstream call must have ended. A participant may have a later one: see FetchResult::deadline.
-  base::TimePoint deadline() const { return deadline_; }
+  // By which the upstream call must have ended, as it is now. A participant that has joined since it was fixed may have
+  // a later one: see FetchResult::deadline. Any thread.
+  base::TimePoint deadline() const;
+  // The same, and from here on calls that join do not change it. Idempotent. Any thread.
+  base::TimePoint FixDeadline();
 
  private:
   friend class FetchTable;
@@ -86,9 +92,10 @@ class Fetch {
   FetchTable& table_;
   const cache::Key128 hash_;
   const std::string key_;
-  const base::TimePoint deadline_;
   const bool refresh_;  // goes on without participants
   // Under the shard's mutex:
+  base::TimePoint deadline_;
+  bool deadline_fixed_ = false;
   base::IntrusiveList<Participant, Participant> participants_;
   std::function<void()> on_abandoned_;
   Keep keep_ = Keep::kYes;

@@ -1,5 +1,6 @@
 #include "proxy/response_cache/fetch_table.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -38,7 +39,9 @@ FetchTable::Joined FetchTable::Join(const Request& request, Fetch::Participant* 
   };
 
   if (const auto found = shard.fetches.find(Ref{request.hash, request.key}); found != shard.fetches.end()) {
-    if (!request.supersede) {
+    Fetch& running = *found->second;
+    if (!request.supersede && (!running.deadline_fixed_ || running.deadline_ >= request.least)) {
+      if (!running.deadline_fixed_) running.deadline_ = std::max(running.deadline_, request.fetch_deadline);
       take_part(found->second);
       return Joined::kJoined;
     }
@@ -130,6 +133,17 @@ void FetchTable::Leave(Fetch::Participant& participant) {
   if (on_abandoned) on_abandoned();
 }
 
+base::TimePoint FetchTable::DeadlineOf(const Fetch& fetch) {
+  std::lock_guard lock(ShardOf(fetch.hash_).mutex);
+  return fetch.deadline_;
+}
+
+base::TimePoint FetchTable::FixDeadline(Fetch& fetch) {
+  std::lock_guard lock(ShardOf(fetch.hash_).mutex);
+  fetch.deadline_fixed_ = true;
+  return fetch.deadline_;
+}
+
 void FetchTable::Forget(absl::FunctionRef<bool(std::string_view key)> covers) {
   for (Shard& shard : shards_) {
     std::lock_guard lock(shard.mutex);
@@ -143,6 +157,9 @@ void FetchTable::Forget(absl::FunctionRef<bool(std::string_view key)> covers) {
     }
   }
 }
+
+base::TimePoint Fetch::deadline() const { return table_.DeadlineOf(*this); }
+base::TimePoint Fetch::FixDeadline() { return table_.FixDeadline(*this); }
 
 // The part of a participant that the table guards.
 

@@ -32,8 +32,10 @@ class FetchTable {
   struct Request {
     const cache::Key128& hash;
     std::string_view key;
-    base::TimePoint fetch_deadline;  // of a fetch that this one starts
+    base::TimePoint fetch_deadline;  // of a fetch that this one starts, and at least of one that it joins in time
     bool supersede = false;          // never join: start another, whose response is the newer one
+    // The same for a fetch whose deadline is before this point and fixed.
+    base::TimePoint least = base::TimePoint::min();
     uint32_t fetches_max = 1;
   };
 
@@ -50,6 +52,8 @@ class FetchTable {
   Stored Complete(const std::shared_ptr<Fetch>& fetch, std::shared_ptr<const FetchResult> result,
                   absl::FunctionRef<void()> store);
   void Leave(Fetch::Participant& participant);
+  base::TimePoint DeadlineOf(const Fetch& fetch);
+  base::TimePoint FixDeadline(Fetch& fetch);
   // For a purge: of fetches whose key `covers`, the response will not be stored and no call joins any more.
   void Forget(absl::FunctionRef<bool(std::string_view key)> covers);
   // Started and not yet complete, whether or not they can be joined.

@@ -43,6 +43,8 @@ struct CachePlan {
   bool revalidate = false;
   // The client's max-age (RFC 9111 5.2.1.1): nothing older, and nothing stale.
   std::optional<std::chrono::seconds> age_max;
+  // A fetch that this call took part in ended before the call's own deadline: it joins none that ends much sooner.
+  bool joined_before = false;
 };
 
 }  // namespace sluice::proxy

@@ -254,6 +254,22 @@ TEST_F(ClustersTest, AReloadWithoutChangesKeepsEndpointsAndVersions) {
   EXPECT_FALSE(a->removed());
 }
 
+// Else a tool that has read the former list could change this one unseen.
+TEST_F(ClustersTest, AClusterThatComesBackHasNoVersionThatItHadBefore) {
+  clusters.emplace(registry, 1, ClusterWaits(), nullptr, 1000);
+  ASSERT_TRUE(clusters->Init(config).ok());
+  EXPECT_EQ((*clusters->List("other"))[0].version, 1000u);
+  EndpointChange change = Change(Kind::kAdd, {{"n", "10.0.0.5:1", 1}});
+  change.cluster = "other";
+  ASSERT_EQ(clusters->Change(change)->version, 1001u);
+  config::Config without = config;
+  without.clusters.pop_back();
+  ASSERT_TRUE(clusters->Apply(without).ok());
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_EQ((*clusters->List("other"))[0].version, 1002u);
+  EXPECT_EQ(View().version, 1000u);
+}
+
 TEST_F(ClustersTest, AReloadThatFailsChangesNothing) {
   Init();
   const config::Config good = config;

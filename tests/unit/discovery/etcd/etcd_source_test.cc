@@ -224,6 +224,19 @@ TEST_F(EtcdSourceTest, LostDataAreAnEmptyListOnceAndThenAnError) {
   EXPECT_TRUE(Hears("empty")) << "this one was deleted: " << heard;
 }
 
+// A server that ends may refuse the watch behind the list; gRPC sends it again, to the one that is there next.
+TEST_F(EtcdSourceTest, AWatchThatBeginsWhereTheDataAreLostIsNoticed) {
+  etcd.Put("/users/a", "10.0.0.1:1");
+  etcd.Put("/users/b", "10.0.0.1:1");
+  etcd.BeforeNextWatch([&] { etcd.LoseData(/*new_cluster=*/7); });
+  Follow();
+  ASSERT_TRUE(Hears("a=10.0.0.1:1 b=10.0.0.1:1")) << heard;
+  ASSERT_TRUE(Hears("empty")) << heard;
+  EXPECT_EQ(etcd.calls("Range"), 2);
+  etcd.Put("/users/c", "10.0.0.3:1");
+  EXPECT_TRUE(Hears("c=10.0.0.3:1")) << heard;
+}
+
 TEST_F(EtcdSourceTest, AnotherClusterWithoutKeysIsLostDataToo) {
   etcd.Put("/users/a", "10.0.0.1:1");
   Follow();

@@ -291,6 +291,11 @@ void PlayedEtcd::BeforeNextPage(std::function<void()> hook) {
   before_next_page_ = std::move(hook);
 }
 
+void PlayedEtcd::BeforeNextWatch(std::function<void()> hook) {
+  std::lock_guard lock(mutex_);
+  before_next_watch_ = std::move(hook);
+}
+
 void PlayedEtcd::RequireUser(const std::string& user, const std::string& password) {
   std::lock_guard lock(mutex_);
   user_ = user;
@@ -436,6 +441,10 @@ void PlayedEtcd::OnWatch(Stream& stream, const etcdserverpb::WatchRequest& reque
   if (request.has_progress_request()) {
     response.set_watch_id(-1);
     return stream.Send(response.SerializeAsString());
+  }
+  if (before_next_watch_) {
+    std::exchange(before_next_watch_, nullptr)();
+    FillHeader(response.mutable_header());
   }
   const auto& create = request.create_request();
   leader_required_ = stream.leader_required;

@@ -58,6 +58,9 @@ class PlayedEtcd {
   // Before the answer to the next Range that goes on from a page.
   void BeforeNextPage(std::function<void()> hook);
 
+  // Before the next watch begins.
+  void BeforeNextWatch(std::function<void()> hook);
+
   void RequireUser(const std::string& user, const std::string& password);
   void ExpireTokens();
 
@@ -104,7 +107,7 @@ class PlayedEtcd {
   std::map<std::string, std::vector<grpc::Status>> failures_;
   std::map<std::string, std::vector<std::string>> answers_;
   std::multiset<std::string> ignored_;
-  std::function<void()> before_next_page_;
+  std::function<void()> before_next_page_, before_next_watch_;
   std::string user_, password_, token_;
   int tokens_ = 0;
   std::map<std::string, int> calls_;

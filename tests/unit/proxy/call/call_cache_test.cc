@@ -92,13 +92,13 @@ TEST_F(CallCacheTest, EqualCallsInFlightShareOneUpstreamCall) {
 TEST_F(CallCacheTest, TheLeadersEndIsNotTheOthers) {
   Start({"10.0.0.1:1"});
   FramePeer& client = Client();
-  Call(client, 1, "q", {{"grpc-timeout", "100m"}});
-  Call(client, 3, "q", {{"grpc-timeout", "5S"}});
+  Call(client, 1, "q", {{"grpc-timeout", "5S"}});
+  Call(client, 3, "q", {{"grpc-timeout", "100m"}});
   Call(client, 5, "q", {{"grpc-timeout", "5S"}});
-  client.Send(h2::RstStream(3, 8));
+  client.Send(h2::RstStream(1, 8));
   Run();
   Advance(milliseconds(100));
-  EXPECT_EQ(client.streams[1].Value("grpc-status"), "4");
+  EXPECT_EQ(client.streams[3].Value("grpc-status"), "4");
   EXPECT_EQ(Upstream(), 1u);
   EXPECT_FALSE(Up().streams[1].reset);
   Answer(1, "a");
@@ -122,30 +122,71 @@ TEST_F(CallCacheTest, TheLastToLeaveCancelsTheUpstreamCall) {
   EXPECT_EQ(client.streams[5].data, Message("a"));
 }
 
-// The first call had little time, and so the fetch; the others begin another one, together.
+// The backend is told the time of the call that began it, as without a cache. The others begin another fetch, together.
 TEST_F(CallCacheTest, CallsWithMoreTimeThanTheFetchAskAgain) {
-  routes[0].cache.fetch_timeout = milliseconds(1000);
   Start({"10.0.0.1:1"});
   FramePeer& client = Client();
   Call(client, 1, "q", {{"grpc-timeout", "100m"}});
   Call(client, 3, "q", {{"grpc-timeout", "5S"}});
-  Call(client, 5, "q");
-  Call(client, 7, "q");
+  Call(client, 5, "q", {{"grpc-timeout", "3S"}});
+  Call(client, 7, "q", {{"grpc-timeout", "4S"}});
   EXPECT_EQ(Upstream(), 1u);
-  EXPECT_EQ(Up().streams[1].Value("grpc-timeout"), "1100000u");
+  EXPECT_EQ(Up().streams[1].Value("grpc-timeout"), "100000u");
   Advance(milliseconds(100));
   EXPECT_EQ(client.streams[1].Value("grpc-status"), "4");
-  Advance(milliseconds(1001));
   EXPECT_EQ(Up().streams[1].reset, 8u);
   EXPECT_EQ(Upstream(), 2u);
+  EXPECT_EQ(Up().streams[3].Value("grpc-timeout"), "4900000u");
   for (uint32_t id : {3, 5, 7}) EXPECT_FALSE(client.streams[id].end) << id;
   Answer(3, "a");
   for (uint32_t id : {3, 5, 7}) EXPECT_EQ(client.streams[id].data, Message("a")) << id;
 }
 
+// Until the request has been sent, the time of a call that joins counts.
+TEST_F(CallCacheTest, AFetchThatWaitsTakesOverTheTimeOfACallThatJoins) {
+  cluster.concurrency = {.max = 1, .queue_max = 10};
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  Call(client, 1, "other");  // has the permit
+  Call(client, 3, "q", {{"grpc-timeout", "100m"}});
+  Call(client, 5, "q", {{"grpc-timeout", "5S"}});
+  EXPECT_EQ(Upstream(), 1u);
+  Advance(milliseconds(200));
+  EXPECT_EQ(client.streams[3].Value("grpc-status"), "4");
+  EXPECT_FALSE(client.streams[5].end) << "its place in the queue is kept";
+  Answer(1, "a");
+  EXPECT_EQ(Upstream(), 2u);
+  EXPECT_EQ(Up().streams[3].Value("grpc-timeout"), "4800000u");
+  Call(client, 7, "endless", {{"grpc-timeout", "100m"}});
+  Call(client, 9, "endless");
+  Answer(3, "b");
+  EXPECT_EQ(client.streams[5].data, Message("b"));
+  EXPECT_EQ(Up().streams[5].Value("grpc-timeout"), "<none>") << "one of them has all the time of the world";
+  Answer(5, "c");
+  EXPECT_EQ(client.streams[9].data, Message("c"));
+}
+
+// Calls with little time come again and again, and each time one of them is the first.
+TEST_F(CallCacheTest, CallsWithLittleTimeDoNotHoldUpOneWithMore) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  Call(client, 1, "q", {{"grpc-timeout", "100m"}});
+  Call(client, 3, "q", {{"grpc-timeout", "5S"}});
+  EXPECT_EQ(Upstream(), 1u);
+  Advance(milliseconds(100));
+  EXPECT_EQ(Upstream(), 2u);
+  EXPECT_EQ(Up().streams[3].Value("grpc-timeout"), "4900000u");
+  Call(client, 5, "q", {{"grpc-timeout", "100m"}});
+  Advance(milliseconds(100));
+  EXPECT_EQ(client.streams[5].Value("grpc-status"), "4");
+  EXPECT_FALSE(Up().streams[3].reset);
+  EXPECT_EQ(Upstream(), 2u);
+  Answer(3, "a");
+  EXPECT_EQ(client.streams[3].data, Message("a"));
+}
+
 // The upstream itself says that its time was up; a call with as little gets that, a call with more asks once more.
 TEST_F(CallCacheTest, AnUpstreamsDeadlineExceededIsForThoseWithNoMoreTime) {
-  routes[0].cache.fetch_timeout = milliseconds(1000);
   Start({"10.0.0.1:1"});
   FramePeer& client = Client();
   Call(client, 1, "q", {{"grpc-timeout", "1S"}});

@@ -152,16 +152,19 @@ TEST(Fetch, WithoutAResponseAllGoByThemselves) {
   }
 }
 
-TEST(Fetch, ItsTimeLiesBehindTheFirstCallsAndEveryCallMayJoin) {
+TEST(Fetch, ItsTimeIsTheFirstCallsAndEveryCallMayJoin) {
   CacheFixture f;
   const CacheKey key = f.Key();
   Caller one, later, never;
   std::shared_ptr<Fetch> fetch, none;
   f.Join(key, &one, &fetch, nullptr, seconds(5));
-  EXPECT_EQ(fetch->deadline(), f.clock.Now() + seconds(65));
+  EXPECT_EQ(fetch->deadline(), f.clock.Now() + seconds(5));
   EXPECT_EQ(f.Join(key, &later, &none, nullptr, seconds(100)), Joined::kJoined);
+  EXPECT_EQ(fetch->deadline(), f.clock.Now() + seconds(100));
+  EXPECT_EQ(fetch->FixDeadline(), f.clock.Now() + seconds(100)) << "now the backend has been told";
   EXPECT_EQ(f.cache.Join(key, f.Plan(), &never.participant, base::kNever, f.clock.Now(), nullptr, &none, 0),
             Joined::kJoined);
+  EXPECT_EQ(fetch->deadline(), f.clock.Now() + seconds(100));
   f.Complete(fetch);
   // A call that may take for ever has a fetch that may.
   Caller patient;
@@ -170,6 +173,32 @@ TEST(Fetch, ItsTimeLiesBehindTheFirstCallsAndEveryCallMayJoin) {
       Joined::kStarted);
   EXPECT_EQ(fetch->deadline(), base::kNever);
   f.Complete(fetch);
+}
+
+TEST(Fetch, ACallThatHasWaitedInVainJoinsNoneThatEndsBeforeHalfOfItsTime) {
+  CacheFixture f;
+  const CacheKey key = f.Key();
+  const base::TimePoint now = f.clock.Now();
+  CachePlan again = f.Plan();
+  again.joined_before = true;
+  const auto join = [&](Caller& caller, seconds time, std::shared_ptr<Fetch>* fetch) {
+    return f.cache.Join(key, again, &caller.participant, now + time, now, nullptr, fetch, 0);
+  };
+  Caller hurried, first, second, third, newcomer;
+  std::shared_ptr<Fetch> running, next, none;
+  f.Join(key, &hurried, &running, nullptr, seconds(5));
+  EXPECT_EQ(join(first, seconds(6), &none), Joined::kJoined) << "a deadline that may still be moved is enough";
+  EXPECT_EQ(running->FixDeadline(), now + seconds(6));
+  EXPECT_EQ(join(second, seconds(12), &none), Joined::kJoined);
+  EXPECT_EQ(join(third, seconds(13), &next), Joined::kStarted);
+  EXPECT_EQ(f.Join(key, &newcomer, &none), Joined::kJoined);
+  f.Complete(running, {.message = "for its participants"});
+  EXPECT_NE(second.participant.result(), nullptr);
+  EXPECT_EQ(third.participant.result(), nullptr);
+  EXPECT_EQ(newcomer.participant.result(), nullptr);
+  f.Complete(next);
+  EXPECT_NE(third.participant.result(), nullptr);
+  EXPECT_NE(newcomer.participant.result(), nullptr);
 }
 
 TEST(Fetch, FetchesAreBoundedAndJoiningIsNot) {
