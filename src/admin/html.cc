@@ -56,8 +56,12 @@ std::string NumberText(double value) {
 }
 
 std::string CountText(uint64_t count) {
-  std::string out = std::to_string(count);
-  for (size_t at = out.size(); at > 3;) out.insert(at -= 3, ",");
+  const std::string digits = std::to_string(count);
+  std::string out;
+  for (size_t at = 0; at < digits.size(); ++at) {
+    if (at > 0 && (digits.size() - at) % 3 == 0) out += ',';
+    out += digits[at];
+  }
   return out;
 }
 

@@ -7,12 +7,19 @@
 
 namespace sluice::proxy {
 
-uint32_t CallId::Process() {
-  // The machine's uptime to the nanosecond and the pid: no secret, and no two processes of a machine have both alike.
-  static const auto process =
+namespace {
+
+// The machine's uptime to the nanosecond and the pid: no secret, and no two processes of a machine have both alike.
+uint32_t& OfThisProcess() {
+  static auto process =
       static_cast<uint32_t>(base::Hash64(static_cast<uint64_t>(base::Clock::Steady().Now().time_since_epoch().count()),
                                          static_cast<uint64_t>(::getpid())));
   return process;
 }
+
+}  // namespace
+
+uint32_t CallId::Process() { return OfThisProcess(); }
+void CallId::SetProcessForTest(uint32_t process) { OfThisProcess() = process; }
 
 }  // namespace sluice::proxy

@@ -20,6 +20,8 @@ struct CallId {
 
   // Differs between processes, on one machine and over restarts. Any thread.
   static uint32_t Process();
+  // In place of what differs, so that two runs of a test say the same. Before the first call.
+  static void SetProcessForTest(uint32_t process);
 
   static CallId Of(uint32_t worker, uint64_t number) { return {uint64_t{worker} << kNumberBits | number}; }
   bool set() const { return value != 0; }

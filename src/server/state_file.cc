@@ -5,13 +5,14 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <exception>
 #include <filesystem>
+#include <fstream>
 
 #include "base/hash.h"
 #include "base/log.h"
@@ -30,6 +31,17 @@ base::Error IoError(const std::string& step, const std::string& path) {
 base::Error Broken(const std::string& path, int line, const std::string& why) {
   return MakeError(ErrorKind::kInvalidArgument,
                    "state file " + path + (line > 0 ? ":" + std::to_string(line) : "") + ": " + why);
+}
+
+base::Result<std::string> ReadAll(const std::string& path) {
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  std::string text;
+  std::array<char, 64 * 1024> chunk;
+  while (in.read(chunk.data(), chunk.size()) || in.gcount() > 0)
+    text.append(chunk.data(), static_cast<size_t>(in.gcount()));
+  if (in.bad() || !in.is_open()) return IoError("read", path);
+  return text;
 }
 
 // Closes on every path.
@@ -144,8 +156,10 @@ base::Status SaveState(const std::string& path, const SavedLists& lists) {
 base::Result<SavedLists> LoadState(const std::string& path) {
   SavedLists lists;
   if (::access(path.c_str(), F_OK) != 0 && errno == ENOENT) return lists;
+  auto text = ReadAll(path);  // not LoadFile, which leaks where the file cannot be read
+  if (!text) return text.error();
   try {
-    YAML::Node root = YAML::LoadFile(path);
+    YAML::Node root = YAML::Load(*text);
     if (!root.IsMap() || !root["clusters"].IsMap()) {
       return Broken(path, 1, "this is no state file");
     }
@@ -177,12 +191,8 @@ base::Result<SavedLists> LoadState(const std::string& path) {
       }
       lists[cluster.first.as<std::string>()] = std::move(list);
     }
-  } catch (const YAML::BadFile&) {
-    return MakeError(ErrorKind::kIo, "state file " + path + ": cannot be read");
   } catch (const YAML::Exception& e) {  // the library's way to say so; it does not leave this function
     return Broken(path, e.mark.is_null() ? 0 : e.mark.line + 1, e.msg);
-  } catch (const std::exception& e) {  // of the file's stream
-    return MakeError(ErrorKind::kIo, "state file " + path + ": cannot be read: " + e.what());
   }
   return lists;
 }

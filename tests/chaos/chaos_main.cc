@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "chaos/run.h"
+#include "proxy/call_id.h"
 
 namespace sluice::chaos {
 namespace {
@@ -110,6 +111,7 @@ int Main(int argc, char** argv) {
     return 2;
   }
   spdlog::set_level(spdlog::level::off);
+  proxy::CallId::SetProcessForTest(1);
   for (int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGPROF}) ::signal(signal, OnDeath);
   const auto start = std::chrono::steady_clock::now();
   uint64_t failed = 0, calls = 0, ok = 0, refused = 0, bytes = 0, events = 0, good = 0, paused = 0, scarce = 0,

@@ -153,7 +153,7 @@ TEST_F(WhyAndTop, TopIsOneTableWhereThereIsNoTerminal) {
   EXPECT_THAT(result.out, StartsWith("sluice 1.2.3, ready, pid 4242, 2 workers, 5 connections, 6 calls in flight"));
   EXPECT_THAT(result.out, HasSubstr("CLUSTER"));
   EXPECT_THAT(result.out, HasSubstr("process/concurrency"));
-  EXPECT_THAT(result.out, HasSubstr("ann\\x1b...  users     50.0%     25.0%  a"));
+  EXPECT_THAT(result.out, HasSubstr("ann\\x1b...  users    50.0%     25.0%  a"));
   EXPECT_EQ(result.out.find('\x1b'), std::string::npos);
   EXPECT_EQ(Ctl({"top", "--interval", "1ms"}).code, 2);
   EXPECT_EQ(Ctl({"--json", "top"}).code, 2);

@@ -146,7 +146,7 @@ TEST_F(ClusterLockTest, AClusterThatComesBackIsANewOne) {
   ASSERT_TRUE(clusters->Apply(gone).ok());
   ASSERT_TRUE(clusters->Apply(config).ok());
   EXPECT_EQ(Endpoints("a"), 1u);
-  EXPECT_EQ((*clusters->List("a"))[0].version, 1u);
+  EXPECT_EQ((*clusters->List("a"))[0].version, 3u);  // above all that the former one had
   EXPECT_TRUE(clusters->Change(Add("a", "e2")).ok());
 }
 

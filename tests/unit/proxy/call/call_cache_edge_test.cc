@@ -42,7 +42,8 @@ class CallCacheEdgeTest : public test::ProxyFixture {
   }
 };
 
-// The route's limit is on a call's life. That of the call that began the fetch is not that of one that joined it later.
+// The route's limit is on a call's life. The call that joined later asks anew when the fetch has ended with the limit
+// of the call that began it, which the backend was told.
 TEST_F(CallCacheEdgeTest, ARoutesTimeoutOfTheFirstIsNotTheOthers) {
   routes[0].timeout = milliseconds(10'000);
   Start({"10.0.0.1:1"});
@@ -53,8 +54,9 @@ TEST_F(CallCacheEdgeTest, ARoutesTimeoutOfTheFirstIsNotTheOthers) {
   Advance(milliseconds(1'000));
   EXPECT_EQ(client.streams[1].Value("grpc-status"), "4");
   EXPECT_THAT(client.streams[1].Value("grpc-message"), HasSubstr("while it waited for a fetch"));
-  EXPECT_FALSE(client.streams[3].end);
-  Answer("10.0.0.1:1", 1, "a");
+  ASSERT_FALSE(client.streams[3].end) << client.streams[3].Value("grpc-message");
+  EXPECT_EQ(Up("10.0.0.1:1").streams[3].Value("grpc-timeout"), "9S");
+  Answer("10.0.0.1:1", 3, "a");
   EXPECT_EQ(client.streams[3].data, Message("a"));
 }
 

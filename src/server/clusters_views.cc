@@ -1,0 +1,82 @@
+// What is told of the clusters in force: to operators, to the page of metrics, to the health task.
+#include "server/cluster_view.h"
+#include "server/clusters.h"
+
+namespace sluice::server {
+
+using base::ErrorKind;
+using base::MakeError;
+using sync::LockMode;
+using upstream::ClusterState;
+
+base::Result<std::vector<admin::ClusterView>> Clusters::List(std::string_view name) {
+  std::vector<admin::ClusterView> out;
+  const base::TimePoint deadline = base::DeadlineAfter(base::Clock::Steady().Now(), waits_.inspection);
+  DropFormer();
+  bool known = name.empty();
+  for (const auto& [cluster, seen] : entries()) {
+    if (!name.empty() && name != cluster) continue;
+    known = true;
+    auto held = ClusterLock::Lock(seen.lock, LockMode::kShared, "inspection", deadline);
+    if (!held && held.error().kind == ErrorKind::kRemoved && name.empty()) continue;  // so it is not in the list
+    if (!held) return held.error();
+    std::shared_ptr<const ClusterState> state;
+    {
+      std::lock_guard lock(mutex_);
+      state = entries_.find(cluster)->second.state;
+    }
+    held->lock->Sweep();
+    out.push_back(MakeClusterView(*state, held->lock->Leaving(), base::Clock::Steady().Now()));
+  }
+  if (!known) return MakeError(ErrorKind::kNotFound, "no cluster " + std::string(name));
+  return out;
+}
+
+std::shared_ptr<proxy::AccessLog> Clusters::access_log() {
+  std::lock_guard lock(mutex_);
+  return current_ == nullptr ? nullptr : current_->config->access_log;
+}
+
+std::shared_ptr<proxy::Insight> Clusters::insight() {
+  std::lock_guard lock(mutex_);
+  return current_ == nullptr ? nullptr : current_->config->insight;
+}
+
+std::vector<std::pair<std::string, uint64_t>> Clusters::Versions() {
+  DropFormer();
+  std::lock_guard lock(mutex_);
+  std::vector<std::pair<std::string, uint64_t>> out;
+  for (const auto& [name, entry] : entries_) out.emplace_back(name, entry.state->version);
+  return out;
+}
+
+std::vector<admin::ClusterTraffic> Clusters::Traffic() {
+  std::shared_ptr<const proxy::Snapshot> now;
+  {
+    std::lock_guard lock(mutex_);
+    now = current_;
+  }
+  std::vector<admin::ClusterTraffic> out;
+  for (const auto& cluster : now->clusters) {
+    admin::ClusterTraffic& sum = out.emplace_back();
+    sum.cluster = cluster->name();
+    for (const upstream::ListedEndpoint& entry : cluster->endpoints)
+      sum.endpoints.push_back({entry.endpoint->name(), entry.endpoint->calls()});
+  }
+  for (const proxy::Route& route : now->config->routes.routes()) {
+    admin::ClusterTraffic& sum = out[route.cluster];
+    for (size_t code = 0; code < sum.statuses.size(); ++code) sum.statuses[code] += route.metrics.calls[code]->Value();
+    sum.duration.Add(route.metrics.duration->Read());
+  }
+  return out;
+}
+
+std::vector<std::shared_ptr<const ClusterState>> Clusters::States() {
+  std::vector<std::shared_ptr<const ClusterState>> out;
+  std::lock_guard lock(mutex_);  // for a short time: not for copies of whole entries
+  out.reserve(entries_.size());
+  for (const auto& [name, entry] : entries_) out.push_back(entry.state);
+  return out;
+}
+
+}  // namespace sluice::server
