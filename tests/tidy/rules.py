@@ -71,7 +71,7 @@ ROOMS = {
     "proxy": {
         ".": [],
         "access_log": ["."],
-        "tracing": [".", "proxy/access_log/log_bell.h"],
+        "tracing": ["."],
         "response_cache": ["."],
         "insight": [".", "access_log"],
         "call": [".", "access_log", "insight", "tracing", "response_cache"],

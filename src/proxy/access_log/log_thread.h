@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "proxy/access_log/log_bell.h"
 #include "proxy/access_log/log_stream.h"
+#include "proxy/bell.h"
 
 namespace sluice::proxy {
 
@@ -55,7 +55,7 @@ class LogThread {
   void TellWaiters(uint32_t flushed);
 
   LogTotals totals_;
-  LogBell bell_;
+  Bell bell_;
   std::atomic<uint32_t> flushes_{0};  // asked for
   std::atomic<uint32_t> done_{0};     // a word to wait on: changes when a flush or a close is done
   std::atomic<uint32_t> flushed_{0};  // of flushes_

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "concurrent/record_ring.h"
-#include "proxy/access_log/log_bell.h"
+#include "proxy/bell.h"
 
 namespace sluice::proxy {
 
@@ -29,7 +29,7 @@ class SpanRings {
 
   concurrent::RecordRing& ring(uint32_t worker) { return *rings_[worker]; }
   const std::vector<std::unique_ptr<concurrent::RecordRing>>& all() const { return rings_; }
-  LogBell& bell() { return bell_; }
+  Bell& bell() { return bell_; }
   // What was written before is exported within the exporter's bound.
   void Close() {
     closed_.store(true, std::memory_order_release);
@@ -45,7 +45,7 @@ class SpanRings {
 
  private:
   std::vector<std::unique_ptr<concurrent::RecordRing>> rings_;  // by worker
-  LogBell bell_;
+  Bell bell_;
   std::atomic<bool> closed_{false};
 };
 

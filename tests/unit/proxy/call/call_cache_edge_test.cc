@@ -55,7 +55,7 @@ TEST_F(CallCacheEdgeTest, ARoutesTimeoutOfTheFirstIsNotTheOthers) {
   EXPECT_EQ(client.streams[1].Value("grpc-status"), "4");
   EXPECT_THAT(client.streams[1].Value("grpc-message"), HasSubstr("while it waited for a fetch"));
   ASSERT_FALSE(client.streams[3].end) << client.streams[3].Value("grpc-message");
-  EXPECT_EQ(Up("10.0.0.1:1").streams[3].Value("grpc-timeout"), "9S");
+  EXPECT_EQ(Up("10.0.0.1:1").streams[3].Value("grpc-timeout"), "9000000u");
   Answer("10.0.0.1:1", 3, "a");
   EXPECT_EQ(client.streams[3].data, Message("a"));
 }

@@ -1,24 +1,24 @@
-#include "proxy/access_log/log_bell.h"
+#include "proxy/bell.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 namespace sluice::proxy {
 
-LogBell::LogBell() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+Bell::Bell() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
-LogBell::~LogBell() {
+Bell::~Bell() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-void LogBell::Wake() const {
+void Bell::Wake() const {
   const uint64_t one = 1;
   // It cannot be full: Hear empties it before another ring writes.
   if (fd_ >= 0) [[maybe_unused]]
     const ssize_t written = ::write(fd_, &one, sizeof(one));
 }
 
-void LogBell::Hear() {
+void Bell::Hear() {
   if (rung_.load(std::memory_order_relaxed) == 0) return;
   uint64_t count;
   // Before the store: a ring after it is to be heard.

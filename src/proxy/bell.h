@@ -1,4 +1,6 @@
-// LogBell: wakes the log's thread from poll(2): at most one system call for what rings between two of its rounds.
+// Bell: wakes a thread that polls (of the log, of the exporter): at most one system call for what rings between two of its
+// rounds.
+// of its rounds.
 #pragma once
 
 #include <atomic>
@@ -6,12 +8,12 @@
 
 namespace sluice::proxy {
 
-class LogBell {
+class Bell {
  public:
-  LogBell();
-  ~LogBell();
-  LogBell(const LogBell&) = delete;
-  LogBell& operator=(const LogBell&) = delete;
+  Bell();
+  ~Bell();
+  Bell(const Bell&) = delete;
+  Bell& operator=(const Bell&) = delete;
 
   // Any thread.
   void Ring() {
@@ -19,7 +21,7 @@ class LogBell {
     // (concurrent/record_ring.h).
     if (rung_.load(std::memory_order_seq_cst) == 0 && rung_.exchange(1, std::memory_order_seq_cst) == 0) Wake();
   }
-  // The log's thread, before it looks.
+  // The woken thread, before it looks.
   void Hear();
   // Readable once it has rung; -1: the system had none left, and the thread wakes by time alone.
   int fd() const { return fd_; }
