@@ -1,6 +1,5 @@
-// Bell: wakes a thread that polls (of the log, of the exporter): at most one system call for what rings between two of its
-// rounds.
-// of its rounds.
+// Bell: wakes a thread that polls, as those of the log and of the exporter: at most one system call for what rings
+// between two of its rounds.
 #pragma once
 
 #include <atomic>
