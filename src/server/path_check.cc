@@ -17,8 +17,8 @@ base::Error Bad(std::string_view what, const std::string& path, const std::strin
 }  // namespace
 
 base::Status CanReplace(std::string_view what, const std::string& path) {
-  std::string folder = std::filesystem::path(path).parent_path().string();
-  if (folder.empty()) folder = ".";
+  const std::string parent = std::filesystem::path(path).parent_path().string();
+  const std::string folder = parent.empty() ? std::string(1, '.') : parent;
   struct stat info {};
   if (::stat(folder.c_str(), &info) != 0) return Bad(what, path, "the folder " + folder + ": " + std::strerror(errno));
   if (!S_ISDIR(info.st_mode)) return Bad(what, path, folder + " is no folder");
