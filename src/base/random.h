@@ -9,6 +9,8 @@ namespace sluice::base {
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(seed) {}
+  // Of the system: differs between processes and machines. Any thread.
+  static uint64_t SystemSeed();
   uint64_t Next() {
     uint64_t z = (state_ += 0x9e3779b97f4a7c15ull);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;

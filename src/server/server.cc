@@ -12,6 +12,7 @@
 #include "admin/http_server.h"
 #include "base/log.h"
 #include "base/memory_budget.h"
+#include "base/random.h"
 #include "proxy/access_log/access_log.h"
 #include "proxy/call/call.h"
 #include "proxy/handoff/handoff.h"
@@ -87,6 +88,8 @@ Server::Server(config::Config config, ServerOptions options)
 base::Status Server::Init() {
   runtime_ = std::make_unique<runtime::Runtime>(config_.runtime);
   const auto count = static_cast<uint32_t>(runtime_->size());
+  // Ids of traces and requests are made of it, and must differ from those of every other process.
+  for (uint32_t i = 0; i < count; ++i) runtime_->worker(i).random() = base::Random(base::Random::SystemSeed());
   registry_ = std::make_unique<metrics::Registry>(count);
   metrics_ = std::make_unique<proxy::ProxyMetrics>(*registry_);
   tls_ = std::make_unique<TlsReloader>(*registry_);
@@ -191,16 +194,24 @@ uint16_t Server::ListenerPort(size_t index) const {
 std::string Server::AdminAddress() const { return admin_ ? admin_->address() : std::string(); }
 uint16_t Server::HttpPort() const { return http_ ? http_->port() : 0; }
 
-void Server::Drain(std::optional<milliseconds> timeout, std::optional<milliseconds> delay) {
+base::Status Server::Drain(std::optional<milliseconds> timeout, std::optional<milliseconds> delay) {
   std::lock_guard lock(reload_mutex_);
   const milliseconds limit = timeout.value_or(config_.drain_timeout);
   const milliseconds wait = delay.value_or(config_.drain_delay);
-  if (!life_.BeginDrain(limit, workers_.size())) return;
+  if (wait.count() > 0 && wait >= limit) {
+    return base::MakeError(base::ErrorKind::kInvalidArgument,
+                           fmt::format("the delay of {} ms is not below the drain's {} ms, of which it is a part",
+                                       wait.count(), limit.count()));
+  }
+  if (!life_.BeginDrain(limit, workers_.size())) return base::Ok();
   leaving_ = true;
   SLUICE_LOG_INFO("draining, for {} ms at most{}", limit.count(),
                   wait.count() > 0 ? fmt::format("; new calls are accepted for {} ms", wait.count()) : "");
   const bool announced = !announce_->empty();
-  if (!announced && wait.count() == 0) return StopListening();
+  if (!announced && wait.count() == 0) {
+    StopListening();
+    return base::Ok();
+  }
   // Peers that found this process, and balancers in front of it, go elsewhere before it refuses them. The mutex is not
   // for workers, and helper threads may all be busy: the control thread takes it.
   const auto left = std::make_shared<std::atomic<int>>(announced ? 2 : 1);
@@ -211,6 +222,7 @@ void Server::Drain(std::optional<milliseconds> timeout, std::optional<millisecon
   };
   life_.Call(step, wait);
   if (announced) announce_->Withdraw([this, step] { life_.Call(step); });
+  return base::Ok();
 }
 
 // Under reload_mutex_.

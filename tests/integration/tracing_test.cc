@@ -123,6 +123,26 @@ TEST(Tracing, WithoutACallerTheFirstProxyBeginsTheTraceAndTheSecondFollows) {
   }
 }
 
+// Two processes of one program must not make the same ids.
+TEST(Tracing, ProcessesMakeDifferentIds) {
+  Collector collector;
+  Backends backends(1);
+  ProxyConfig config = Traced(collector.address());
+  config.endpoints = backends.endpoints();
+  config.top.push_back("workers: 1");
+  for (int i = 0; i < 2; ++i) {
+    Proxy proxy(config);
+    for (int call = 0; call < 10; ++call) ASSERT_TRUE(Unary(proxy.target()).status.ok());
+    (void)collector.Await(static_cast<size_t>(20 * (i + 1)));
+  }
+  std::set<std::string> traces, spans;
+  for (const SeenSpan& seen : collector.Await(40)) {
+    traces.insert(seen.span.trace_id());
+    EXPECT_TRUE(spans.insert(seen.span.span_id()).second) << seen.span.DebugString();
+  }
+  EXPECT_EQ(traces.size(), 20u);
+}
+
 // Answers UNAVAILABLE, or after a while.
 class Sick final : public echo::v1::Echo::Service {
  public:
@@ -157,7 +177,7 @@ TEST(Tracing, ARetryAndAHedgeAreChildren) {
     config.route = {"retry: {methods: all}"};
     if (hedge) config.route.push_back("hedge: {delay: 10ms}");
     Proxy proxy(config);
-    // One of two calls at least meets the sick one first.
+    config.top.push_back("workers: 1");  // each takes turns of its own: one of two calls meets the sick one first
     for (int i = 0; i < 2; ++i) ASSERT_TRUE(Unary(proxy.target()).status.ok());
     std::vector<SeenSpan> spans, calls;
     const auto twice = [](const SeenSpan& seen) { return seen.Number("sluice.attempts") == 2; };
