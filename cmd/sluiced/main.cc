@@ -90,7 +90,7 @@ void Serve(sluice::server::Server& server, const sigset_t& signals) {
       if (draining) {
         server.Stop();
       } else {
-        server.Drain(std::nullopt, std::nullopt);
+        (void)server.Drain(std::nullopt, std::nullopt);  // as configured, which the parser has checked
       }
       draining = true;
     }

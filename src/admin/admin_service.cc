@@ -219,7 +219,7 @@ class AdminService final : public v1::Admin::Service {
       std::optional<std::chrono::milliseconds> timeout, delay;
       if (request->has_timeout_ms()) timeout = std::chrono::milliseconds(request->timeout_ms());
       if (request->has_delay_ms()) delay = std::chrono::milliseconds(request->delay_ms());
-      backend_.Drain(timeout, delay);
+      if (auto begun = backend_.Drain(timeout, delay); !begun.ok()) return ToStatus(*context, begun.error());
       return grpc::Status::OK;
     });
   }

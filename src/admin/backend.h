@@ -225,9 +225,10 @@ class Backend {
   virtual base::Status SetLogLevel(std::string_view level) = 0;
   virtual std::string LogLevel() = 0;
   // Starts the drain and returns: not ready; after `delay` no new connections, and GOAWAY; exit when calls are done or
-  // after `timeout`, of which the delay is a part. nullopt: as configured.
-  virtual void Drain(std::optional<std::chrono::milliseconds> timeout,
-                     std::optional<std::chrono::milliseconds> delay) = 0;
+  // after `timeout`, of which the delay is a part. nullopt: as configured. kInvalidArgument: the delay leaves nothing
+  // of the timeout.
+  virtual base::Status Drain(std::optional<std::chrono::milliseconds> timeout,
+                             std::optional<std::chrono::milliseconds> delay) = 0;
   // Stops now.
   virtual void Stop() = 0;
   // Prometheus text of all metrics.

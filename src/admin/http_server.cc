@@ -204,10 +204,13 @@ struct HttpServer::Impl {
     });
   }
 
-  // The one that has been where it is for the longest: never a probe that has only just come, whatever the others do.
+  // The one that has waited for its client for the longest: never a probe that has only just come, whatever the others
+  // do. Those that wait for their page go only while they have more than a quarter of the places: strangers that connect
+  // must not keep a scrape from its answer, nor those that ask for pages a probe.
   void DropOldest() {
+    if (shared.waiting.size() * 4 > shared.options.connections_max) return shared.waiting.front()->Drop();
     Connection* oldest = nullptr;
-    for (const auto* list : {&shared.reading, &shared.waiting, &shared.writing}) {
+    for (const auto* list : {&shared.reading, &shared.writing}) {
       if (!list->empty() && (oldest == nullptr || list->front()->entered() < oldest->entered())) oldest = list->front();
     }
     if (oldest != nullptr) oldest->Drop();

@@ -4,12 +4,11 @@
 #include <string>
 #include <string_view>
 
+#include "base/visible_text.h"
+
 namespace sluice::admin {
 
-// UTF-8 of characters that show: all bytes that are not, as "\x1b". Those are bytes that are no UTF-8 (RFC 3629),
-// control characters, what is no character at all (U+FFFE and the like), and what changes the direction of the text
-// around it (U+202E and the like), with which one name can look like another.
-std::string VisibleText(std::string_view text);
+using base::VisibleText;
 
 // For text between tags and in quoted attributes of HTML and XML: visible, and & < > " ' as entities.
 std::string EscapeHtml(std::string_view text);

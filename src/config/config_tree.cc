@@ -31,6 +31,14 @@ const Node* ValueOf(const Node& map, std::string_view key) {
   return nullptr;
 }
 
+// The same key before the item `end` of the map.
+const Node* Before(const Node& map, size_t end) {
+  for (size_t i = 0; i < end; i += 2) {
+    if (map.items[i]->kind == Node::Kind::kScalar && map.items[i]->text == map.items[end]->text) return map.items[i];
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 bool ConfigTree::Build(std::string_view yaml, const std::string& file, Reader& reader) {
@@ -133,6 +141,8 @@ void ConfigTree::Merge(const Node& root, bool own, Reader& reader) {
     if (other >= items.size() || items[other]->file == key.file) {
       merged_.items.push_back(&key);
       merged_.items.push_back(root.items[i + 1]);
+    } else if (const Node* twice = Before(root, i)) {
+      reader.Fail(key, key.text, Cat("stands in ", PlaceOf(*twice), " too"));
     } else if (std::find(kJoined.begin(), kJoined.end(), key.text) == kJoined.end()) {
       reader.Fail(key, key.text, Cat("stands in ", PlaceOf(*items[other]), " too; only one file may have it"));
     } else {

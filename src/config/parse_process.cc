@@ -9,7 +9,14 @@ namespace sluice::config {
 void ParseProcess(Section& root, Config* config) {
   root.Options(runtime::kRuntimeOptions, &config->runtime);
   root.Options(kProcessOptions, config);
-  root.Map("drain", kDrainOptions, config);
+  root.Map("drain", [&](Section& drain) {
+    drain.Options(kDrainOptions, config);
+    if (config->drain_delay.count() > 0 && config->drain_delay >= config->drain_timeout)
+      drain.Fail("delay",
+                 Cat(config->drain_delay.count(), "ms is not below drain_timeout (", config->drain_timeout.count(),
+                     "ms), of which it is a part: no time would be left for "
+                     "clients to go elsewhere"));
+  });
   root.Map("admin", [&](Section& admin) { ParseAdmin(admin, config); });
   root.Map("log", [&](Section& log) {
     log.Choice("level", kLogLevels, &config->log.level);

@@ -99,15 +99,18 @@ void ParseClusterName(Section& section, std::string_view key, const std::vector<
 void CheckIdentity(Section& cache, const RouteOptions& route) {
   if (route.cache.shared) return;
   std::string_view said;
-  for (const auto& [where, name] : {std::pair<std::string_view, std::string_view>("hash_by", route.hash_by.metadata),
-                                    {"client_rate_limit", route.client_rate_limit.metadata}}) {
-    const std::vector<std::string>& vary = route.cache.vary;
-    if (name.empty() || name == said || std::find(vary.begin(), vary.end(), name) != vary.end()) continue;
+  const std::vector<std::string>& vary = route.cache.vary;
+  const auto check = [&](std::string_view where, const std::string& name) {
+    if (name.empty() || name == said || std::find(vary.begin(), vary.end(), name) != vary.end()) return;
     said = name;
     cache.Fail("vary", Cat("lacks ", Shown(name), ", by which ", where,
                            " tells callers apart, so that one could get another's answer; allowed: with it, or shared: "
                            "true where answers are the same for all"));
-  }
+  };
+  check("hash_by", route.hash_by.metadata);
+  check("client_rate_limit", route.client_rate_limit.metadata);
+  for (const MetadataMatch& match : route.metadata)
+    check("metadata", match.name);  // another route may answer otherwise
 }
 
 void ParseRoute(Reader& reader, const Node& node, const std::string& path,

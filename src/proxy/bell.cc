@@ -19,9 +19,9 @@ void Bell::Wake() const {
 }
 
 void Bell::Hear() {
-  if (rung_.load(std::memory_order_relaxed) == 0) return;
   uint64_t count;
-  // Before the store: a ring after it is to be heard.
+  // Before the store: a ring after it is to be heard. In any case: a ring whose write comes after an earlier Hear has
+  // cleared its word would keep poll(2) from waiting ever again.
   if (fd_ >= 0) [[maybe_unused]]
     const ssize_t taken = ::read(fd_, &count, sizeof(count));
   rung_.store(0, std::memory_order_seq_cst);

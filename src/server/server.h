@@ -75,7 +75,8 @@ class Server final : private admin::Backend {
   // Not ready any more, announcements withdrawn; when `delay` has passed, no new connections, and GOAWAY to every
   // client; stop when their calls are done or after `timeout`, of which the delay is a part. nullopt: the configured
   // ones. Returns at once.
-  void Drain(std::optional<std::chrono::milliseconds> timeout, std::optional<std::chrono::milliseconds> delay) override;
+  base::Status Drain(std::optional<std::chrono::milliseconds> timeout,
+                     std::optional<std::chrono::milliseconds> delay) override;
   // Stops now. Returns at once.
   void Stop() override { life_.Stop(); }
   // True once stopped.

@@ -200,7 +200,10 @@ base::Result<SavedLists> LoadState(const std::string& path) {
 base::Result<SavedLists> LoadStateOrSetAside(const std::string& path) {
   auto loaded = LoadState(path);
   if (loaded || loaded.error().kind != ErrorKind::kInvalidArgument) return loaded;
-  const std::string aside = path + ".bad";
+  // An earlier one stays: it may be the only copy of what was lost then.
+  constexpr int kAsideMax = 9;
+  std::string aside = path + ".bad";
+  for (int i = 2; i <= kAsideMax && ::access(aside.c_str(), F_OK) == 0; ++i) aside = path + ".bad." + std::to_string(i);
   const bool renamed = ::rename(path.c_str(), aside.c_str()) == 0;
   SLUICE_LOG_ERROR(
       "{}; {}; lists changed by RPC are lost, the configuration's are in force", loaded.error().detail,

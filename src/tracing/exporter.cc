@@ -133,19 +133,22 @@ void Exporter::Lose(uint64_t calls, const std::string& why) {
 
 // The time to flush is over.
 void Exporter::LoseAll() {
+  if (client_->sending()) {
+    client_->Cancel();
+    const base::TimePoint until = Now() + kGrace;
+    // The collector may have taken them in this moment.
+    for (TakeResult(Now()); on_way_ != nullptr && Now() < until; TakeResult(Now())) {
+      rings_->bell().Hear();
+      pollfd bell{rings_->bell().fd(), POLLIN, 0};
+      ::poll(&bell, 1, 20);
+    }
+  }
   uint64_t left = writer_.calls() + (on_way_ != nullptr ? on_way_calls_ : 0);
   for (const auto& ring : rings_->all()) {
     while (ring->Take([](std::span<const uint8_t>) {})) ++left;
     ring->Free();
   }
   Lose(left, "the time to send the last ones was over");
-  if (!client_->sending()) return;
-  client_->Cancel();
-  for (const base::TimePoint until = Now() + kGrace; !client_->TakeResult() && Now() < until;) {
-    rings_->bell().Hear();
-    pollfd bell{rings_->bell().fd(), POLLIN, 0};
-    ::poll(&bell, 1, 20);
-  }
 }
 
 void Exporter::CountDrops() {

@@ -2,8 +2,10 @@
 
 #include <opentelemetry/proto/collector/trace/v1/trace_service.pb.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "base/visible_text.h"
 #include "proxy/grpc_status.h"
 
 namespace sluice::tracing {
@@ -23,11 +25,21 @@ using trace::ScopeSpans;
 using trace::Span;
 using trace::Status;
 
+// Protobuf's strings are UTF-8, which what clients send need not be, and where a text was cut a character may be too. A
+// receiver that looks refuses the whole message otherwise, with all other calls in it.
+bool Plain(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+}
+
+void PutString(ReverseBuffer& out, uint32_t field, std::string_view text) {
+  return Plain(text) ? out.Text(field, text) : out.Text(field, base::VisibleText(text));
+}
+
 // Attributes of a span, and of an event, have the same shape.
 void PutText(ReverseBuffer& out, uint32_t field, std::string_view key, std::string_view value) {
   if (value.empty()) return;
   const size_t mark = out.size();
-  out.Text(common::AnyValue::kStringValueFieldNumber, value);
+  PutString(out, common::AnyValue::kStringValueFieldNumber, value);
   out.Wrap(common::KeyValue::kValueFieldNumber, mark);
   out.Text(common::KeyValue::kKeyFieldNumber, key);
   out.Wrap(field, mark);
@@ -69,7 +81,7 @@ bool IsServerError(GrpcCode code) {
 void PutError(ReverseBuffer& out, std::string_view message) {
   const size_t mark = out.size();
   out.Number(Status::kCodeFieldNumber, Status::STATUS_CODE_ERROR);
-  if (!message.empty()) out.Text(Status::kMessageFieldNumber, message);
+  if (!message.empty()) PutString(out, Status::kMessageFieldNumber, message);
   out.Wrap(Span::kStatusFieldNumber, mark);
 }
 
@@ -119,10 +131,10 @@ void OtlpWriter::Head(const SpanView& call, uint64_t span, uint64_t parent, int6
   out_.Fixed64(Span::kEndTimeUnixNanoFieldNumber, static_cast<uint64_t>(ended));
   out_.Fixed64(Span::kStartTimeUnixNanoFieldNumber, static_cast<uint64_t>(began));
   out_.Number(Span::kKindFieldNumber, static_cast<uint64_t>(kind));
-  out_.Text(Span::kNameFieldNumber, Method(call.text(SpanText::kPath)).name);
+  PutString(out_, Span::kNameFieldNumber, Method(call.text(SpanText::kPath)).name);
   if (parent != 0) PutSpanId(out_, Span::kParentSpanIdFieldNumber, parent);
   if (const std::string_view state = call.text(SpanText::kState); !state.empty())
-    out_.Text(Span::kTraceStateFieldNumber, state);
+    PutString(out_, Span::kTraceStateFieldNumber, state);
   PutSpanId(out_, Span::kSpanIdFieldNumber, span);
   const size_t mark = out_.size();
   out_.BigEndian(call.words.trace.low);

@@ -178,7 +178,7 @@ TEST_F(Tls, ADrainEndsHandshakesUnderWay) {
   StartProxy();
   RawPeer silent = RawPeer::Connect(proxy->port());
   ASSERT_TRUE(CallOnce(Credentials(ca)).status.ok());  // so the other one has been accepted
-  proxy->server().Drain(std::nullopt, std::nullopt);
+  ASSERT_TRUE(proxy->server().Drain(std::nullopt, std::nullopt).ok());
   EXPECT_EQ(silent.Rest(), "");
   EXPECT_TRUE(proxy->server().WaitStopped(kLongWait));
 }

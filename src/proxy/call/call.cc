@@ -159,12 +159,12 @@ void Call::ArmTimer(base::TimePoint check_at) {
 void Call::OnTimer(base::TimePoint now) {
   timer_at_ = base::kNever;
   if (now >= deadline) {
-    if (sink.fetch() != nullptr && sink.fetch()->deadline() > deadline) {
-      deadline = sink.fetch()->deadline();  // a call with more time has joined, and no backend was told this one
-      return ArmTimer(base::kNever);
+    const ResponseCollector* fetch = sink.fetch();
+    if (fetch == nullptr || fetch->deadline() <= now) {
+      if (!attempt_.complete()) EndAtDeadline("the call's deadline passed");
+      return;
     }
-    if (!attempt_.complete()) EndAtDeadline("the call's deadline passed");
-    return;
+    deadline = fetch->deadline();  // a call with more time has joined, and no backend was told the former one
   }
   ArmTimer(base::kNever);
   if (history_ != nullptr) OnAttemptTimer(now);

@@ -195,7 +195,10 @@ void Call::Finish() {
 void Call::TellObservers(base::Nanos total) {
   const bool traced = config_->tracer != nullptr && EndTrace(total);
   const bool keeps = KeepsFailure(total);
-  if (!keeps && !traced && config_->observers.empty()) return;
+  if (!keeps && !traced && config_->observers.empty()) {
+    context.named = {};  // another call may get this one's place in memory
+    return;
+  }
   CallRecord record = RecordOf(*client_, request, route_);
   if (failed_over_) record.cluster = route_->options.failover;
   record.status = status_;

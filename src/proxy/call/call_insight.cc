@@ -62,9 +62,11 @@ void Call::KeepFailure(const CallRecord& record) {
 // This call is the sample, if it has a key and its cluster goes by it.
 void Call::SampleKey() {
   Insight* const insight = config_->insight.get();
-  const bool on = insight != nullptr && insight->keys.on();
-  context.key_sample_in = on ? HotKeys::NextGap(context.worker().random()) : UINT32_MAX;
-  if (!on || cluster_->options->policy != upstream::Policy::kRingHash) return;
+  const auto on = [](const Insight* of) { return of != nullptr && of->keys.on(); };
+  // The next sample is of a call by the newest configuration, which may have come since this call began.
+  const bool next = context.config != nullptr && on(context.config->insight.get());
+  context.key_sample_in = next ? HotKeys::NextGap(context.worker().random()) : UINT32_MAX;
+  if (!on(insight) || cluster_->options->policy != upstream::Policy::kRingHash) return;
   const HashBy& by = route_->options.hash_by;
   const http2::Field* path = request.Find(http2::Token::kPath);
   const auto add = [&](std::string_view text) {

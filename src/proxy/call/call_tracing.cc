@@ -42,7 +42,8 @@ void Call::OnSending(const Attempt& attempt) {
 void Call::TraceFetch(Call& fetch) {
   if (!trace_decided_) BeginTrace();
   fetch.trace_decided_ = true;
-  if (history_ == nullptr || history_->trace == nullptr) return;
+  // Without a span of its own yet (only waits were noted) the call has nothing that a child could name.
+  if (history_ == nullptr || history_->trace == nullptr || history_->trace->own.span == 0) return;
   fetch.history().trace = config_->tracer->Child(*history_->trace, context.worker().random());
 }
 

@@ -41,7 +41,9 @@ FetchTable::Joined FetchTable::Join(const Request& request, Fetch::Participant* 
   if (const auto found = shard.fetches.find(Ref{request.hash, request.key}); found != shard.fetches.end()) {
     Fetch& running = *found->second;
     if (!request.supersede && (!running.deadline_fixed_ || running.deadline_ >= request.least)) {
-      if (!running.deadline_fixed_) running.deadline_ = std::max(running.deadline_, request.fetch_deadline);
+      // A refresh goes on when the call has left: only its own bound ends it.
+      if (!running.deadline_fixed_ && !running.refresh_)
+        running.deadline_ = std::max(running.deadline_, request.fetch_deadline);
       take_part(found->second);
       return Joined::kJoined;
     }

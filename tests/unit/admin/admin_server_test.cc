@@ -352,6 +352,9 @@ TEST_F(AdminServerTest, DrainsAndStops) {
   EXPECT_EQ(backend_.drain_timeout(), std::chrono::milliseconds(0));
   EXPECT_EQ(backend_.drain_delay(), std::nullopt);
   request.set_delay_ms(5);
+  Call(&v1::Admin::Stub::Drain, request, grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(message_, "the delay is too long");
+  request.set_timeout_ms(10);
   Call(&v1::Admin::Stub::Drain, request);
   EXPECT_EQ(backend_.drain_delay(), std::chrono::milliseconds(5));
   request.set_delay_ms(UINT64_MAX);

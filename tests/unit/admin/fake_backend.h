@@ -176,13 +176,16 @@ class FakeBackend final : public Backend {
     return level_;
   }
 
-  void Drain(std::optional<std::chrono::milliseconds> timeout,
-             std::optional<std::chrono::milliseconds> delay) override {
+  base::Status Drain(std::optional<std::chrono::milliseconds> timeout,
+                     std::optional<std::chrono::milliseconds> delay) override {
     std::lock_guard lock(mutex_);
+    if (timeout && delay && *delay > *timeout)
+      return base::MakeError(base::ErrorKind::kInvalidArgument, "the delay is too long");
     drain_timeout_ = timeout;
     drain_delay_ = delay;
     ++drains_;
     ready_ = false;
+    return base::Ok();
   }
 
   void Stop() override { ++stops_; }

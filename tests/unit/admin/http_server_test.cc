@@ -214,6 +214,24 @@ TEST_F(HttpServerTest, ClientsThatWaitForPagesDoNotStarveAProbe) {
   }
 }
 
+// Strangers that connect again and again do not keep a scrape from its answer.
+TEST_F(HttpServerTest, IdleConnectionsDoNotDropOneThatWaitsForItsPage) {
+  HttpOptions options;
+  options.connections_max = 8;
+  StartWith(options);
+  HttpClient scrape(server_->port());
+  std::vector<std::unique_ptr<HttpClient>> idle;
+  {
+    std::lock_guard no_page_is_made(backend_.mutex_);
+    ASSERT_TRUE(scrape.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200 ")) << "so the server has seen what came before";
+      idle.push_back(std::make_unique<HttpClient>(server_->port()));
+    }
+  }
+  EXPECT_THAT(scrape.ReadResponse(), StartsWith("HTTP/1.1 200 "));
+}
+
 TEST_F(HttpServerTest, EndsWithOpenConnections) {
   HttpClient client(server_->port());
   ASSERT_TRUE(client.Send("GET / HT"));

@@ -51,6 +51,11 @@ TEST(Cache, WhatTellsCallersApartElsewhereMustBeInVary) {
   EXPECT_THAT(ErrorsOf(OneRoute(by + "cache: {ttl: 1s, methods: [Get], vary: [x-api-key]}")), ElementsAre());
   EXPECT_THAT(ErrorsOf(OneRoute(by + "cache: {ttl: 1s, methods: [Get], shared: true}")), ElementsAre());
   EXPECT_THAT(ErrorsOf(OneRoute(by + "hash_by: {metadata: x-user}")), ElementsAre()) << "nothing is cached";
+  const std::string routed = "service: p.S, metadata: [{name: x-tenant, exact: eu}], ";
+  EXPECT_THAT(ErrorsOf(OneRoute(routed + "cache: {ttl: 1s, methods: [Get]}")),
+              ElementsAre(HasSubstr("lacks \"x-tenant\", by which metadata tells")))
+      << "another route answers others";
+  EXPECT_THAT(ErrorsOf(OneRoute(routed + "cache: {ttl: 1s, methods: [Get], vary: [x-tenant]}")), ElementsAre());
 }
 
 TEST(Cache, ARouteWithoutTheSectionCachesNothing) {

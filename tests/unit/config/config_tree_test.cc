@@ -66,6 +66,12 @@ TEST_F(ConfigTreeTest, ListsAreJoinedAsIfTheIncludedStoodFirst) {
   EXPECT_EQ(reads_, 3);
 }
 
+TEST_F(ConfigTreeTest, AListIsInAFileOnceAlsoWhereItIsJoined) {
+  (*this)["main.yaml"] = std::string(kListener) + "include: [a.yaml]\nlog: {}\nclusters: []\nroutes: []\nroutes: []\n";
+  (*this)["a.yaml"] = Cluster("a");
+  EXPECT_THAT(Errors(), HasSubstr(": routes: stands in /etc/s/main.yaml:"));
+}
+
 TEST_F(ConfigTreeTest, NamesOfFilesAreBesideTheFileThatSaysThem) {
   (*this)["main.yaml"] = std::string(kListener) + "include: [sub/b.yaml]\n";
   (*this)["sub/b.yaml"] = "clusters: [{name: a, discovery: {file: {path: list.yaml}}}]\n";

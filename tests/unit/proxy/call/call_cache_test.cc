@@ -166,6 +166,32 @@ TEST_F(CallCacheTest, AFetchThatWaitsTakesOverTheTimeOfACallThatJoins) {
   EXPECT_EQ(client.streams[9].data, Message("c"));
 }
 
+// The time of an attempt is still kept where the deadline has moved.
+TEST_F(CallCacheTest, AnAttemptOfAFetchThatTookOverMoreTimeIsGivenUpInTime) {
+  routes[0].retry.per_try_timeout = milliseconds(200);
+  routes[0].retry.methods = RetryOptions::Methods::kAll;
+  Start({"10.0.0.1:1", "10.0.0.2:1"});
+  for (const char* host : {"10.0.0.1:1", "10.0.0.2:1"}) net.host(host).mode = test::FakeHost::Mode::kHang;
+  FramePeer& client = Client();
+  Call(client, 1, "q", {{"grpc-timeout", "100m"}});
+  Call(client, 3, "q", {{"grpc-timeout", "5S"}});
+  Advance(milliseconds(100));
+  EXPECT_EQ(client.streams[1].Value("grpc-status"), "4");
+  const std::string first = net.host("10.0.0.1:1").dials > 0 ? "10.0.0.1:1" : "10.0.0.2:1";
+  const std::string second = first == "10.0.0.1:1" ? "10.0.0.2:1" : "10.0.0.1:1";
+  ASSERT_EQ(net.host(second).dials, 0);
+  net.host(first).mode = test::FakeHost::Mode::kAccept;  // and does not answer
+  net.Answer(first);
+  Run();
+  ASSERT_EQ(Holders({first}).size(), 1u);
+  net.host(second).mode = test::FakeHost::Mode::kAccept;
+  Advance(milliseconds(200));
+  ASSERT_EQ(Holders({second}).size(), 1u);
+  test::ProxyFixture::Respond(Up(second), 1, Message("a"));
+  Run();
+  EXPECT_EQ(client.streams[3].data, Message("a"));
+}
+
 // Calls with little time come again and again, and each time one of them is the first.
 TEST_F(CallCacheTest, CallsWithLittleTimeDoNotHoldUpOneWithMore) {
   Start({"10.0.0.1:1"});

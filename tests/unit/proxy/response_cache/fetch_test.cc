@@ -241,6 +241,25 @@ TEST(Fetch, ARefreshGoesOnWithoutParticipants) {
 }
 
 // The call looked, then another call stored a response, then the call joins.
+// Else a call without a deadline that joins and leaves would let it run for ever.
+TEST(Fetch, ARefreshKeepsItsOwnBoundWhatJoins) {
+  CacheFixture f;
+  const CacheKey key = f.Key();
+  std::shared_ptr<Fetch> fetch, none;
+  EXPECT_EQ(f.cache.Join(key, f.Plan(), nullptr, base::kNever, f.clock.Now(), nullptr, &fetch, 0), Joined::kStarted);
+  const base::TimePoint bound = fetch->deadline();
+  EXPECT_NE(bound, base::kNever);
+  {
+    Caller patient;
+    EXPECT_EQ(f.cache.Join(key, f.Plan(), &patient.participant, base::kNever, f.clock.Now(), nullptr, &none, 0),
+              Joined::kJoined);
+    EXPECT_EQ(fetch->deadline(), bound);
+    patient.participant.Leave();
+  }
+  EXPECT_EQ(fetch->FixDeadline(), bound);
+  f.Complete(fetch);
+}
+
 TEST(Fetch, AResponseStoredBetweenLookAndJoinIsTheAnswer) {
   CacheFixture f;
   const CacheKey key = f.Key();
