@@ -6,10 +6,11 @@ import re
 import shutil
 import struct
 import subprocess
+import sys
 import time
 
 from machine import cpu, cpu_delta, descendants, others, pinned, stop, totals, wait_calm, wait_port
-from scenarios import CONF, HEADERS, HERE, LISTEN_PORT, UP_PORTS, calls_for, grpc_message
+from scenarios import COLLECTOR_PORT, CONF, HEADERS, HERE, LISTEN_PORT, UP_PORTS, calls_for, grpc_message
 
 FOREIGN_MAX = 0.08  # of a core, by other programs: above it a burst is disturbed
 CORES = {"2core": ("0", "1"), "raw": ("0", "1"), "1core": ("1", "1"), "free": ("0,1", "0,1")}  # layout -> proxy's, load's
@@ -25,7 +26,8 @@ def fill(text, names):
 def names_for(opts, run, **more):
     """What peers.toml and the templates in conf/ may name."""
     names = dict(LISTEN=f"127.0.0.1:{LISTEN_PORT}", LISTEN_HOST="127.0.0.1", LISTEN_PORT=LISTEN_PORT,
-                 LISTEN_COMMA=f"127.0.0.1,{LISTEN_PORT}", WORKERS=1, RUN=run, BUILD=opts.programs, SLUICED=opts.sluiced, HERE=HERE)
+                 LISTEN_COMMA=f"127.0.0.1,{LISTEN_PORT}", WORKERS=1, PYTHON=sys.executable, COLLECTOR_PORT=COLLECTOR_PORT, RUN=run,
+                 BUILD=opts.programs, SLUICED=opts.sluiced, HERE=HERE)
     for i, port in enumerate(UP_PORTS, 1):
         names |= {f"UP{i}": f"127.0.0.1:{port}", f"UP{i}_HOST": "127.0.0.1", f"UP{i}_PORT": port, f"UP{i}_COMMA": f"127.0.0.1,{port}"}
     return names | more
@@ -42,7 +44,7 @@ class Bed:
     def __init__(self, name, peer, scenario, opts, verify=False):
         self.name, self.peer, self.scenario, self.opts, self.verify = name, peer, scenario, opts, verify
         self.run = opts.scratch / str(os.getpid())
-        self.backend = self.proxy = self.spinner = None
+        self.backend = self.proxy = self.spinner = self.beside = None
 
     def __enter__(self):
         scenario, direct = self.scenario, not self.peer["cmd"]
@@ -76,6 +78,10 @@ class Bed:
     def start_proxy(self, cores):
         settings = self.peer.get("vars", {}) | (self.peer.get("bulk", {}) if self.scenario.get("bulk") else {})
         names = settings | names_for(self.opts, self.run, WORKERS=self.scenario.get("workers", 1))
+        if "beside" in self.peer:
+            self.beside = subprocess.Popen(pinned(self.load_cores, [fill(word, names) for word in self.peer["beside"]]), cwd=self.run,
+                                           stdout=open(self.run / "beside.log", "w"), stderr=subprocess.STDOUT)
+            wait_port(COLLECTOR_PORT, self.beside)
         if "conf" in self.peer:
             names["CONF"] = render(self.peer["conf"], names, self.run)
         self.proxy = subprocess.Popen(pinned(cores, [fill(word, names) for word in self.peer["cmd"]]), cwd=self.run,
@@ -84,7 +90,7 @@ class Bed:
         time.sleep(0.15)  # a peer that forks may listen before its worker is there
 
     def __exit__(self, *_):
-        for process in (self.proxy, self.backend, self.spinner):
+        for process in (self.proxy, self.beside, self.backend, self.spinner):
             stop(process)
         shutil.rmtree(self.run, ignore_errors=True)
 
@@ -138,15 +144,15 @@ def h2load_result(out, calls, response_bytes):
 
 def sample(bed, name, scenario_name, calls, opts):
     """One measured burst through a proxy that is up and warm."""
-    pids, backend = bed.pids(), [bed.backend.pid]
-    ours = set(pids + backend + [os.getpid()] + ([bed.spinner.pid] if bed.spinner else []))
-    before = others(ours), bed.stats(), totals(), cpu(pids), cpu(backend), time.time()
+    pids, backend, beside = bed.pids(), [bed.backend.pid], [bed.beside.pid] if bed.beside else []
+    ours = set(pids + backend + beside + [os.getpid()] + ([bed.spinner.pid] if bed.spinner else []))
+    before = others(ours), bed.stats(), totals(), cpu(pids), cpu(backend), time.time(), cpu(beside)
     result, client_us = bed.load(calls)
-    after = others(ours), bed.stats(), totals(), cpu(bed.pids()), cpu(backend), time.time()
+    after = others(ours), bed.stats(), totals(), cpu(bed.pids()), cpu(backend), time.time(), cpu(beside)
     proxy, neighbour, seconds = cpu_delta(before[3], after[3]), cpu_delta(before[4], after[4]), after[5] - before[5]
     stats, before_stats = after[1], before[1]
     served, bad = stats["requests"] - before_stats["requests"], stats["bad_len"] + stats["bad_hdr"]
-    known = proxy["us"] + (neighbour["us"] if bed.proxy else 0) + client_us
+    known = proxy["us"] + (neighbour["us"] if bed.proxy else 0) + client_us + cpu_delta(before[6], after[6])["us"]
     cores = set(",".join(CORES[bed.scenario["layout"]]).split(","))
     steal = max((after[2]["steal"][core] - before[2]["steal"][core]) / 1e6 / seconds for core in cores)
     foreign = max((after[2]["busy"] - before[2]["busy"] - known) / 1e6 / seconds, (after[0] - before[0]) / 1e6 / seconds)

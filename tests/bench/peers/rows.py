@@ -77,6 +77,8 @@ def rows():
         yield from admission(s)
         yield from neighbours(s)
     yield Row("cache hits c1 m100", "a hit, of mode tcp's miss", ("sluice-cache", "c1 m100"), ("haproxy-tcp", "c1 m100"), 1.0)
+    for share, bar in (("0", 1.005), ("1", 1.01), ("100", 1.25)):
+        yield Row("c1 m100 traced", f"{share}% exported, of none", (f"sluice-trace-{share}", "c1 m100"), ("sluice", "c1 m100"), bar)
     one, two = ONE_WORKER, "free 2 workers c1 m100"
     yield Row("2 workers c1 m100", "busiest thread, of one worker", ("sluice", two), ("sluice", one), 0.65, value=busiest,
               theirs_value=cpu)

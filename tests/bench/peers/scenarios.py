@@ -10,7 +10,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 CONF = HERE / "conf"
-LISTEN_PORT, UP_PORTS = 18080, (19001, 19002, 19003)
+LISTEN_PORT, UP_PORTS, COLLECTOR_PORT = 18080, (19001, 19002, 19003), 19010
 UNIQUE = dict(args=["--unique"])  # another x-request-id with each call
 # What load_client sends, for h2load.
 HEADERS = {"content-type": "application/grpc", "te": "trailers", "user-agent": "grpc-c++/1.51.1 grpc-c/29.0.0 (linux; chttp2)",
