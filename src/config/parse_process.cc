@@ -1,6 +1,7 @@
 // What concerns the process as a whole: workers, logs, forwarding, state, drain and the hash seed.
 #include "config/option_table.h"
 #include "config/parsers.h"
+#include "config/text.h"
 #include "limits/option_table.h"
 #include "proxy/option_table.h"
 #include "runtime/option_table.h"

@@ -64,7 +64,7 @@ void Call::SampleKey() {
   Insight* const insight = config_->insight.get();
   const auto on = [](const Insight* of) { return of != nullptr && of->keys.on(); };
   // The next sample is of a call by the newest configuration, which may have come since this call began.
-  const bool next = context.config != nullptr && on(context.config->insight.get());
+  const bool next = on(context.config->insight.get());
   context.key_sample_in = next ? HotKeys::NextGap(context.worker().random()) : UINT32_MAX;
   if (!on(insight) || cluster_->options->policy != upstream::Policy::kRingHash) return;
   const HashBy& by = route_->options.hash_by;

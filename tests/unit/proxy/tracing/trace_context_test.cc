@@ -10,9 +10,9 @@
 namespace sluice::proxy {
 namespace {
 
-constexpr char kTrace[] = "0af7651916cd43dd8448eb211c80319c";
+constexpr char kTraceHex[] = "0af7651916cd43dd8448eb211c80319c";
 constexpr TraceContext kContext{{0x0af7651916cd43dd, 0x8448eb211c80319c}, 0xb7ad6b7169203331, true, false};
-const std::string kText = "00-" + std::string(kTrace) + "-b7ad6b7169203331-01";
+const std::string kText = "00-" + std::string(kTraceHex) + "-b7ad6b7169203331-01";
 
 std::string Text(const TraceContext& context) {
   const TraceparentText text = FormatTraceparent(context);
@@ -23,7 +23,7 @@ TEST(Traceparent, IsReadAndWritten) {
   EXPECT_EQ(ParseTraceparent(kText), kContext);
   EXPECT_EQ(Text(kContext), kText);
   const auto hex = HexOf(kContext.trace);
-  EXPECT_EQ(std::string(hex.data(), hex.size()), kTrace);
+  EXPECT_EQ(std::string(hex.data(), hex.size()), kTraceHex);
 }
 
 TEST(Traceparent, FlagsThatAreNotKnownAreNotPassedOn) {
@@ -46,9 +46,9 @@ TEST(Traceparent, OfALaterVersionTheKnownPartIsRead) {
 
 TEST(Traceparent, WhatIsNoneIsNotFollowed) {
   const std::string zero_trace = "00-00000000000000000000000000000000-b7ad6b7169203331-01";
-  const std::string zero_span = "00-" + std::string(kTrace) + "-0000000000000000-01";
+  const std::string zero_span = "00-" + std::string(kTraceHex) + "-0000000000000000-01";
   for (const std::string& text : {zero_trace, zero_span, std::string(), kText.substr(0, 54), kText + " ", " " + kText,
-                                  "00-" + std::string(kTrace) + "-b7ad6b7169203331-0X"}) {
+                                  "00-" + std::string(kTraceHex) + "-b7ad6b7169203331-0X"}) {
     EXPECT_FALSE(ParseTraceparent(text)) << text;
   }
   // Each place of it, with a character that may not stand there. Upper case may not either (3.2.2).
