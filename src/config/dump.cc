@@ -86,7 +86,10 @@ std::string Dump(const Config& config, const DumpOptions& options) {
     out.Choice("propagate", kTracePropagates, config.tracing.propagate);
     out.Options(proxy::kTracingOptions, config.tracing);
   });
-  out.Map("forwarding", proxy::kForwardingOptions, config.forwarding);
+  out.Map("forwarding", [&] {
+    out.Options(proxy::kForwardingOptions, config.forwarding);
+    out.Choice("request_id", kRequestIds, config.forwarding.request_id);
+  });
   out.Map("insight", [&] {
     out.Options(proxy::kInsightOptions, config.insight);
     out.Choice("hot_keys", kHotKeys, config.insight.hot_keys);

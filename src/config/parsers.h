@@ -27,6 +27,7 @@ inline constexpr size_t kRetriedMethodsMax = 1000;  // of a route, where they ar
 inline constexpr size_t kVaryMax = 16;
 inline constexpr std::string_view kTracePropagates[] = {"sampled", "all"};        // by TracingOptions::Propagate
 inline constexpr std::string_view kAccessLogFormats[] = {"off", "text", "json"};  // by AccessLogOptions::Format
+inline constexpr std::string_view kRequestIds[] = {"off", "keep", "replace"};     // by RequestIds
 inline constexpr std::string_view kHotKeys[] = {"off", "hidden", "shown"};        // by InsightOptions::HotKeys
 // By RetryOptions::Methods; kListed has none.
 inline constexpr std::string_view kRetriedMethods[] = {"declared", "all", "none"};

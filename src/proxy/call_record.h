@@ -16,17 +16,16 @@ struct CallRecord {
   CallId id;  // not set: of a fetch
   std::string_view peer, authority, path, route, cluster, endpoint;
   GrpcCode status = GrpcCode::kOk;
-  std::string_view cause;      // reason token of the proxy's error; empty where the upstream answered
-  std::string_view detail;     // for a person; empty or the proxy's message
-  std::string_view tries;      // of more than one attempt: "e1:UNAVAILABLE:1.200ms,e3:OK:0.800ms"
-  std::string_view processed;  // "no", "maybe": whether a backend may have worked on a call that the proxy ended
-  std::string_view limit;      // the bound that refused the call, or for which it waited when its deadline passed
-  std::string_view waits;      // what it waited for and how long: "cluster/users/rate=3.200ms,..."
-  std::string_view client;     // the name in the client's certificate; empty: it has shown none
-  std::string_view cache;      // "hit", "stale", "coalesced", "miss"; empty: not cacheable
-  std::string_view
-      request_id;      // x-request-id, as the endpoint was or would be told; empty: forwarding.request_id is off
-  bool fetch = false;  // made by the response cache for several calls; it has no client of its own
+  std::string_view cause;       // reason token of the proxy's error; empty where the upstream answered
+  std::string_view detail;      // for a person; empty or the proxy's message
+  std::string_view tries;       // of more than one attempt: "e1:UNAVAILABLE:1.200ms,e3:OK:0.800ms"
+  std::string_view processed;   // "no", "maybe": whether a backend may have worked on a call that the proxy ended
+  std::string_view limit;       // the bound that refused the call, or for which it waited when its deadline passed
+  std::string_view waits;       // what it waited for and how long: "cluster/users/rate=3.200ms,..."
+  std::string_view client;      // the name in the client's certificate; empty: it has shown none
+  std::string_view cache;       // "hit", "stale", "coalesced", "miss"; empty: not cacheable
+  std::string_view request_id;  // x-request-id (call/request_id.h); empty: there is none
+  bool fetch = false;           // made by the response cache for several calls; it has no client of its own
   uint32_t attempts = 0;
   uint64_t request_bytes = 0, response_bytes = 0;
   base::TimePoint ended{};

@@ -213,12 +213,13 @@ enum class AccessField : uint8_t {
   kProcessed,
   kDetail,
   kCallId,
+  kRequestId,
 };
 // Their names in the configuration and in JSON, by AccessField.
 inline constexpr std::string_view kAccessFieldNames[] = {
     "time",     "peer",     "client", "authority",     "path",           "status",      "route",       "cluster",
     "endpoint", "attempts", "tries",  "request_bytes", "response_bytes", "upstream_ms", "response_ms", "total_ms",
-    "cache",    "waited",   "limit",  "cause",         "processed",      "detail",      "call_id"};
+    "cache",    "waited",   "limit",  "cause",         "processed",      "detail",      "call_id",     "request_id"};
 
 struct AccessLogField {
   enum class Source : uint8_t { kCall, kMetadata, kTrailer } source = Source::kCall;
@@ -273,6 +274,12 @@ struct InsightOptions {
   bool operator==(const InsightOptions&) const = default;
 };
 
+// Which x-request-id endpoints are told. kOff: what the client says, as any metadata. kKeep: the client's, if it is one
+// (call/request_id.h), else one made here. kReplace: always one made here.
+enum class RequestIds : uint8_t { kOff, kKeep, kReplace };
+// A client's longer one is not kept.
+inline constexpr size_t kRequestIdBytesMax = 128;
+
 struct ForwardingOptions {
   // Say the peer's address in x-forwarded-for, and x-forwarded-proto and x-forwarded-host. False: what a client says in
   // them goes on as it is.
@@ -282,6 +289,7 @@ struct ForwardingOptions {
   uint32_t trusted_hops = 0;
   // Add "via: 2 sluice" in both directions.
   bool via = false;
+  RequestIds request_id = RequestIds::kOff;
   bool operator==(const ForwardingOptions&) const = default;
 };
 

@@ -13,6 +13,7 @@
 #include "support/echo_call.h"
 #include "support/process.h"
 #include "support/proxy.h"
+#include "support/temp_dir.h"
 
 namespace sluice::integration {
 namespace {
@@ -130,6 +131,8 @@ TEST(Tracing, ProcessesMakeDifferentIds) {
   ProxyConfig config = Traced(collector.address());
   config.endpoints = backends.endpoints();
   config.top.push_back("workers: 1");
+  config.top.push_back("forwarding: {request_id: keep}");
+  std::set<std::string> requests;
   for (int i = 0; i < 2; ++i) {
     Proxy proxy(config);
     for (int call = 0; call < 10; ++call) ASSERT_TRUE(Unary(proxy.target()).status.ok());
@@ -139,8 +142,47 @@ TEST(Tracing, ProcessesMakeDifferentIds) {
   for (const SeenSpan& seen : collector.Await(40)) {
     traces.insert(seen.span.trace_id());
     EXPECT_TRUE(spans.insert(seen.span.span_id()).second) << seen.span.DebugString();
+    if (seen.span.kind() == Span::SPAN_KIND_SERVER) requests.insert(seen.Text("sluice.request_id"));
   }
   EXPECT_EQ(traces.size(), 20u);
+  EXPECT_EQ(requests.size(), 20u);
+}
+
+// The client's id, or one that is made, is what the backend, the log and the span have; the client is told none.
+TEST(Tracing, OneRequestIdIsInAllRecordsOfACall) {
+  TempDir files;
+  Collector collector;
+  Backends backends(1);
+  ProxyConfig config = Traced(collector.address());
+  config.endpoints = backends.endpoints();
+  config.top.push_back("forwarding: {request_id: keep}");
+  config.top.push_back("access_log: {format: text, fields: [request_id], path: " + files.File("access.log") + "}");
+  Proxy proxy(config);
+  const auto stub = echo::v1::Echo::NewStub(Connect(proxy.target()));
+  echo::v1::EchoRequest request;
+  request.set_return_metadata(true);
+  std::vector<std::string> told;
+  for (const char* id : {"theirs-1", ""}) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kLongWait);
+    if (*id != '\0') context.AddMetadata("x-request-id", id);
+    const Reply reply = Call(stub.get(), Kind::kUnary, &context, request);
+    ASSERT_TRUE(reply.status.ok()) << Describe(reply.status);
+    EXPECT_EQ(reply.headers.count("x-request-id") + reply.trailers.count("x-request-id"), 0u);
+    for (const auto& field : reply.messages.at(0).metadata()) {
+      if (field.key() == "x-request-id") told.push_back(field.value());
+    }
+  }
+  ASSERT_EQ(told.size(), 2u);
+  EXPECT_EQ(told[0], "theirs-1");
+  EXPECT_EQ(told[1].size(), 36u);
+  std::vector<std::string> traced;
+  for (const SeenSpan& seen : Of(collector.Await(4), "sluice", Span::SPAN_KIND_SERVER)) {
+    traced.push_back(seen.Text("sluice.request_id"));
+  }
+  EXPECT_EQ(traced, told);
+  const std::string log = "request_id=" + told[0] + "\nrequest_id=" + told[1] + "\n";
+  EXPECT_TRUE(WaitUntil([&] { return files.Read("access.log") == log; })) << files.Read("access.log");
 }
 
 // Answers UNAVAILABLE, or after a while.

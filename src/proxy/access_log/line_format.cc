@@ -48,6 +48,7 @@ constexpr Row kRows[] = {
     {AccessField::kProcessed, "processed", Value::kText, 0, &CallRecord::processed, kLogNameBytesMax},
     {AccessField::kDetail, "detail", Value::kText, 0, &CallRecord::detail, kLogDetailBytesMax, Look::kQuoted},
     {AccessField::kCallId, "call_id", Value::kCallId},
+    {AccessField::kRequestId, "request_id", Value::kText, 0, &CallRecord::request_id, kLogNameBytesMax},
 };
 static_assert(std::size(kRows) == std::size(kAccessFieldNames));
 constexpr bool InOrder() {
@@ -65,7 +66,7 @@ constexpr AccessField kTextFields[] = {
     AccessField::kAttempts,   AccessField::kTries,      AccessField::kRequestBytes, AccessField::kResponseBytes,
     AccessField::kUpstreamMs, AccessField::kResponseMs, AccessField::kTotalMs,      AccessField::kCache,
     AccessField::kWaited,     AccessField::kLimit,      AccessField::kCause,        AccessField::kProcessed,
-    AccessField::kDetail,     AccessField::kCallId};
+    AccessField::kDetail,     AccessField::kCallId,     AccessField::kRequestId};
 
 std::string Quoted(std::string_view text) {
   std::string out(text.size() * kQuotedBytesPerByte + 2, '\0');

@@ -178,6 +178,7 @@ class Call final : public base::ListNode<Call>,
   // The attempt and its answer.
   void AddForwardedFields();
   void AddXForwarded();
+  void AddRequestId();
   AttemptEnd EndOf(const Attempt& attempt) const;
   void NotePushback(Attempt& ended);
   bool MayFollow(AttemptEnd end) const;
@@ -286,6 +287,7 @@ class Call final : public base::ListNode<Call>,
   bool deadline_is_clients_ = false;
   bool trace_decided_ = false;    // whether its requests say where in a trace they are
   bool fields_added_ = false;     // the request has the fields that forwarding adds
+  bool request_id_set_ = false;   // `request` has the id that forwarding.request_id gives it
   bool stopping_ = false;         // there is no other attempt
   bool maybe_processed_ = false;  // by an attempt before this one, or by a fetch
   bool failed_over_ = false;      // cluster_ is the route's failover cluster

@@ -1,6 +1,7 @@
 // The last steps of a call: the attempt, its response, and the end.
 #include "proxy/call/call.h"
 #include "proxy/call/observer.h"
+#include "proxy/call/request_id.h"
 #include "proxy/tracing/tracer.h"
 #include "runtime/runtime.h"
 
@@ -47,7 +48,16 @@ void Call::AddForwardedFields() {
     request.Remove(Token::kSluice);
   if (config_->forwarding.x_forwarded) [[unlikely]]
     AddXForwarded();
+  if (config_->forwarding.request_id != RequestIds::kOff) [[unlikely]]
+    AddRequestId();
   if (config_->forwarding.via) request.Add("via", "2 sluice");
+}
+
+// One for all attempts of the call, and for the fetch that it begins. Not inlined: it stays two instructions where it
+// is off.
+[[gnu::noinline]] void Call::AddRequestId() {
+  if (std::exchange(request_id_set_, true)) return;
+  SetRequestId(config_->forwarding.request_id, context.worker().random(), request);
 }
 
 // What proxies before us have written is passed on as far as they are trusted; the rest is any client's invention.
@@ -199,7 +209,8 @@ void Call::TellObservers(base::Nanos total) {
     context.named = {};  // another call may get this one's place in memory
     return;
   }
-  CallRecord record = RecordOf(*client_, request, route_);
+  CallRecord record =
+      RecordOf(*client_, request, route_, RequestIdOf(config_->forwarding.request_id, request_id_set_, request));
   if (failed_over_) record.cluster = route_->options.failover;
   record.status = status_;
   if (error_) {

@@ -89,6 +89,8 @@ void Call::StartFetch(const CacheKey& key, bool refresh) {
                  ResponseCollector::Canceller(context.worker(), anchor), &fetch, context.index());
   if (joined == ResponseCache::Joined::kJoined && !refresh) cache_ = CacheOutcome::kCoalesced;
   if (joined != ResponseCache::Joined::kStarted) return;
+  const bool with_id = config_->forwarding.request_id != RequestIds::kOff;
+  if (with_id) AddRequestId();
   http2::HeaderList fields = request.Clone();
   fields.Remove(Token::kGrpcTimeout);  // the fetch has its own, for all that may join
   // A client of its own, because the count of this one's bounds the calls of a connection.
@@ -107,6 +109,7 @@ void Call::StartFetch(const CacheKey& key, bool refresh) {
   call->snapshot_ = snapshot_;
   call->body.CopyFrom(body);
   call->request_ended = true;
+  call->request_id_set_ = with_id;
   if (config_->tracer != nullptr) [[unlikely]]
     TraceFetch(*call);
   // Refused while stopping: the call is destroyed and tells its participants.

@@ -2,7 +2,8 @@
 
 namespace sluice::proxy {
 
-CallRecord RecordOf(const Client& client, const http2::HeaderList& request, const Route* route) {
+CallRecord RecordOf(const Client& client, const http2::HeaderList& request, const Route* route,
+                    std::string_view request_id) {
   auto value = [&](http2::Token token) {
     const http2::Field* field = request.Find(token);
     return field != nullptr ? field->value() : std::string_view();
@@ -13,6 +14,7 @@ CallRecord RecordOf(const Client& client, const http2::HeaderList& request, cons
   record.client = client.identity;
   record.authority = value(http2::Token::kAuthority);
   record.path = value(http2::Token::kPath);
+  record.request_id = request_id;
   if (route != nullptr) {
     record.route = route->options.name;
     record.cluster = route->options.cluster;

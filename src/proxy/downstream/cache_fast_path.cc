@@ -6,6 +6,7 @@
 
 #include "proxy/call/buffered_request.h"
 #include "proxy/call/observer.h"
+#include "proxy/call/request_id.h"
 #include "proxy/grpc_timeout.h"
 #include "proxy/tracing/tracer.h"
 
@@ -89,7 +90,8 @@ bool CacheFastPath::Answer(http2::StreamIo& stream, const Client& client, const 
       return;
     std::unique_ptr<CallTrace> trace = TraceOf(*config, request, response.status, total);
     if (trace == nullptr && config->observers.empty()) return;
-    CallRecord record = RecordOf(client, request, plan->route);
+    CallRecord record =
+        RecordOf(client, request, plan->route, RequestIdOf(config->forwarding.request_id, /*set=*/false, request));
     record.id = context_.TakeCallId();
     record.status = response.status;
     record.cache = ToString(CacheOutcome::kHit);

@@ -13,7 +13,7 @@ struct Text {
   uint16_t bytes_max;
 };
 
-// In the order of a record; x-request-id follows.
+// In the order of a record.
 constexpr Text kTexts[] = {
     {&CallRecord::peer, &FailedCall::peer, FailedCalls::kNameBytesMax},
     {&CallRecord::client, &FailedCall::client, FailedCalls::kNameBytesMax},
@@ -29,11 +29,12 @@ constexpr Text kTexts[] = {
     {&CallRecord::processed, &FailedCall::processed, FailedCalls::kNameBytesMax},
     {&CallRecord::detail, &FailedCall::detail, FailedCalls::kListBytesMax},
     {&CallRecord::cache, &FailedCall::cache, FailedCalls::kNameBytesMax},
+    {&CallRecord::request_id, &FailedCall::request_id, kRequestIdBytesMax},
 };
 
 constexpr size_t BytesMax() {
   constexpr size_t kCutMark = 40;  // "...(+N bytes)"
-  size_t bytes = sizeof(LogRecord) + FailedCalls::kNameBytesMax + kCutMark + sizeof(uint16_t);
+  size_t bytes = sizeof(LogRecord);
   for (const Text& text : kTexts) bytes += text.bytes_max + kCutMark + sizeof(uint16_t);
   return bytes;
 }
@@ -70,7 +71,6 @@ FailedCalls::Kind FailedCalls::KindOf(GrpcCode status, const base::Error* cause)
 
 FailedCalls::FailedCalls(uint32_t kept, uint32_t workers) : kept_(kept) {
   for (const Text& text : kTexts) layout_.AddText(text.from, text.bytes_max);
-  layout_.AddMetadata(AccessLogField::Source::kMetadata, "x-request-id", kNameBytesMax);
   for (uint32_t i = 0; i < workers; ++i) workers_.push_back(std::make_unique<PerWorker>(kept));
 }
 
@@ -113,7 +113,6 @@ FailedCall FailedCalls::Unpack(LogRecordView record) {
   call.request_bytes = words.counts[1];
   call.response_bytes = words.counts[2];
   for (const Text& text : kTexts) call.*text.to = record.NextText();
-  call.request_id = record.NextText();
   return call;
 }
 

@@ -28,7 +28,7 @@ namespace sluice::proxy {
 // As CallRecord, with texts of its own. Long texts are cut, and say so.
 struct FailedCall {
   CallId id;
-  std::string request_id;  // x-request-id, if the client has sent one
+  std::string request_id;  // CallRecord::request_id
   std::string peer, client, authority, path, route, cluster, endpoint;
   std::string tries, waits, limit, cause, processed, detail, cache;
   GrpcCode status = GrpcCode::kUnknown;

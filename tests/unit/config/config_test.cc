@@ -87,7 +87,7 @@ routes:
 admin: {grpc: "", http: "[::1]:9901"}
 log: {level: off, path: /l}
 access_log: {format: json, path: /a, buffer: 1MiB, fields: [time, {field: path, as: p}, {metadata: x-user}, {trailer: x-cost, as: c}]}
-forwarding: {x_forwarded: true, via: true}
+forwarding: {x_forwarded: true, via: true, request_id: replace}
 memory: {buffered_bytes_max: 64MiB}
 connections_max: 77
 state_file: /s
@@ -148,6 +148,7 @@ hash_seed: 12345
                                                     {Source::kTrailer, {}, "x-cost", "c"}},
                                                    1 << 20}));
   EXPECT_TRUE(c.forwarding.x_forwarded && c.forwarding.via);
+  EXPECT_EQ(c.forwarding.request_id, proxy::RequestIds::kReplace);
   EXPECT_EQ(c.state_file, "/s");
   EXPECT_EQ(c.drain_timeout, 60000ms);
   EXPECT_EQ(c.hash_seed, "12345");

@@ -33,14 +33,14 @@ TEST(LineFormat, TextIsOneLineOfWords) {
                 "attempts=2 tries=d:UNAVAILABLE:1.200ms,e:connect_failed:0.800ms in=10 out=20 "
                 "upstream_ms=1.500 response_ms=- total_ms=2.500 cache=- waited=- limit=- cause=connect_failed "
                 "processed=maybe detail=\"refused\" call_id=" +
-                CallId::Of(1, 0x2a).ToString());
+                CallId::Of(1, 0x2a).ToString() + " request_id=\"a b\"");
 }
 
 TEST(LineFormat, WhatIsMissingIsADash) {
   EXPECT_EQ(LineOf(TextLog(), CallRecord{}),
             "1970-01-01T00:00:00.000Z - \"\" OK client=- route=- cluster=- endpoint=- attempts=0 tries=- in=0 out=0 "
             "upstream_ms=- response_ms=- total_ms=0.000 cache=- waited=- limit=- cause=- processed=- detail=\"\" "
-            "call_id=-");
+            "call_id=- request_id=-");
 }
 
 TEST(LineFormat, JsonHasAllFieldsAndNullForPhasesNotReached) {
@@ -49,7 +49,7 @@ TEST(LineFormat, JsonHasAllFieldsAndNullForPhasesNotReached) {
       R"({"time":"1970-01-01T00:00:01.500Z","peer":"192.0.2.1:4000","client":"spiffe://d/a b","authority":"users","path":"/pkg.Users/Get","status":"UNAVAILABLE",)"
       R"("route":"r","cluster":"c","endpoint":"e","attempts":2,"tries":"d:UNAVAILABLE:1.200ms,e:connect_failed:0.800ms","request_bytes":10,"response_bytes":20,)"
       R"("upstream_ms":1.500,"response_ms":null,"total_ms":2.500,"cache":"","waited":"","limit":"","cause":"connect_failed","processed":"maybe","detail":"refused","call_id":")" +
-          CallId::Of(1, 0x2a).ToString() + "\"}");
+          CallId::Of(1, 0x2a).ToString() + R"(","request_id":"a b"})");
 }
 
 // Each field by itself has the key and the value that it has among all.

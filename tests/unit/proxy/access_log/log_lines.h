@@ -32,6 +32,7 @@ inline CallRecord FailedCall() {
   r.to_response = base::Nanos(-1);
   r.total = std::chrono::microseconds(2500);
   r.id = CallId::Of(1, 0x2a);
+  r.request_id = "a b";
   r.ended = base::TimePoint(std::chrono::milliseconds(1500));
   return r;
 }

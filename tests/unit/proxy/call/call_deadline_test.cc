@@ -282,7 +282,7 @@ TEST_F(CallDeadlineTest, TheAccessLogTellsACallInOneLine) {
                                   "endpoint=10.0.0.1:1 attempts=1 tries=- in=5 out=3 "
                                   "upstream_ms=0.000 response_ms=3.000 total_ms=7.000 cache=- waited=- limit=- cause=- "
                                   "processed=- detail=\"\" call_id=" +
-                                  CallId::Of(0, 1).ToString() + "\n"));
+                                  CallId::Of(0, 1).ToString() + " request_id=-\n"));
   ASSERT_NE(std::fgets(text, sizeof(text), lines), nullptr);
   EXPECT_THAT(
       std::string(text),
@@ -290,7 +290,7 @@ TEST_F(CallDeadlineTest, TheAccessLogTellsACallInOneLine) {
                           "endpoint=- attempts=0 tries=- in=0 out=0 "
                           "upstream_ms=- response_ms=- total_ms=0.000 cache=- waited=- limit=- cause=malformed_request "
                           "processed=no detail=\"malformed grpc-timeout\" call_id=" +
-                          CallId::Of(0, 2).ToString() + "\n"));
+                          CallId::Of(0, 2).ToString() + " request_id=-\n"));
   std::fclose(lines);
   ::unlink(path.c_str());
 }

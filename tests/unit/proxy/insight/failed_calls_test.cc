@@ -198,13 +198,11 @@ TEST(FailedCalls, LongTextsAreCutAndSaySo) {
   CallRecord call = RecordAt({}, longer);
   call.peer = call.client = call.authority = call.route = call.cluster = call.endpoint = longer;
   call.tries = call.waits = call.limit = call.cause = call.processed = call.detail = call.cache = longer;
-  http2::HeaderList request;
-  request.Add("x-request-id", longer);
-  call.request = &request;
+  call.request_id = longer;
   calls.Add(call, FailedCalls::Kind::kRare, 0);
   const FailedCall kept = calls.Read().calls[0];
   EXPECT_EQ(kept.path, std::string(FailedCalls::kPathBytesMax, 'x') + "...(+4808 bytes)");
-  EXPECT_EQ(kept.request_id, std::string(FailedCalls::kNameBytesMax, 'x') + "...(+4904 bytes)");
+  EXPECT_EQ(kept.request_id, std::string(kRequestIdBytesMax, 'x') + "...(+4872 bytes)");
 }
 
 TEST(CallId, IsTheProcessTheWorkerAndANumber) {
