@@ -23,7 +23,8 @@ packages=(
   "$boost" libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler
   libspdlog-dev libyaml-cpp-dev libcli11-dev libabsl-dev libssl-dev libxxhash-dev libc-ares-dev
   # tests only
-  libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev python3 python3-grpcio python3-protobuf clang-format-14
+  libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev python3 python3-grpcio python3-protobuf
+  python3-prometheus-client clang-format-14
 )
 
 if [ "${1:-}" = bench ]; then

@@ -233,6 +233,8 @@ class Backend {
   virtual void Stop() = 0;
   // Prometheus text of all metrics.
   virtual std::string RenderMetrics() = 0;
+  // The same as OpenMetrics text, with exemplars.
+  virtual std::string RenderOpenMetrics() = 0;
   virtual bool Ready() = 0;
 };
 

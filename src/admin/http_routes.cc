@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <charconv>
 
+#include "admin/accept.h"
 #include "admin/page_assets.h"
 #include "admin/status_json.h"
 #include "admin/status_page.h"
+#include "metrics/open_metrics.h"
 
 namespace sluice::admin {
 namespace {
@@ -103,8 +105,8 @@ std::optional<std::string> QueryValue(std::string_view target, std::string_view 
   return std::nullopt;
 }
 
-HttpReply HandleHttp(Backend& backend, const TrafficHistory& history, std::string_view method,
-                     std::string_view target) {
+HttpReply HandleHttp(Backend& backend, const TrafficHistory& history, std::string_view method, std::string_view target,
+                     std::string_view accept) {
   const std::string_view path = target.substr(0, target.find('?'));
   if (!std::ranges::count(kPaths, path))
     return Text(404, "not found; there are /, /cluster, /calls, /status.json, /metrics, /healthz and /readyz\n");
@@ -113,7 +115,10 @@ HttpReply HandleHttp(Backend& backend, const TrafficHistory& history, std::strin
     reply.wrong_method = true;
     return reply;
   }
-  if (path == "/metrics") return {200, "text/plain; version=0.0.4; charset=utf-8", backend.RenderMetrics()};
+  if (path == "/metrics") {
+    if (WantsOpenMetrics(accept)) return {200, metrics::kOpenMetricsType, backend.RenderOpenMetrics()};
+    return {200, "text/plain; version=0.0.4; charset=utf-8", backend.RenderMetrics()};
+  }
   if (path == "/healthz") return Text(200, "alive\n");
   if (path == "/readyz") return backend.Ready() ? Text(200, "ready\n") : Text(503, "not ready\n");
   if (path == "/refresh.js") return {200, "text/javascript; charset=utf-8", std::string(RefreshScript())};

@@ -17,8 +17,10 @@ struct HttpReply {
   bool wrong_method = false;  // 405: the sender adds Allow
 };
 
-// `target` as in the request line. HEAD is answered as GET, its body left out by the sender.
-HttpReply HandleHttp(Backend& backend, const TrafficHistory& history, std::string_view method, std::string_view target);
+// `target` as in the request line, `accept` the value of its Accept fields. HEAD is answered as GET, its body left out
+// by the sender.
+HttpReply HandleHttp(Backend& backend, const TrafficHistory& history, std::string_view method, std::string_view target,
+                     std::string_view accept = {});
 
 // Whether the answer takes microseconds and waits for nothing. Else it may be megabytes, and wait for a cluster that is
 // being changed.

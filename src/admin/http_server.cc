@@ -36,6 +36,17 @@ using Code = boost::system::error_code;
 
 class Connection;
 
+// Of several fields one list (RFC 9110 5.3).
+std::string AcceptOf(const http::request<http::empty_body>& request) {
+  std::string out;
+  const auto [begin, end] = request.equal_range(http::field::accept);
+  for (auto it = begin; it != end; ++it) {
+    if (!out.empty()) out += ',';
+    out.append(it->value().data(), it->value().size());
+  }
+  return out;
+}
+
 // What every connection shares; the server's. Only the first thread touches the lists.
 struct Shared {
   Backend& backend;
@@ -121,7 +132,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       const auto& request = self->parser_->get();
       reply = HandleHttp(shared.backend, shared.history,
                          std::string_view(request.method_string().data(), request.method_string().size()),
-                         std::string_view(request.target().data(), request.target().size()));
+                         std::string_view(request.target().data(), request.target().size()), AcceptOf(request));
     }
     asio::post(shared.sockets.context(), [self = std::move(self), reply = std::move(reply)]() mutable {
       --self->shared_.queued;

@@ -111,6 +111,7 @@ class Server final : private admin::Backend {
   base::Status SetLogLevel(std::string_view level) override;
   std::string LogLevel() override;
   std::string RenderMetrics() override { return registry_->RenderPrometheus(); }
+  std::string RenderOpenMetrics() override;
   bool Ready() override { return life_.ready() && discovery_->ready(); }
 
   // Under reload_mutex_. `changes`: what it has changed.

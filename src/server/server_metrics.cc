@@ -1,6 +1,7 @@
 // The server's metrics that are computed when they are asked for.
 #include "base/memory_budget.h"
 #include "base/slice.h"
+#include "metrics/open_metrics.h"
 #include "proxy/access_log/access_log.h"
 #include "proxy/handoff/handoff.h"
 #include "runtime/runtime.h"
@@ -8,6 +9,10 @@
 #include "server/server.h"
 
 namespace sluice::server {
+
+std::string Server::RenderOpenMetrics() {
+  return metrics::ToOpenMetrics(registry_->RenderPrometheus(), traces_.exemplars());
+}
 
 void Server::AddMetrics() {
   reloads_ok_ = registry_->AddCounter("sluice_config_reloads_total", "Reloads of the configuration, by result.",

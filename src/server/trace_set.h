@@ -1,13 +1,14 @@
 // TraceSet: the tracer in force, and the exporters: its own, and those of tracers that a reload has replaced, until
 // they have sent what they had.
 //
-// Thread safety: one thread at a time, but for totals().
+// Thread safety: one thread at a time, but for totals() and exemplars().
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "metrics/exemplars.h"
 #include "proxy/options.h"
 #include "proxy/tracing/tracer.h"
 #include "tracing/exporter.h"
@@ -29,6 +30,8 @@ class TraceSet {
   void Stop();
 
   const tracing::ExportTotals& totals() const { return *totals_; }
+  // Of sluice_call_duration_seconds. Any thread.
+  const metrics::Exemplars& exemplars() const { return *exemplars_; }
 
  private:
   struct Export {
@@ -36,6 +39,7 @@ class TraceSet {
     std::unique_ptr<tracing::Exporter> exporter;
   };
   const std::shared_ptr<tracing::ExportTotals> totals_;
+  const std::shared_ptr<metrics::Exemplars> exemplars_;
   std::shared_ptr<const proxy::Tracer> current_;
   std::vector<Export> exports_;
 };

@@ -22,10 +22,11 @@ int64_t WallOffset(base::TimePoint now) {
 }  // namespace
 
 Exporter::Exporter(const proxy::TracingOptions& options, std::string version, std::shared_ptr<proxy::SpanRings> rings,
-                   std::shared_ptr<ExportTotals> totals, uint64_t seed)
+                   std::shared_ptr<ExportTotals> totals, std::shared_ptr<metrics::Exemplars> exemplars, uint64_t seed)
     : options_(options),
       rings_(std::move(rings)),
       totals_(std::move(totals)),
+      exemplars_(std::move(exemplars)),
       writer_(options.service_name, std::move(version), seed),
       // The rings outlive an export that ends after this: its bell is theirs.
       client_(std::make_unique<OtlpClient>(options.endpoint, [rings = rings_] { rings->bell().Ring(); })),
@@ -73,6 +74,7 @@ bool Exporter::Fill(base::TimePoint now) {
       taken = ring->Take([&](std::span<const uint8_t> record) {
         view_.Read(record);
         writer_.Add(view_, offset);
+        NoteExemplar(offset);
       });
       if (!taken) break;
       if (writer_.calls() == 1) batch_began_ = now;
@@ -86,6 +88,16 @@ bool Exporter::Fill(base::TimePoint now) {
   return more;
 }
 
+// Of what the route's histogram has counted: a fetch of the cache is not in it.
+void Exporter::NoteExemplar(int64_t wall_offset) {
+  const proxy::SpanWords& words = view_.words;
+  const std::string_view route = view_.text(proxy::SpanText::kRoute);
+  if (words.fetch || route.empty()) return;
+  batch_exemplars_.push_back({std::string(route),
+                              {words.trace.high, words.trace.low, words.span, static_cast<uint64_t>(words.durations[2]),
+                               words.ended + wall_offset}});
+}
+
 void Exporter::SendIfDue(base::TimePoint now, bool flushing) {
   if (client_->sending()) return;
   if (on_way_ == nullptr) {
@@ -93,6 +105,7 @@ void Exporter::SendIfDue(base::TimePoint now, bool flushing) {
     if (writer_.calls() == 0 || !(full || flushing || now - batch_began_ >= kBatchDelay)) return;
     on_way_calls_ = writer_.calls();
     on_way_ = std::make_shared<const ReverseBuffer>(writer_.Take());
+    on_way_exemplars_ = std::exchange(batch_exemplars_, {});
     tries_ = 0;
   } else if (now < retry_at_ && !flushing) {
     return;
@@ -105,6 +118,7 @@ void Exporter::TakeResult(base::TimePoint now) {
   const std::optional<OtlpClient::Result> result = client_->TakeResult();
   if (!result) return;
   if (result->ok) {
+    for (const RouteExemplar& one : on_way_exemplars_) exemplars_->Put(one.route, one.exemplar);
     totals_->exported.fetch_add(on_way_calls_, std::memory_order_relaxed);
     totals_->rejected.fetch_add(result->rejected, std::memory_order_relaxed);
     if (result->rejected > 0)

@@ -18,9 +18,11 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "metrics/exemplars.h"
 #include "proxy/options.h"
 #include "proxy/tracing/span_record.h"
 #include "proxy/tracing/span_rings.h"
@@ -52,9 +54,10 @@ class Exporter {
   static constexpr std::chrono::milliseconds kGrace{500};
   static constexpr std::chrono::milliseconds kDozeAfter{2000};
 
-  // Begins. `version`: of the process, as spans say it; `seed`: of the ids of attempts that have none.
+  // Begins. `version`: of the process, as spans say it; `seed`: of the ids of attempts that have none. `exemplars`: of
+  // the durations of calls by route; has a call of a client once the collector has taken it.
   Exporter(const proxy::TracingOptions& options, std::string version, std::shared_ptr<proxy::SpanRings> rings,
-           std::shared_ptr<ExportTotals> totals, uint64_t seed);
+           std::shared_ptr<ExportTotals> totals, std::shared_ptr<metrics::Exemplars> exemplars, uint64_t seed);
   // After the rings were closed: waits for the end.
   ~Exporter();
   Exporter(const Exporter&) = delete;
@@ -69,6 +72,7 @@ class Exporter {
   void Run();
   void TakeResult(base::TimePoint now);
   bool Fill(base::TimePoint now);
+  void NoteExemplar(int64_t wall_offset);
   void SendIfDue(base::TimePoint now, bool flushing);
   void Lose(uint64_t calls, const std::string& why);
   void LoseAll();
@@ -80,6 +84,7 @@ class Exporter {
   const proxy::TracingOptions options_;
   const std::shared_ptr<proxy::SpanRings> rings_;
   const std::shared_ptr<ExportTotals> totals_;
+  const std::shared_ptr<metrics::Exemplars> exemplars_;
   std::atomic<uint32_t> ended_{0};
 
   // Of the thread.
@@ -90,6 +95,12 @@ class Exporter {
   std::shared_ptr<const ReverseBuffer> on_way_;  // the batch that is being sent, or waits to be sent again
   uint32_t on_way_calls_ = 0;
   int tries_ = 0;  // of it
+  // Of the writer's calls, and of those on their way; at most one for each of them.
+  struct RouteExemplar {
+    std::string route;
+    metrics::Exemplar exemplar;
+  };
+  std::vector<RouteExemplar> batch_exemplars_, on_way_exemplars_;
   base::TimePoint retry_at_{}, last_seen_{};
   uint64_t dropped_seen_ = 0, lost_since_ = 0;  // lost_since_ 0: the collector takes what it is sent
 

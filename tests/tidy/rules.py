@@ -14,7 +14,7 @@ LAYERS = {
     "limits": ["base", "metrics", "concurrent", "runtime", "sync"],
     "upstream": ["base", "metrics", "concurrent", "runtime", "sync", "net", "http2", "limits"],
     "proxy": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream"],
-    "tracing": ["base", "concurrent", "proxy"],
+    "tracing": ["base", "metrics", "concurrent", "proxy"],
     "discovery": ["base", "runtime", "sync", "net/dns/dns_channel.h", "net/dns/dns_reply.h", "net/dns/dns_system.h", "upstream/options.h"],
     "config": ["base", "net/address.h", "net/tls/options.h", "net/tls/option_table.h", "runtime/options.h", "runtime/option_table.h",
                "http2/options.h", "http2/option_table.h", "limits/options.h", "limits/option_table.h", "upstream/options.h",

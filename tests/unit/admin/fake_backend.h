@@ -190,6 +190,7 @@ class FakeBackend final : public Backend {
 
   void Stop() override { ++stops_; }
   std::string RenderMetrics() override { return "# HELP x X.\n# TYPE x counter\nx 1\n"; }
+  std::string RenderOpenMetrics() override { return "# HELP x X.\n# TYPE x unknown\nx 1\n# EOF\n"; }
   bool Ready() override { return ready_; }
 
   void set_reload(ReloadResult result) {

@@ -54,6 +54,18 @@ TEST_F(HttpServerTest, ServesMetrics) {
                                      EndsWith("\r\n\r\n" + backend_.RenderMetrics())));
 }
 
+TEST_F(HttpServerTest, ServesOpenMetricsWhereThatIsAskedFor) {
+  const auto get = [&](const std::string& fields) {
+    return Ask("GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + fields + "\r\n");
+  };
+  const auto open = AllOf(StartsWith("HTTP/1.1 200 OK\r\n"),
+                          HasSubstr("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"),
+                          EndsWith("\r\n\r\n" + backend_.RenderOpenMetrics()));
+  EXPECT_THAT(get("Accept: application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5\r\n"), open);
+  EXPECT_THAT(get("Accept: text/plain;q=0.5\r\nAccept: application/openmetrics-text\r\n"), open);
+  EXPECT_THAT(get("Accept: */*\r\n"), EndsWith("\r\n\r\n" + backend_.RenderMetrics()));
+}
+
 TEST_F(HttpServerTest, ReadinessFollowsTheBackendAndLifeDoesNot) {
   EXPECT_THAT(Get("/readyz"), StartsWith("HTTP/1.1 200 "));
   backend_.ready_ = false;
