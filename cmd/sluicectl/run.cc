@@ -304,7 +304,9 @@ class Session {
   int Explain(const grpc::Status& status, const std::string& reason) {
     const bool connected = channel_->GetState(false) == GRPC_CHANNEL_READY;
     const bool late = status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
-    if (status.error_code() == grpc::StatusCode::UNAVAILABLE || (reason.empty() && late && !connected)) {
+    // A server of gRPC's that ends cancels the calls that are left.
+    const bool ended = reason.empty() && status.error_code() == grpc::StatusCode::CANCELLED;
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE || ended || (reason.empty() && late && !connected)) {
       if (MayNotConnect()) {
         std::fprintf(
             stderr,
