@@ -10,21 +10,25 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/log.h"
 #include "cli/command_line.h"
+#include "config/check_files.h"
 #include "config/config.h"
 #include "config/dump.h"
 #include "server/log_setup.h"
 #include "server/server.h"
 #include "server/version.h"
+#include "sluiced/init.h"
 
 namespace {
 
 struct Flags {
   std::string config;
   bool check = false;
+  bool strict = false;
   bool dump = false;
   bool core_dumps = false;
 };
@@ -47,6 +51,7 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags& flags) {
   cli::AddText(app, "-c,--config", "FILE", "the configuration (YAML); see config/reference.yaml", &flags.config);
   cli::AddSwitch(app, "--check", "read and check the configuration, print OK or every error, start nothing",
                  &flags.check);
+  cli::AddSwitch(app, "--strict", "with --check: exit with 1 where there are warnings", &flags.strict);
   cli::AddSwitch(app, "--dump-config",
                  "print the configuration as it would be in force, with its defaults, variables replaced and included "
                  "files joined; start nothing",
@@ -54,6 +59,7 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags& flags) {
   cli::AddSwitch(app, "--core-dumps", "allow core files and debuggers; what they see includes keys and messages",
                  &flags.core_dumps);
   app.footer(
+      "`sluiced init [FILE]` writes a first configuration, commented and working, to FILE or standard output.\n"
       "Signals: TERM, INT drain and stop (a second one stops now); HUP reloads; USR1 opens log files anew.\n"
       "Exit: 0 stopped or checked well, 1 the configuration or the start failed, 2 wrong flags.");
   sluice::base::Result<std::string> text = cli::Parse(app, {argv + 1, argv + argc});
@@ -98,11 +104,49 @@ void Serve(sluice::server::Server& server, const sigset_t& signals) {
   }
 }
 
+// Exit code of --check.
+int Check(const Flags& flags, const sluice::config::ParseResult& parsed) {
+  for (const auto& warning : parsed.warnings) std::fprintf(stderr, "warning: %s\n", warning.ToString().c_str());
+  std::vector<std::string> notes;
+  std::vector<sluice::server::TlsReloader::Ending> ending;
+  auto status = sluice::server::Server::Check(parsed.config, &notes, &ending);
+  for (const std::string& note : notes) std::fprintf(stderr, "warning: %s: %s\n", flags.config.c_str(), note.c_str());
+  for (const auto& [file, text] : ending) {
+    const std::string place = sluice::config::PlaceOfFile(parsed, file);
+    std::fprintf(stderr, "warning: %s: %s\n", place.empty() ? flags.config.c_str() : place.c_str(), text.c_str());
+  }
+  if (!status) {
+    std::fprintf(stderr, "%s: %s\n", flags.config.c_str(), status.error().detail.c_str());
+    return 1;
+  }
+  const size_t warnings = parsed.warnings.size() + notes.size() + ending.size();
+  if (flags.strict && warnings > 0) {
+    std::fprintf(stderr, "%zu %s\n", warnings, warnings == 1 ? "warning" : "warnings");
+    return 1;
+  }
+  std::puts("OK");
+  return 0;
+}
+
+// "sluiced init [FILE]"; nullopt: it is another command line.
+std::optional<int> Init(int argc, char** argv) {
+  if (argc < 2 || std::string_view(argv[1]) != "init") return std::nullopt;
+  if (argc == 2) return sluice::daemon::WriteFirstConfig("");
+  if (argc == 3 && argv[2][0] != '-' && argv[2][0] != '\0') return sluice::daemon::WriteFirstConfig(argv[2]);
+  std::fprintf(stderr, "sluiced: init takes the name of a file that is not there yet, or nothing\n");
+  return sluice::cli::kUsageError;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (const std::optional<int> code = Init(argc, argv)) return *code;
   Flags flags;
   if (const std::optional<int> code = ParseFlags(argc, argv, flags)) return *code;
+  if (flags.strict && !flags.check) {
+    std::fprintf(stderr, "sluiced: --strict goes with --check\n");
+    return sluice::cli::kUsageError;
+  }
   DropPrivileges(flags.core_dumps);
   // Before anything takes time: a SIGHUP that is not blocked ends the process, and the parent may send one at once.
   // Signals that arrive before Serve wait until then.
@@ -110,6 +154,7 @@ int main(int argc, char** argv) {
   if (!flags.check && !flags.dump) pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   sluice::config::ParseResult parsed = sluice::config::Load(flags.config);
+  if (!flags.dump) sluice::config::CheckFiles(&parsed);
   for (const auto& error : parsed.errors) std::fprintf(stderr, "%s\n", error.ToString().c_str());
   if (!parsed.ok()) return 1;
   if (flags.dump) {
@@ -117,17 +162,7 @@ int main(int argc, char** argv) {
     const std::string dump = sluice::config::Dump(parsed.config, {std::filesystem::current_path(none).string(), false});
     return std::fputs(dump.c_str(), stdout) == EOF || std::fflush(stdout) != 0 ? 1 : 0;
   }
-  if (flags.check) {
-    std::vector<std::string> notes;
-    auto status = sluice::server::Server::Check(parsed.config, &notes);
-    for (const std::string& note : notes) std::fprintf(stderr, "%s: warning: %s\n", flags.config.c_str(), note.c_str());
-    if (!status) {
-      std::fprintf(stderr, "%s: %s\n", flags.config.c_str(), status.error().detail.c_str());
-      return 1;
-    }
-    std::puts("OK");
-    return 0;
-  }
+  if (flags.check) return Check(flags, parsed);
 
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // a log at its RLIMIT_FSIZE is an error of write(2), not the end of all calls
@@ -135,6 +170,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "sluiced: %s\n", status.error().ToString().c_str());
     return 1;
   }
+  for (const auto& warning : parsed.warnings) SLUICE_LOG_WARN("{}", warning.ToString());
   if (geteuid() == 0) SLUICE_LOG_WARN("runs as root; it needs none of root's rights: see deploy/sluiced.service");
   auto server = sluice::server::Server::Start(std::move(parsed.config), {flags.config});
   if (!server) {

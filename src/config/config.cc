@@ -40,6 +40,10 @@ ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::
   }  // reports unknown keys
   result.files = tree.files();
   result.errors = reader.TakeErrors();
+  if (result.ok()) {
+    result.warnings = reader.TakeWarnings();
+    result.named = reader.TakeNamed();
+  }
   if (!result.ok()) result.config = Config();  // half of one is of no use
   return result;
 }

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "config/config_error.h"
 #include "config/expand.h"
+#include "config/named_file.h"
 #include "discovery/options.h"
 #include "proxy/options.h"
 #include "runtime/options.h"
@@ -109,6 +110,8 @@ struct ParseResult {
   std::vector<ConfigError> errors;
   // What is legal and unwise. Not looked for where there are errors.
   std::vector<ConfigError> warnings;
+  // What must be there besides (check_files.h), in the order of the files.
+  std::vector<NamedFile> named;
   // The configuration's own file, then those that it includes.
   std::vector<std::string> files;
   bool ok() const { return errors.empty(); }

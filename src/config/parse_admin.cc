@@ -34,7 +34,7 @@ void ParseAdminTls(Section& section, AdminTlsOptions* out) {
                            std::pair<std::string_view, std::string*>("key", &out->key),
                            std::pair<std::string_view, std::string*>("client_ca", &out->client_ca)}) {
     section.Text(key, path);
-    *path = section.Beside(key, std::move(*path));
+    *path = section.FileAt(key, std::move(*path), true);
     if (path->empty()) missing = key;
   }
   const bool some = !out->certificate.empty() || !out->key.empty() || !out->client_ca.empty();

@@ -50,6 +50,42 @@ const std::string* DnsTargetOf(Section& section) {
   return only.kind == Node::Kind::kScalar && only.text.starts_with(kDnsScheme) ? &only.text : nullptr;
 }
 
+// The value of a key; null: there is none.
+const Node* ItemOf(const Node& map, std::string_view key) {
+  for (size_t i = 0; map.kind == Node::Kind::kMap && i + 1 < map.items.size(); i += 2) {
+    if (map.items[i]->text == key) return map.items[i + 1];
+  }
+  return nullptr;
+}
+
+// What a connection to another host needs, which can go without a word.
+void CheckKeepalive(Section& section, const upstream::ClusterOptions& cluster, bool discovered) {
+  constexpr std::chrono::milliseconds kGrpcBears{300000};  // the default of gRPC's servers
+  std::string remote = discovered ? "an endpoint" : "";
+  for (const upstream::EndpointOptions& endpoint : cluster.endpoints) {
+    if (!remote.empty()) break;
+    if (endpoint.address.kind() != net::Address::Kind::kUnix && !endpoint.address.is_loopback())
+      remote = endpoint.address.ToString();
+  }
+  if (remote.empty()) return;
+  const auto [interval, timeout, repeat] = cluster.keepalive;
+  const auto warn = [&](std::string_view key, std::string what) {
+    const Node* at = ItemOf(*section.Find("keepalive"), key);
+    if (at != nullptr) section.reader().Warn(*at, Cat(section.PathOf("keepalive"), ".", key), std::move(what));
+  };
+  if (section.Find("keepalive") == nullptr) return;
+  if (interval.count() == 0) {
+    warn("interval",
+         Cat("0: a connection to ", remote,
+             " that is lost without a word (a host that is gone, a firewall that has forgotten it) keeps its "
+             "calls until their deadlines; the default of 10s finds it"));
+  } else if ((repeat.count() == 0 ? interval : repeat) < kGrpcBears) {
+    warn("repeat", Cat(FormatDuration(repeat),
+                       ": servers of gRPC end a connection with more than two PINGs in 5 minutes of their own silence "
+                       "(too_many_pings), unless they are told to bear them"));
+  }
+}
+
 void ParseCluster(Section& section, upstream::ClusterOptions* out, discovery::DiscoveryOptions* discovery) {
   if (section.Require("name") != nullptr) ParseName(section, "name", &out->name);
   section.Choice("policy", upstream::kPolicies, &out->policy);
@@ -73,10 +109,16 @@ void ParseCluster(Section& section, upstream::ClusterOptions* out, discovery::Di
                  Cat("ring_size_min ", out->ring_size_min, " is above ring_size_max ", out->ring_size_max));
   }
   ParseConnections(section, out);
+  CheckKeepalive(section, *out, discovery->enabled());
   section.Map("tls", [&](Section& tls) { ParseClusterTls(tls, *discovery, out); });
   section.Map("rate_limit", [&](Section& rate) { ParseRate(rate, &out->rate_limit); });
   section.Map("concurrency", limits::kConcurrencyOptions, &out->concurrency);
   section.Map("endpoint_concurrency", limits::kConcurrencyOptions, &out->endpoint_concurrency);
+  if (const auto& rate = out->rate_limit; rate.enabled() && rate.capped && out->concurrency.max > rate.burst) {
+    section.reader().Warn(section.node(), section.PathOf("concurrency") + ".max",
+                          Cat(out->concurrency.max, " is never reached: of a capped rate at most its burst, ",
+                              rate.burst, ", is under way"));
+  }
   section.Map("retry_budget", upstream::kRetryBudgetOptions, &out->retry_budget);
   section.Map("ejection", [&](Section& ejection) { ParseEjection(ejection, &out->ejection); });
   section.Map("slow_start", upstream::kSlowStartOptions, &out->slow_start);

@@ -13,6 +13,12 @@ void ParseRate(Section& section, limits::RateOptions* out) {
                               "\" with capped: a token comes back only when its call has ended, so calls would "
                               "go one at a time; allowed: 2 or more, best 2 x rate x latency"));
   }
+  // The limiter looks at the time once a millisecond, and gives at most a burst then (docs/configuration.md, "Limits").
+  constexpr double kLooks = 1000;
+  if (out->rate > kLooks * out->burst) {
+    section.Warn("rate", Cat("a burst of ", out->burst, " lets at most ", uint64_t{out->burst} * uint64_t{1000},
+                             " calls a second go; a burst of at least rate x 1 ms is needed, best twice that"));
+  }
 }
 
 void ParseClientRate(Section& section, proxy::ClientRateOptions* out) {

@@ -38,24 +38,38 @@ std::string_view KindName(Node::Kind kind) {
   return "";
 }
 
+Reader::Placed Reader::PlaceAt(const Node& at, std::string path, std::string message) const {
+  if (at.written != nullptr) message += Cat(" (the file says ", Shown(*at.written), ")");
+  return {at.file != nullptr ? at.file->order : 0,
+          {at.file != nullptr ? at.file->name : file_, at.line, at.column, std::move(path), std::move(message)}};
+}
+
+void Reader::Insert(Placed placed, std::vector<Placed>* out) {
+  const auto place = std::upper_bound(out->begin(), out->end(), placed, [](const Placed& a, const Placed& b) {
+    return std::tuple(a.order, a.error.line, a.error.column) < std::tuple(b.order, b.error.line, b.error.column);
+  });
+  out->insert(place, std::move(placed));
+}
+
 void Reader::Fail(const Node& at, std::string path, std::string message) {
   if (at.wrong) return;
-  if (at.written != nullptr) message += Cat(" (the file says ", Shown(*at.written), ")");
-  Add({at.file != nullptr ? at.file->name : file_, at.line, at.column, std::move(path), std::move(message)},
-      at.file != nullptr ? at.file->order : 0);
+  Placed placed = PlaceAt(at, std::move(path), std::move(message));
+  Add(std::move(placed.error), placed.order);
 }
 
 void Reader::Add(ConfigError error, size_t order) {
-  if (errors_.size() >= kErrorsMax) {
+  if (errors_.size() < kErrorsMax)
+    Insert({order, std::move(error)}, &errors_);
+  else
     ++not_kept_;
-    return;
-  }
-  // By their place, those of one place in the order in which they were found.
-  Placed placed{order, std::move(error)};
-  const auto place = std::upper_bound(errors_.begin(), errors_.end(), placed, [](const Placed& a, const Placed& b) {
-    return std::tuple(a.order, a.error.line, a.error.column) < std::tuple(b.order, b.error.line, b.error.column);
-  });
-  errors_.insert(place, std::move(placed));
+}
+
+void Reader::Warn(const Node& at, std::string path, std::string message) {
+  if (warnings_.size() < kErrorsMax) Insert(PlaceAt(at, std::move(path), std::move(message)), &warnings_);
+}
+
+void Reader::Name(const Node& at, std::string path, std::string file, bool needed) {
+  named_.push_back({std::move(file), needed, PlaceAt(at, std::move(path), "")});
 }
 
 void Reader::Know(const std::string& path) {
@@ -66,6 +80,22 @@ std::vector<ConfigError> Reader::TakeErrors() {
   std::vector<ConfigError> out;
   for (Placed& placed : errors_) out.push_back(std::move(placed.error));
   if (not_kept_ > 0) out.push_back({file_, 0, 0, "", Cat("and ", not_kept_, " more errors, not shown")});
+  return out;
+}
+
+std::vector<ConfigError> Reader::TakeWarnings() {
+  std::vector<ConfigError> out;
+  for (Placed& placed : warnings_) out.push_back(std::move(placed.error));
+  return out;
+}
+
+std::vector<NamedFile> Reader::TakeNamed() {
+  const auto place = [](const Named& n) {
+    return std::tuple(n.placed.order, n.placed.error.line, n.placed.error.column);
+  };
+  std::stable_sort(named_.begin(), named_.end(), [&](const Named& a, const Named& b) { return place(a) < place(b); });
+  std::vector<NamedFile> out;
+  for (Named& named : named_) out.push_back({std::move(named.file), named.needed, std::move(named.placed.error)});
   return out;
 }
 
@@ -146,6 +176,18 @@ std::string Section::Beside(std::string_view key, std::string name) const {
   const size_t slash = file.rfind('/');
   if (name.empty() || name[0] == '/' || slash == file.npos) return name;
   return Cat(file.substr(0, slash + 1), name);
+}
+
+std::string Section::FileAt(std::string_view key, std::string name, bool needed) {
+  std::string file = Beside(key, std::move(name));
+  const Node* value = Lookup(key);
+  if (value != nullptr && !file.empty()) reader_.Name(*value, PathOf(key), file, needed);
+  return file;
+}
+
+void Section::Warn(std::string_view key, std::string message) {
+  const Node* value = Lookup(key);
+  reader_.Warn(value != nullptr ? *value : node_, PathOf(key), std::move(message));
 }
 
 void Section::Fail(std::string_view key, std::string message) {

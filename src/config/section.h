@@ -21,6 +21,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "base/option.h"
+#include "config/named_file.h"
 #include "config/yaml_tree.h"
 
 namespace sluice::config {
@@ -41,6 +42,10 @@ class Reader {
 
   void Fail(const Node& at, std::string path, std::string message);
   void Know(const std::string& path);
+  // What is legal and unwise.
+  void Warn(const Node& at, std::string path, std::string message);
+  // The file that a key names.
+  void Name(const Node& at, std::string path, std::string file, bool needed);
   // What was found wrong before there was a tree. `order`: of its file.
   void Add(ConfigError error, size_t order);
   // No more errors are kept: a message need not be made with care.
@@ -48,6 +53,9 @@ class Reader {
   size_t error_count() const { return errors_.size() + not_kept_; }
   // Those found, in the order of the file.
   std::vector<ConfigError> TakeErrors();
+  // In the order of the file, as the next.
+  std::vector<ConfigError> TakeWarnings();
+  std::vector<NamedFile> TakeNamed();
 
  private:
   std::string file_;
@@ -56,7 +64,18 @@ class Reader {
     size_t order;
     ConfigError error;
   };
+  // By their place, those of one place in the order in which they came.
+  static void Insert(Placed placed, std::vector<Placed>* out);
+  Placed PlaceAt(const Node& at, std::string path, std::string message) const;
+
   std::vector<Placed> errors_;
+  std::vector<Placed> warnings_;
+  struct Named {
+    std::string file;
+    bool needed;
+    Placed placed;
+  };
+  std::vector<Named> named_;
   size_t not_kept_ = 0;
 };
 
@@ -111,12 +130,15 @@ class Section {
 
   // A file named at the key: a relative name is looked for beside the file in which the key stands.
   std::string Beside(std::string_view key, std::string name) const;
+  // The same, and it is among those that CheckFiles looks at.
+  std::string FileAt(std::string_view key, std::string name, bool needed);
 
   // The scalar of a node that is none of the above, or null after reporting that it is something else.
   const std::string* Scalar(const Node& node, const std::string& path, std::string_view allowed);
 
   // Reports at the key's value, or at the section if the key is absent.
   void Fail(std::string_view key, std::string message);
+  void Warn(std::string_view key, std::string message);
   std::string PathOf(std::string_view key) const;
   const std::string& path() const { return path_; }
   const Node& node() const { return node_; }

@@ -32,12 +32,25 @@ int64_t WallSeconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-std::string ExpiredText(const std::string& file, const net::CertificateInfo& info) {
-  const std::time_t end = info.not_after;
+namespace {
+
+std::string DateOf(int64_t seconds) {
+  const std::time_t end = seconds;
   std::tm parts{};
   char text[32] = "";
   if (::gmtime_r(&end, &parts) != nullptr) std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S UTC", &parts);
-  return file + ": the certificate has expired at " + text;
+  return text;
+}
+
+}  // namespace
+
+std::string ExpiredText(const std::string& file, const net::CertificateInfo& info) {
+  return file + ": the certificate has expired at " + DateOf(info.not_after);
+}
+
+std::string EndsSoonText(const std::string& file, const net::CertificateInfo& info, int64_t now) {
+  return file + ": the certificate ends at " + DateOf(info.not_after) + ", in " +
+         std::to_string((info.not_after - now) / 86400) + " days";
 }
 
 void AppendViews(const net::TlsContext& context, const net::TlsOptions& options, const std::string& used_by,

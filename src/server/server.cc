@@ -53,7 +53,8 @@ base::Result<std::unique_ptr<Server>> Server::Start(config::Config config, Serve
   return server;
 }
 
-base::Status Server::Check(const config::Config& config, std::vector<std::string>* notes) {
+base::Status Server::Check(const config::Config& config, std::vector<std::string>* notes,
+                           std::vector<TlsReloader::Ending>* ending) {
   metrics::Registry registry(1);
   TlsReloader reloader(registry);
   if (config.admin.tls.enabled()) {
@@ -77,6 +78,7 @@ base::Status Server::Check(const config::Config& config, std::vector<std::string
   auto tls = reloader.Prepare(copy);
   if (!tls) return tls.error();
   reloader.Commit(std::move(*tls));
+  if (ending != nullptr) *ending = reloader.EndingSoon();
   const std::vector<std::string> expired = reloader.Expired();
   if (!expired.empty()) return base::MakeError(base::ErrorKind::kInvalidArgument, expired.front());
   return base::Ok();
@@ -98,6 +100,7 @@ base::Status Server::Init() {
   tls_->Commit(std::move(*tls));
   if (auto status = CheckPaths(config_); !status) return status;
   for (const std::string& expired : tls_->Expired()) SLUICE_LOG_ERROR("{}", expired);
+  for (const TlsReloader::Ending& ending : tls_->EndingSoon()) SLUICE_LOG_WARN("{}", ending.text);
   limits_.Apply(config_);
   clusters_ = std::make_unique<Clusters>(*registry_, count, ClusterWaits(), &limits_, FirstListVersion());
   limits_.SetHooks({[this](const std::string& cluster) { return clusters_->UseOfEndpoints(cluster); },

@@ -59,8 +59,9 @@ class Server final : private admin::Backend {
   static base::Result<std::unique_ptr<Server>> Start(config::Config config, ServerOptions options);
   // What Start would find wrong with `config`, without listening: ports may be held by the process that runs now; and
   // certificates that have expired, with which Start begins nevertheless. `notes`: what it would do otherwise than
-  // meant. Makes and changes no file. Blocks.
-  static base::Status Check(const config::Config& config, std::vector<std::string>* notes = nullptr);
+  // meant; `ending`: certificates that end soon. Makes and changes no file. Blocks.
+  static base::Status Check(const config::Config& config, std::vector<std::string>* notes = nullptr,
+                            std::vector<TlsReloader::Ending>* ending = nullptr);
   // Stops, if that has not been done.
   ~Server() override;
 

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "config/changes.h"
+#include "config/check_files.h"
 #include "config/dump.h"
 #include "proxy/option_table.h"
 #include "server/log_setup.h"
@@ -38,6 +39,7 @@ admin::ReloadResult Server::ReloadLocked(std::vector<std::string>* changes) {
   if (leaving_) return failed("the server is draining or stopping");
   if (options_.config_file.empty()) return failed("there is no configuration file to read again");
   config::ParseResult parsed = config::Load(options_.config_file);
+  config::CheckFiles(&parsed);
   for (const config::ConfigError& error : parsed.errors) result.errors.push_back(error.ToString());
   if (!parsed.ok()) {
     std::string last = std::move(result.errors.back());
@@ -46,6 +48,7 @@ admin::ReloadResult Server::ReloadLocked(std::vector<std::string>* changes) {
   }
   config::Config& wanted = parsed.config;
   result.warnings = config::RestartOnlyChanges(config_, wanted);
+  for (const config::ConfigError& warning : parsed.warnings) result.warnings.push_back(warning.ToString());
 
   // First what can fail: files of TLS, new sockets; then everything that a call reads, whole; then the listeners.
   auto tls = tls_->Prepare(wanted);
@@ -60,6 +63,10 @@ admin::ReloadResult Server::ReloadLocked(std::vector<std::string>* changes) {
   discovery_->Apply(wanted);
   announce_->Apply(wanted.announce);
   tls_->Commit(std::move(*tls));
+  for (const TlsReloader::Ending& ending : tls_->EndingSoon()) {
+    const std::string place = config::PlaceOfFile(parsed, ending.file);
+    result.warnings.push_back(place.empty() ? ending.text : place + ": " + ending.text);
+  }
   limits_.Commit(std::move(limits));
   clusters_->ConfigureEndpoints();
   TakeCacheAndBounds(std::move(cache), wanted);
@@ -99,12 +106,14 @@ admin::ConfigView Server::DescribeConfig(bool from_file) {
     view.errors.push_back("there is no configuration file to read again");
     return view;
   }
-  const config::ParseResult parsed = config::Load(options_.config_file);
+  config::ParseResult parsed = config::Load(options_.config_file);
+  config::CheckFiles(&parsed);
   for (const config::ConfigError& error : parsed.errors) view.errors.push_back(error.ToString());
   if (!parsed.ok()) return view;
   view.yaml = config::Dump(parsed.config, options);
   std::lock_guard lock(reload_mutex_);
   view.warnings = config::RestartOnlyChanges(config_, parsed.config);
+  for (const config::ConfigError& warning : parsed.warnings) view.warnings.push_back(warning.ToString());
   return view;
 }
 

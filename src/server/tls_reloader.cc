@@ -200,6 +200,20 @@ std::vector<std::string> TlsReloader::Expired() const {
   return out;
 }
 
+std::vector<TlsReloader::Ending> TlsReloader::EndingSoon() const {
+  std::vector<Ending> out;
+  const int64_t now = WallSeconds();
+  const auto look = [&](const Entry& entry) {
+    const std::string& file = entry.options().certificate;
+    if (file.empty() || !EndsSoon(entry.context->certificate(), now)) return;
+    out.push_back({file, EndsSoonText(file, entry.context->certificate(), now)});
+  };
+  std::lock_guard lock(mutex_);
+  for (const EntryPtr& entry : entries_) look(*entry);
+  if (admin_ != nullptr) look(*admin_);
+  return out;
+}
+
 std::vector<admin::CertificateView> TlsReloader::List() const {
   std::vector<admin::CertificateView> out;
   const auto append = [&out](const Entry& entry) {

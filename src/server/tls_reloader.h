@@ -85,6 +85,11 @@ class TlsReloader {
   // Own certificates in use that have expired, a line for each: at the start there is no better one, so they are used.
   // A pair that has expired never takes the place of one that has not.
   std::vector<std::string> Expired() const;
+  // Those in use that will have within 14 days, by their file.
+  struct Ending {
+    std::string file, text;
+  };
+  std::vector<Ending> EndingSoon() const;
 
   // Certificates in use, own and trusted ones: in the order of the configuration, then the admin RPC's.
   std::vector<admin::CertificateView> List() const;

@@ -3,18 +3,26 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "config/config.h"
 #include "config/dump.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
+#include "support/tls_certificates.h"
 #include "support/wait_until.h"
 
 namespace sluice::integration {
 namespace {
 
 using testing::HasSubstr;
+
+std::string ReadSource(const std::string& name) {
+  std::ifstream file(std::string(SLUICE_SOURCE_DIR) + "/" + name);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
 
 class ConfigPrograms : public testing::Test {
  protected:
@@ -50,6 +58,79 @@ TEST_F(ConfigPrograms, AWrongConfigurationHasNoDump) {
   EXPECT_EQ(dump.output, dir_.File("part.yaml") +
                              ":2:57: the environment has no variable SLUICE_TEST_TIME; allowed: set it, or write "
                              "${SLUICE_TEST_TIME:-default}\n");
+}
+
+TEST_F(ConfigPrograms, TheFirstConfigurationIsWrittenOnceAndWorks) {
+  const Finished text = Sluiced({"init"});
+  EXPECT_EQ(text.code, 0);
+  EXPECT_EQ(text.output, ReadSource("config/first.yaml"));
+  const std::string path = dir_.File("first.yaml");
+  EXPECT_EQ(Sluiced({"init", path}).code, 0);
+  EXPECT_EQ(Sluiced({"--check", "--strict", "-c", path}).output, "OK\n");
+  const Finished again = Sluiced({"init", path});
+  EXPECT_EQ(again.code, 1);
+  EXPECT_THAT(again.output, HasSubstr("first.yaml: File exists; init changes no file that is there"));
+  EXPECT_EQ(Sluiced({"init", path, path}).code, 2);
+  EXPECT_EQ(Sluiced({"init", "--check"}).code, 2);
+}
+
+TEST_F(ConfigPrograms, WarningsHaveTheirPlaceAndFailOnlyAStrictCheck) {
+  const std::string file = dir_.Write("sluice.yaml",
+                                      "listeners: [{address: 127.0.0.1:7070}]\nclusters:\n  - name: a\n    endpoints: "
+                                      "[10.0.0.1:1]\n    keepalive: {interval: 0}\n");
+  const Finished check = Sluiced({"--check", "-c", file});
+  EXPECT_EQ(check.code, 0);
+  EXPECT_THAT(check.output,
+              HasSubstr("warning: " + file + ":5:27: clusters[0].keepalive.interval: 0: a connection to "));
+  EXPECT_THAT(check.output, HasSubstr("OK\n"));
+  EXPECT_EQ(Sluiced({"--strict", "-c", file}).code, 2);
+  const Finished strict = Sluiced({"--check", "--strict", "-c", file});
+  EXPECT_EQ(strict.code, 1);
+  EXPECT_THAT(strict.output, testing::EndsWith("1 warning\n"));
+}
+
+// config/reference.yaml as it is, with the files that it names.
+class Reference : public ConfigPrograms {
+ protected:
+  Reference() {
+    const test::TlsCert ca = test::MakeCert({.common_name = "ca", .authority = true});
+    std::filesystem::create_directory(dir_.File("tls"));
+    for (const char* name : {"server", "client"}) {
+      const test::TlsCert own = test::MakeCert({.common_name = name, .until = 90 * 86400}, &ca);
+      dir_.Write(std::string("tls/") + name + ".crt", own.certificate_pem);
+      dir_.Write(std::string("tls/") + name + ".key", own.key_pem);
+    }
+    for (const char* name : {"clients", "etcd"}) dir_.Write(std::string("tls/") + name + "-ca.crt", ca.certificate_pem);
+    for (const char* name : {"reference.yaml", "xds-bootstrap.json"})
+      dir_.Write(name, ReadSource(std::string("config/") + name));
+    dir_.Write("users.yaml", "endpoints: []\n");
+    dir_.Write("etcd.password", "secret\n");
+  }
+};
+
+TEST_F(Reference, PassesTheCheck) {
+  const Finished check = Sluiced({"--check", "--strict", "-c", dir_.File("reference.yaml")});
+  EXPECT_EQ(check.output, "OK\n");
+  EXPECT_EQ(check.code, 0);
+}
+
+TEST_F(Reference, WithoutItsFilesEachHasItsLine) {
+  for (const char* name : {"tls/server.crt", "tls/client.key"}) std::filesystem::remove(dir_.File(name));
+  const Finished check = Sluiced({"--check", "-c", dir_.File("reference.yaml")});
+  EXPECT_EQ(check.code, 1);
+  EXPECT_THAT(check.output, testing::ContainsRegex("reference.yaml:[0-9]+:20: listeners\\[1\\].tls.certificate: "));
+  EXPECT_THAT(check.output, testing::ContainsRegex("reference.yaml:[0-9]+:12: clusters\\[1\\].tls.key: "));
+}
+
+TEST_F(Reference, ACertificateThatEndsSoonIsAWarningAtItsKey) {
+  const test::TlsCert ca = test::MakeCert({.common_name = "ca", .authority = true});
+  const test::TlsCert own = test::MakeCert({.common_name = "server", .until = 3 * 86400 + 3600}, &ca);
+  dir_.Write("tls/server.crt", own.certificate_pem);
+  dir_.Write("tls/server.key", own.key_pem);
+  const Finished check = Sluiced({"--check", "-c", dir_.File("reference.yaml")});
+  EXPECT_EQ(check.code, 0) << check.output;
+  EXPECT_THAT(check.output, testing::ContainsRegex("warning: .*reference.yaml:[0-9]+:20: listeners\\[1\\].tls."
+                                                   "certificate: .*: the certificate ends at .* UTC, in 3 days"));
 }
 
 // The daemon's configuration by its RPC, what a reload of its file would change, and what another file would.
