@@ -28,8 +28,12 @@ std::string Summary(const v1::ChangeEndpointsRequest& request) {
   if (request.over_ms() > 0) out += " over " + std::to_string(request.over_ms()) + "ms";
   for (const v1::EndpointSpec& endpoint : request.endpoints()) {
     if (out.size() > kAuditTextBytesMax) break;
-    out += " " + endpoint.name();
-    if (!endpoint.address().empty()) out += "=" + endpoint.address();
+    out += " ";
+    out += endpoint.name();
+    if (!endpoint.address().empty()) {
+      if (!endpoint.name().empty()) out += "=";  // without one the address is the name
+      out += endpoint.address();
+    }
     if (endpoint.has_weight()) out += "@" + Decimal(endpoint.weight());
   }
   return out;

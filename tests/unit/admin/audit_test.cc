@@ -38,6 +38,9 @@ TEST(Audit, ARequestInAFewWords) {
   spec.set_weight(2.5);
   change.add_endpoints()->set_name("d");
   EXPECT_EQ(Summary(change), "users KIND_ADD c=10.0.0.7:1@2.5 d");
+  v1::EndpointSpec& nameless = *change.add_endpoints();
+  nameless.set_address("127.0.0.1:9");
+  EXPECT_EQ(Summary(change), "users KIND_ADD c=10.0.0.7:1@2.5 d 127.0.0.1:9");
   change.set_preview(true);
   for (int i = 0; i < 4096; ++i) change.add_endpoints()->set_name(std::string(100, 'n'));
   EXPECT_LT(Summary(change).size(), kAuditTextBytesMax + 200);
