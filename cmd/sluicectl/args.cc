@@ -41,6 +41,7 @@ constexpr size_t kMany = 5000;
 
 constexpr CommandSpec kCommands[] = {
     {"status", Command::kStatus, kLook, "the process: version, uptime, readiness, load"},
+    {"wait-ready", Command::kWaitReady, kLook, "wait until the daemon is there and ready; prints nothing"},
     {"clusters", Command::kClusters, kLook, "clusters: policy, version and digest of their lists", "[CLUSTER]", 0, 1,
      kOfferClusters},
     {"endpoints", Command::kEndpoints, kLook, "endpoints: state, connection, weight, share of keys, calls", "CLUSTER",
@@ -104,7 +105,7 @@ constexpr char kFooter[] =
 
 Exit codes
   0  done
-  1  the daemon refused or failed; standard error says why and what to do
+  1  the daemon refused or failed, or is not ready in time; standard error says why and what to do
   2  the command line is wrong
   3  no daemon answers at the address
 
@@ -131,6 +132,11 @@ base::Result<std::string> ParseText(std::string_view text) { return std::string(
 base::Result<std::string> ParseNotEmpty(std::string_view text) {
   if (text.empty()) return Bad("needs a value");
   return std::string(text);
+}
+
+base::Result<bool> ParseReadyFor(std::string_view text) {
+  if (text == "listening" || text == "endpoints") return text == "endpoints";
+  return Bad("must be listening or endpoints");
 }
 
 base::Result<std::chrono::milliseconds> ParseTimeout(std::string_view text) {
@@ -214,8 +220,9 @@ class Parser {
     Value(root_, "--tls-key", "FILE", "TLS: its key", ParseNotEmpty, &args_.tls.key);
     Value(root_, "--tls-server-name", "NAME", "TLS: the name in the daemon's certificate, if not the host in --address",
           ParseNotEmpty, &args_.tls.server_name);
-    Value(root_, "--timeout", "DURATION", "for the daemon's answer (default 10s); after `drain` it is the drain's",
-          ParseTimeout, &args_.timeout);
+    Value(root_, "--timeout", "DURATION",
+          "for the daemon's answer (default 10s); after `drain` and `wait-ready` it is theirs", ParseTimeout,
+          &args_.timeout);
     cli::AddSwitch(root_, "--json", "print the answer as JSON; 64-bit numbers are strings there", &args_.json);
   }
 
@@ -264,6 +271,11 @@ class Parser {
          &args_.purge.key_file);
     Value(*AppsOf(C::kDrain)[0], "--timeout", "DURATION", "finish what runs for at most so long", ParseDuration,
           &args_.drain_timeout);
+    Value(*AppsOf(C::kWaitReady)[0], "--timeout", "DURATION", "wait for at most so long (default 60s)", ParseTimeout,
+          &args_.wait);
+    Flag({C::kWaitReady}, "--for", "WHAT",
+         "listening (the default): it accepts calls; endpoints: and in each cluster one endpoint takes calls",
+         ParseReadyFor, &args_.for_endpoints);
     Flag({C::kDrain}, "--delay", "DURATION", "for so long of it accept new calls still; default: as configured",
          ParseDuration, &args_.drain_delay);
   }

@@ -16,6 +16,7 @@ namespace sluice::ctl {
 enum class Command : uint8_t {
   kPrint,  // Args::text: help, version, a completion script, candidates of completion
   kStatus,
+  kWaitReady,
   kClusters,
   kEndpoints,
   kAdd,
@@ -100,6 +101,8 @@ struct Args {
   std::string text;        // kPrint
   std::optional<std::chrono::milliseconds> drain_timeout;  // drain --timeout
   std::optional<std::chrono::milliseconds> drain_delay;    // drain --delay
+  std::chrono::milliseconds wait{60'000};                  // wait-ready --timeout
+  bool for_endpoints = false;                              // wait-ready --for endpoints
   std::chrono::milliseconds over{0};                       // endpoint drain --over; 0: at once
 };
 

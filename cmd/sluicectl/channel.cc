@@ -8,6 +8,7 @@ namespace sluice::ctl {
 namespace {
 
 constexpr int kAnswerBytesMax = 64 << 20;  // metrics of a large daemon
+constexpr int kReconnectMs = 100;          // gRPC takes no less
 constexpr size_t kPemBytesMax = 1 << 20;   // as the daemon's own limit
 
 base::Result<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(const TlsArgs& tls) {
@@ -50,6 +51,11 @@ base::Result<std::shared_ptr<grpc::Channel>> MakeChannel(const Args& args) {
   arguments.SetMaxReceiveMessageSize(kAnswerBytesMax);
   // A daemon is not behind the http_proxy of the environment.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  if (args.command == Command::kWaitReady) {  // which may be there before the daemon
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMs);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kReconnectMs);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMs);
+  }
   if (!args.tls.server_name.empty()) arguments.SetSslTargetNameOverride(args.tls.server_name);
   return grpc::CreateCustomChannel(args.address, *credentials, arguments);
 }

@@ -12,6 +12,7 @@
 #include "sluicectl/config_diff.h"
 #include "sluicectl/print.h"
 #include "sluicectl/top.h"
+#include "sluicectl/wait_ready.h"
 #include "sluicectl/why.h"
 
 namespace sluice::ctl {
@@ -87,6 +88,8 @@ class Session {
     switch (args_.command) {
       case Command::kStatus:
         return Call(&v1::Admin::Stub::GetServer, v1::GetServerRequest(), [](const auto& r) { return Print(r); });
+      case Command::kWaitReady:
+        return WaitReady(args_, channel_);
       case Command::kClusters: {
         v1::ListClustersRequest request;
         request.set_name(args_.cluster);

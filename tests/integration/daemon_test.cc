@@ -344,6 +344,13 @@ std::string ReadSource(const std::string& name) {
   return text.str();
 }
 
+TEST_F(Daemon, IsWaitedForFromBeforeItsStart) {
+  Process waiting("sluicectl", {"--address", config_.admin, "wait-ready", "--for", "endpoints"}, dir_.File("wait.out"));
+  Start();
+  EXPECT_EQ(waiting.Wait(std::chrono::seconds(30)), 0) << waiting.Output();
+  EXPECT_EQ(waiting.Output(), "");
+}
+
 TEST_F(Daemon, CheckAcceptsTheFileForProduction) {
   const test::TlsCert ca = test::MakeCert({.common_name = "ca", .authority = true});
   const test::TlsCert own = test::MakeCert({.common_name = "sluice", .until = 90 * 86400}, &ca);

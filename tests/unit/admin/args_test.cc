@@ -66,6 +66,22 @@ TEST(Args, ReadsNamesWithAndWithoutWeights) {
             (std::vector<EndpointArg>{{"a@3", "", std::nullopt}, {"--odd", "", std::nullopt}}));
 }
 
+TEST(Args, WaitReadyHasATimeOfItsOwn) {
+  const Args args = Good({"wait-ready"});
+  EXPECT_EQ(args.command, Command::kWaitReady);
+  EXPECT_EQ(args.wait, milliseconds(60'000));
+  EXPECT_FALSE(args.for_endpoints);
+  const Args other = Good({"wait-ready", "--timeout", "5s", "--for", "endpoints"});
+  EXPECT_EQ(other.wait, milliseconds(5'000));
+  EXPECT_EQ(other.timeout, milliseconds(10'000));
+  EXPECT_TRUE(other.for_endpoints);
+  EXPECT_FALSE(Good({"wait-ready", "--for=listening"}).for_endpoints);
+  EXPECT_EQ(Error({"wait-ready", "--for", "calls"}), "--for must be listening or endpoints");
+  EXPECT_EQ(Error({"wait-ready", "--timeout", "0s"}), "--timeout must be more than 0");
+  EXPECT_THAT(Good({"wait-ready", "--help"}).text, HasSubstr("--for WHAT"));
+  EXPECT_EQ(Error({"status", "--for", "endpoints"}), "status takes no --for");
+}
+
 TEST(Args, ADrainMayTakeTime) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"endpoint", "drain", "users", "c", "--over", "60s"},
@@ -263,6 +279,8 @@ TEST(Completion, KnowsWhatMayFollow) {
   EXPECT_EQ(Completed({"und"}), "undrain-endpoint\ttakes calls again\n");
   EXPECT_EQ(Completed({"--json", "--address", "status", "und"}), Completed({"und"}));  // "status" is a value here
   EXPECT_EQ(Completed({"cache", "p"}), "purge\tdrop all responses, or only those that the flags name\n");
+  EXPECT_THAT(Completed({"wait"}), StartsWith("wait-ready\t"));
+  EXPECT_THAT(Completed({"wait-ready", "--f"}), StartsWith("--for\tlistening"));
   EXPECT_EQ(Completed({"log-level", "d"}), "debug\t\n");
   EXPECT_EQ(Completed({"completion", ""}), "bash\t\nzsh\t\n");
   EXPECT_EQ(Completed({"limit", "set", "--m"}), "--max\tcalls under way at once; 0: no limit\n");

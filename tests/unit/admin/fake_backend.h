@@ -253,6 +253,10 @@ class FakeBackend final : public Backend {
     std::lock_guard lock(mutex_);
     busy_ = kind;
   }
+  void DropLastCluster() {
+    std::lock_guard lock(mutex_);
+    clusters_.pop_back();
+  }
   std::optional<HealthOrder> last_order() {
     std::lock_guard lock(mutex_);
     return orders_.empty() ? std::nullopt : std::optional(orders_.back());
