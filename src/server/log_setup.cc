@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "admin/grpc_log.h"
 #include "base/clock.h"
 #include "base/reopenable_sink.h"
 #include "proxy/access_log/line_text.h"
@@ -71,6 +72,7 @@ base::Status SetUpLog(const config::LogOptions& options) {
   logger->set_level(ToSpdlog(options.level));
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
+  admin::RouteGrpcLog();
   return base::Ok();
 }
 
@@ -92,6 +94,7 @@ config::LogLevel CurrentLogLevel() {
 base::Status ReopenLog() { return sink == nullptr ? base::Ok() : sink->Open(); }
 
 void ShutDownLog() {
+  admin::UnrouteGrpcLog();
   base::ReopenableSink::SayLosses(
       false);  // the access log's thread runs on, and the logger's own until its queue is empty
   base::ReopenableSink::WaitUntil(base::Clock::Steady().Now() + kLastLinesMax);

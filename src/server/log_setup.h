@@ -8,8 +8,8 @@
 
 namespace sluice::server {
 
-// Installs spdlog's default logger, asynchronous so that a slow disk delays no worker. Once, before other threads.
-// kIo if the file cannot be opened.
+// Installs spdlog's default logger, asynchronous so that a slow disk delays no worker; gRPC's lines go there too. Once,
+// before other threads. kIo if the file cannot be opened.
 base::Status SetUpLog(const config::LogOptions& options);
 void SetLogLevel(config::LogLevel level);
 // "trace".."off"; kInvalidArgument names what is allowed.
