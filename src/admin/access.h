@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "admin/local_peers.h"
 #include "net/tls/names.h"
 
 namespace sluice::admin {
@@ -43,7 +44,7 @@ struct Caller {
   bool has_certificate = false;
   net::TlsNames names;                    // of the certificate
   int64_t not_before = 0, not_after = 0;  // of the certificate, seconds since 1970
-  std::string peer;                       // as gRPC writes it: "ipv4:10.0.0.1:4711", "unix:"
+  std::string peer;                       // "ipv4:10.0.0.1:4711" as gRPC writes it, "unix: uid=1000 pid=4711"
   // For logs and errors: the certificate's name, or the peer.
   std::string ToString() const;
 };
@@ -55,11 +56,15 @@ class Access {
   void SetRoles(Roles roles);
   // Why `caller` may not call `method` at `now` (seconds since 1970): a sentence for its user; nullopt: it may.
   std::optional<std::string> Refusal(const Caller& caller, std::string_view method, int64_t now) const;
+  // The processes that are connected through the Unix socket.
+  LocalPeers& locals() { return locals_; }
+  const LocalPeers& locals() const { return locals_; }
 
  private:
   std::shared_ptr<const Roles> roles() const;
 
   const bool certificates_;
+  LocalPeers locals_;
   mutable std::mutex mutex_;
   std::shared_ptr<const Roles> roles_;  // under mutex_
 };

@@ -6,6 +6,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/impl/service_type.h>
+#include <grpcpp/server_posix.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -100,13 +101,20 @@ base::Result<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string&
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr)
     return base::MakeError(base::ErrorKind::kInternal, "the admin RPC's server does not start");
-  const auto on_accept = [connections = impl->connections.get(), listener = socket->fd()](int fd) {
+  // gRPC says of a connection from an acceptor only what getpeername says, which is nothing on a Unix socket; of one by
+  // its descriptor it says that.
+  const bool by_descriptor = address->kind() == net::Address::Kind::kUnix && impl->tls == nullptr;
+  const auto on_accept = [by_descriptor, impl = impl.get(), listener = socket->fd()](int fd) {
+    if (by_descriptor) {
+      impl->access.locals().Remember(fd);
+      return grpc::AddInsecureChannelFromFd(impl->server.get(), fd);
+    }
     const int on = 1;
     ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // fails harmlessly on a Unix socket
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.listener_fd = listener;
     parameters.fd = fd;
-    connections->HandleNewConnection(&parameters);
+    impl->connections->HandleNewConnection(&parameters);
   };
   impl->acceptor.emplace(impl->loop.context(), std::move(*socket), "admin RPC", net::DescriptorReserve::kOperatorsShare,
                          on_accept);

@@ -192,7 +192,7 @@ class AdminService final : public v1::Admin::Service {
   grpc::Status SetLogLevel(Context* context, const v1::SetLogLevelRequest* request, v1::SetLogLevelResponse*) override {
     return Write(*context, "SetLogLevel", request->level(), [&]() -> Outcome {
       // The new level may be one that hides the line at the end.
-      LogAudit(Identify(*context), "SetLogLevel", request->level(), "asked", false);
+      LogAudit(Identify(*context, access_.locals()), "SetLogLevel", request->level(), "asked", false);
       base::Status status = backend_.SetLogLevel(request->level());
       return status.ok() ? grpc::Status::OK : ToStatus(*context, status.error());
     });
@@ -244,14 +244,14 @@ class AdminService final : public v1::Admin::Service {
 
   template <typename Fn>
   grpc::Status Read(Context& context, std::string_view method, Fn&& fn) {
-    if (auto refused = Refuse(context, Identify(context), method, "")) return *refused;
+    if (auto refused = Refuse(context, Identify(context, access_.locals()), method, "")) return *refused;
     return fn();
   }
 
   // `what`: the request in a few words.
   template <typename Fn>
   grpc::Status Write(Context& context, std::string_view method, const std::string& what, Fn&& fn) {
-    const Caller caller = Identify(context);
+    const Caller caller = Identify(context, access_.locals());
     if (auto refused = Refuse(context, caller, method, what)) return *refused;
     const Outcome outcome = fn();
     LogAudit(caller, method, what, outcome.Text(), false);

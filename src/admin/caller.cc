@@ -3,13 +3,14 @@
 #include <grpc/grpc_security_constants.h>
 #include <grpcpp/grpcpp.h>
 
+#include "admin/local_peers.h"
 #include "net/tls/pem.h"
 
 namespace sluice::admin {
 
-Caller Identify(const grpc::ServerContext& context) {
+Caller Identify(const grpc::ServerContext& context, const LocalPeers& locals) {
   Caller caller;
-  caller.peer = context.peer();
+  caller.peer = locals.NameOf(context.peer());
   const std::shared_ptr<const grpc::AuthContext> auth = context.auth_context();
   if (auth == nullptr || !auth->IsPeerAuthenticated()) return caller;
   const std::vector<grpc::string_ref> pem = auth->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);

@@ -87,7 +87,7 @@ class CsdsService final : public csds::ClientStatusDiscoveryService::Service {
  private:
   grpc::Status Answer(grpc::ServerContext& context, const csds::ClientStatusRequest& request,
                       csds::ClientStatusResponse* response) {
-    const Caller caller = Identify(context);
+    const Caller caller = Identify(context, access_.locals());
     const int64_t now = std::chrono::duration_cast<std::chrono::seconds>(SinceEpoch()).count();
     if (const auto refusal = access_.Refusal(caller, kAlike, now)) {
       LogAudit(caller, "ClientStatus", "", "refused: " + *refusal, true);

@@ -9,12 +9,14 @@
 #include <grpcpp/impl/codegen/sync_stream.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <thread>
 
 #include "admin/status_code.h"
 #include "fake_backend.h"
 #include "sluice/admin/v1/admin.grpc.pb.h"
+#include "support/captured_log.h"
 
 namespace sluice::admin {
 namespace {
@@ -341,6 +343,22 @@ TEST_F(AdminServerTest, RendersMetricsAndSetsTheLogLevel) {
   request.set_level("loud");
   Call(&v1::Admin::Stub::SetLogLevel, request, grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(message_, "level must be debug or info");
+}
+
+// Every client of the socket would be "unix:" otherwise.
+TEST_F(AdminServerTest, TheAuditTellsTheProcessBehindAUnixSocket) {
+  test::CapturedLog log;
+  v1::SetLogLevelRequest request;
+  request.set_level("debug");
+  Call(&v1::Admin::Stub::SetLogLevel, request);
+  const std::string self = "unix: uid=" + std::to_string(::getuid()) + " pid=" + std::to_string(::getpid());
+  EXPECT_THAT(log.Take(), HasSubstr("audit: who=\"" + self + "\" peer=\"" + self + "\" method=SetLogLevel"));
+  // Another connection is told apart, also where it has the number of one that has gone.
+  server_.reset();
+  StartAt("127.0.0.1:0");
+  Call(&v1::Admin::Stub::SetLogLevel, request);
+  EXPECT_THAT(log.Take(), HasSubstr("audit: who=\"ipv4:127.0.0.1:"));
+  server_.reset();
 }
 
 TEST_F(AdminServerTest, DrainsAndStops) {
