@@ -47,6 +47,23 @@ double DrainShare(const ClusterState& before, const ClusterState& after) {
   return moved;
 }
 
+// The keys of endpoints that drain in `before` and are gone in `after`: they have gone elsewhere already, by the drain.
+// Where no endpoint is left, the keys lose more than those.
+double MovedBefore(const ClusterState& before, const ClusterState& after) {
+  if (after.endpoints.empty()) return 0;
+  absl::flat_hash_set<const Endpoint*> there;
+  for (const ListedEndpoint& entry : after.endpoints) there.insert(entry.endpoint.get());
+  double moved = 0;
+  std::vector<double> shares;
+  for (size_t i = 0; i < before.endpoints.size(); ++i) {
+    const ListedEndpoint& entry = before.endpoints[i];
+    if (!entry.draining || there.contains(entry.endpoint.get())) continue;
+    if (shares.empty()) shares = before.balancer->Shares();
+    moved += shares[i];
+  }
+  return moved;
+}
+
 base::Error NotFound(const std::string& name, const EndpointChange& change) {
   return MakeError(ErrorKind::kNotFound, "no endpoint " + name + " in cluster " + change.cluster);
 }
@@ -155,7 +172,7 @@ base::Result<ListChange> ApplyChange(const ClusterState& before, const EndpointC
 }
 
 double MovedShare(const ClusterState& before, const ClusterState& after) {
-  return std::min(1.0, MovedByBalancer(before, after) + DrainShare(before, after));
+  return std::clamp(MovedByBalancer(before, after) + DrainShare(before, after) - MovedBefore(before, after), 0.0, 1.0);
 }
 
 }  // namespace sluice::upstream

@@ -47,7 +47,8 @@ std::vector<WantedEndpoint> WantedOf(const ClusterState& before, const ListChang
 // kInvalidArgument), so nothing happens by mistake. `now`: when a drain that takes time begins.
 base::Result<ListChange> ApplyChange(const ClusterState& before, const EndpointChange& change, base::TimePoint now);
 
-// Share of the keys that go elsewhere than before, 0..1: also those of endpoints that begin or end to drain.
+// Share of the keys that go elsewhere than before, 0..1: also those of endpoints that begin or end to drain, and not
+// those of an endpoint that is removed after it was drained, which went with the drain.
 double MovedShare(const ClusterState& before, const ClusterState& after);
 
 }  // namespace sluice::upstream

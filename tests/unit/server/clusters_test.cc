@@ -220,6 +220,26 @@ TEST_F(ClustersTest, DrainingMovesItsShareOfTheKeys) {
   EXPECT_EQ(View().endpoints[0].share, 0);
 }
 
+// Its keys went with the drain, which has told so.
+TEST_F(ClustersTest, RemovingADrainedEndpointMovesNothing) {
+  Init();
+  ASSERT_TRUE(clusters->Change(Change(Kind::kAdd, {{"c", "10.0.0.3:1", 1}})).ok());
+  const double share_of_b = View().endpoints[1].share;
+  ASSERT_TRUE(clusters->Change(Change(Kind::kDrain, {{"a", "", 1}})).ok());
+  EndpointChange change = Change(Kind::kRemove, {{"a", "", 1}});
+  change.preview = true;
+  EXPECT_NEAR(clusters->Change(change)->moved_share, 0, 1e-9);
+  // With one that takes calls: only those of that one.
+  change = Change(Kind::kRemove, {{"a", "", 1}, {"b", "", 1}});
+  change.preview = true;
+  EXPECT_NEAR(clusters->Change(change)->moved_share, share_of_b, 1e-9);
+  // With all the others: all that is left.
+  change = Change(Kind::kRemove, {{"a", "", 1}, {"b", "", 1}, {"c", "", 1}});
+  change.preview = true;
+  EXPECT_EQ(clusters->Change(change)->moved_share, 1);
+  EXPECT_NEAR(clusters->Change(Change(Kind::kRemove, {{"a", "", 1}}))->moved_share, 0, 1e-9);
+}
+
 TEST_F(ClustersTest, AReloadKeepsListsChangedByRpcUnlessTheConfiguredListHasChanged) {
   Init();
   ASSERT_TRUE(clusters->Change(Change(Kind::kAdd, {{"c", "10.0.0.3:1", 1}})).ok());
