@@ -216,8 +216,8 @@ struct HttpServer::Impl {
   }
 
   // The one that has waited for its client for the longest: never a probe that has only just come, whatever the others
-  // do. Those that wait for their page go only while they have more than a quarter of the places: strangers that connect
-  // must not keep a scrape from its answer, nor those that ask for pages a probe.
+  // do. Those that wait for their page go only while they have more than a quarter of the places: strangers that
+  // connect must not keep a scrape from its answer, nor those that ask for pages a probe.
   void DropOldest() {
     if (shared.waiting.size() * 4 > shared.options.connections_max) return shared.waiting.front()->Drop();
     Connection* oldest = nullptr;

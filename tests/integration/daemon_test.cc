@@ -161,7 +161,7 @@ TEST_F(Daemon, TheDrainEndsAfterItsTimeout) {
 
 // A load balancer in front goes by /readyz, which it asks now and then: until it has, clients must be served.
 TEST_F(Daemon, WhileADrainIsDelayedItIsNotReadyAndAcceptsAndASecondSigtermStops) {
-  config_.top = {"drain: {delay: 1h}", "drain_timeout: 1h"};
+  config_.top = {"drain: {delay: 30m}", "drain_timeout: 1h"};
   Start();
   daemon_->Signal(SIGTERM);
   ASSERT_TRUE(WaitUntil([&] { return Server().draining(); }));
@@ -189,16 +189,24 @@ TEST_F(Daemon, WhenTheDelayIsOverItDrains) {
   EXPECT_EQ(daemon_->Wait(kLongWait), 0) << daemon_->Output();
 }
 
-// The delay is a part of the timeout: what a supervisor waits for is one number. By RPC both can be given.
-TEST_F(Daemon, TheEndOfTheDrainEndsItsDelay) {
+// The delay is a part of the timeout: what a supervisor waits for is one number. One that takes all of it would leave
+// no time in which clients are told to go.
+TEST_F(Daemon, ADelayThatTakesTheWholeDrainIsRefused) {
   Start();
   OpenCall call(stub_.get());
-  admin::v1::DrainRequest request;
-  request.set_delay_ms(3600'000);
-  request.set_timeout_ms(100);
-  grpc::ClientContext context;
-  admin::v1::DrainResponse response;
-  ASSERT_TRUE(admin_->Drain(&context, request, &response).ok());
+  const auto drain = [&](uint64_t delay_ms) {
+    admin::v1::DrainRequest request;
+    request.set_delay_ms(delay_ms);
+    request.set_timeout_ms(100);
+    grpc::ClientContext context;
+    admin::v1::DrainResponse response;
+    return admin_->Drain(&context, request, &response);
+  };
+  const grpc::Status refused = drain(100);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(refused.error_message(), "the delay of 100 ms is not below the drain's 100 ms, of which it is a part");
+  EXPECT_TRUE(Server().ready());
+  ASSERT_TRUE(drain(99).ok());
   EXPECT_EQ(daemon_->Wait(kLongWait), 0) << daemon_->Output();
   EXPECT_FALSE(call.stream->Finish().ok());
 }

@@ -73,7 +73,7 @@ routes:
   - {cluster: users, name: example, service: pkg.Users, method: Get, authority: "*.example.com", hash_by: {metadata: x-user-id},
      metadata: [{name: x-tenant, exact: gold}, {name: x-version, prefix: v2}, {name: x-debug}],
      client_rate_limit: {by: {metadata: x-api-key}, rate: 10},
-     failover: users-tls, retry: {methods: [Get]}, hedge: {delay: auto}, cache: {ttl: 1m, vary: [authorization, x-api-key, x-user-id], errors: [NOT_FOUND]}}
+     failover: users-tls, retry: {methods: [Get]}, hedge: {delay: auto}, cache: {ttl: 1m, vary: [authorization, x-api-key, x-debug, x-tenant, x-user-id, x-version], errors: [NOT_FOUND]}}
   - {cluster: users, name: by-field, prefix: /pkg.Orders/, hash_by: {field: "3.1"}}
   - cluster: users
 )",
