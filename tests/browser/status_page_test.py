@@ -54,9 +54,13 @@ class PageTest(FaultTest):
         self.start_daemon()
         self.url = self.daemon.said(r"status page and metrics on (http://\S+/)").group(1)
         client = self.client()
-        for turn in range(60):
-            client.call(f"key-{turn}")
-        eventually(lambda: self.endpoint("echo-3").health.state in DEAD, "the dead endpoint is known to be dead")
+
+        def known():  # by calls: how many it takes depends on how long the endpoint is in back-off
+            for turn in range(60):
+                client.call(f"key-{turn}")
+            return self.endpoint("echo-3").health.state in DEAD
+
+        eventually(known, "the dead endpoint is known to be dead")
 
     def write_config(self, cluster="", listener="", top="", endpoints=None):
         lines = "".join(f'      - {{name: {b.name}, address: "{b.address}"}}\n' for b in self.backends)
