@@ -16,6 +16,16 @@ using Context = grpc::ServerContext;
 constexpr const char* kReasonMetadata = "sluice-reason";
 
 // `sluice-reason` tells a client that the daemon itself answered, whatever the status is.
+// "5f3a9c1e-2-1a7" (proxy/call_id.h).
+bool LooksLikeCallId(std::string_view text) {
+  size_t dashes = 0;
+  for (const char c : text) {
+    if (c == '-') ++dashes;
+    if (c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'f')) return false;
+  }
+  return dashes == 2 && text.size() >= 12 && text[8] == '-' && text.back() != '-' && text[9] != '-';
+}
+
 grpc::Status ToStatus(Context& context, const base::Error& error) {
   const std::string_view reason = base::Reason(error.kind);
   context.AddTrailingMetadata(kReasonMetadata, std::string(reason));
@@ -106,8 +116,10 @@ class AdminService final : public v1::Admin::Service {
     return Read(*context, "ListFailedCalls", [&] {
       const FailedCallsView view = backend_.ListFailedCalls();
       const std::string& id = request->id();
+      // A request id is what a client has sent, and must not stand for the call that another client was told of.
+      const bool by_call = LooksLikeCallId(id);
       for (const FailedCallsView::Call& call : view.calls) {
-        if (!id.empty() && call.id.ToString() != id && call.request_id != id) continue;
+        if (!id.empty() && (by_call ? call.id.ToString() : call.request_id) != id) continue;
         if (request->max() != 0 && static_cast<uint32_t>(response->calls_size()) >= request->max()) break;
         ToMessage(call, *response->add_calls());
       }

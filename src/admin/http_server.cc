@@ -109,6 +109,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
     }
     if (error) return;  // timed out, reset or stopped: there is no peer to answer
     const auto& request = parser_->get();
+    // No request here has a body. A coding that is not known would leave open where the next request begins (RFC 9112
+    // 6.3).
+    if (request.find(http::field::transfer_encoding) != request.end())
+      return Refuse(http::status::bad_request, "no body is expected\n");
     const std::string_view method(request.method_string().data(), request.method_string().size());
     const std::string_view target(request.target().data(), request.target().size());
     if (AnsweredAtOnce(method, target)) {

@@ -15,7 +15,7 @@ Inputs SystemInputs() {
             const char* value = std::getenv(name.c_str());
             return value == nullptr ? std::nullopt : std::optional<std::string>(value);
           },
-          ReadText};
+          ReadNamedText};
 }
 
 ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::set<std::string>* keys,

@@ -1,5 +1,7 @@
 #include "config/file_text.h"
 
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -18,6 +20,13 @@ base::Result<std::string> ReadText(const std::string& path) {
   if (in.bad() || !in.is_open() || (in.fail() && !in.eof()))
     return base::MakeError(base::ErrorKind::kIo, path + ": cannot be read: " + std::strerror(errno));
   return text;
+}
+
+base::Result<std::string> ReadNamedText(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode)))
+    return base::MakeError(base::ErrorKind::kIo, path + ": cannot be read: it is a pipe or a socket, and no file");
+  return ReadText(path);
 }
 
 }  // namespace sluice::config

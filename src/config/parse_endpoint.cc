@@ -88,7 +88,7 @@ double ParseEndpoints(Section& section, std::vector<upstream::EndpointOptions>* 
 base::Result<std::vector<upstream::EndpointOptions>> LoadEndpoints(const std::string& path) {
   std::vector<ConfigError> errors;
   std::vector<upstream::EndpointOptions> endpoints;
-  auto text = ReadText(path);
+  auto text = ReadNamedText(path);
   if (!text.ok()) return text.error();
   YamlTree tree;
   if (tree.Build(*text, path, &errors)) {

@@ -18,7 +18,7 @@ constexpr const char* kTextVariable = "GRPC_XDS_BOOTSTRAP_CONFIG";
 using discovery::SourceKind;
 
 base::Result<discovery::XdsBootstrap> LoadBootstrap(const std::string& path) {
-  auto text = ReadText(path);
+  auto text = ReadNamedText(path);
   if (!text.ok()) return text.error();
   auto bootstrap = ParseXdsBootstrap(*text);
   if (bootstrap.ok()) return bootstrap;

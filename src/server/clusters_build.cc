@@ -154,8 +154,9 @@ Clusters::Entries Clusters::BuildEntries(const config::Config& config, const Sna
     }
     const PlannedList& list = planned->second;
     const ClusterState* previous = it == before.end() ? nullptr : it->second.state.get();
-    const bool same_options = previous != nullptr && SameOptions(*previous->options, options);
-    auto shared = same_options ? previous->options : std::make_shared<const upstream::ClusterOptions>(options);
+    // With the list that is configured now: a reset goes back to it.
+    const bool same = previous != nullptr && *previous->options == options;
+    auto shared = same ? previous->options : std::make_shared<const upstream::ClusterOptions>(options);
     auto state =
         upstream::BuildClusterState(shared, list.wanted, previous, list.source, worker_count_, registry_,
                                     ClusterLimitsOf(inputs, options.name, previous, registry_), first_version_);

@@ -64,6 +64,9 @@ base::Status Server::Check(const config::Config& config, std::vector<std::string
   if (!config.log.path.empty()) {
     if (auto status = CanAppend("log", config.log.path); !status) return status;
   }
+  if (!config.access_log.path.empty()) {
+    if (auto status = CanAppend("access_log", config.access_log.path); !status) return status;
+  }
   Clusters clusters(registry, 1);
   config::Config copy = config;
   copy.access_log = {};  // opening would create it, perhaps as root: the daemon could not write it

@@ -169,6 +169,9 @@ void Exporter::CountDrops() {
   const uint64_t dropped = rings_->dropped();
   if (dropped == dropped_seen_) return;
   totals_->dropped.fetch_add(dropped - dropped_seen_, std::memory_order_relaxed);
+  if (const auto suffix = drops_log_.Allow(Now()))
+    SLUICE_LOG_WARN("tracing: {} traced calls found the buffer full and were dropped{}", dropped - dropped_seen_,
+                    *suffix);
   dropped_seen_ = dropped;
 }
 

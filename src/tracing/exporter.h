@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/log_limit.h"
 #include "metrics/exemplars.h"
 #include "proxy/options.h"
 #include "proxy/tracing/span_record.h"
@@ -102,6 +103,7 @@ class Exporter {
   };
   std::vector<RouteExemplar> batch_exemplars_, on_way_exemplars_;
   base::TimePoint retry_at_{}, last_seen_{};
+  base::LogLimit drops_log_{1, std::chrono::seconds(10)};
   uint64_t dropped_seen_ = 0, lost_since_ = 0;  // lost_since_ 0: the collector takes what it is sent
 
   std::thread thread_;  // last: it uses all the others

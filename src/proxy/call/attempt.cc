@@ -179,6 +179,8 @@ void Attempt::Complete() {
   } else {
     exchange_.OnAttemptFailing(*this);
   }
+  // Its timer for the call may run out a moment before ours does, and then it says what we would have said.
+  at_deadline_ = status_ == GrpcCode::kDeadlineExceeded && !has_trailers_ && RanOut();
   Close(upstream::Outcome::kAnswered, status_, StatusCause());
   exchange_.OnAttemptEnded(*this);
 }
@@ -224,6 +226,8 @@ Cause Attempt::StatusCause() const {
       // out just before ours.
       if (!RanOut()) return Cause::kCancelled;
       return has_trailers_ ? Cause::kNone : Cause::kDeadline;
+    case GrpcCode::kDeadlineExceeded:
+      return at_deadline_ ? Cause::kDeadline : Cause::kNone;
     default:
       return Cause::kNone;
   }

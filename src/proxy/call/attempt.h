@@ -75,6 +75,8 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   // Ended with END_STREAM.
   bool complete() const { return complete_; }
   // What a complete one's response says; kUnknown: none, though it must.
+  // The endpoint has answered DEADLINE_EXCEEDED, and nothing else, when the time that it was told was over.
+  bool at_deadline() const { return at_deadline_; }
   GrpcCode grpc_status() const { return status_; }
   // What that status says against the endpoint's health.
   upstream::Cause StatusCause() const;
@@ -130,6 +132,7 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   bool complete_ : 1 = false;
   bool http_ok_ : 1 = false;  // :status was 200
   bool has_trailers_ : 1 = false;
+  bool at_deadline_ : 1 = false;
   bool lacks_status_ : 1 = false;
   bool maybe_processed_ : 1 = false;
   bool asks_at_sending_ : 1 = false;

@@ -123,6 +123,11 @@ bool Call::WaitsForEnd() const { return !over() && attempt_.state() != Attempt::
 void Call::EndResponse() {
   if (state_ == State::kServed) return;
   if (error_ == nullptr && attempt_.error() != nullptr) error_ = attempt_.TakeError();
+  // One deadline has one answer, whichever timer was first: ours, the client's (EndAtDeadline) or the endpoint's.
+  if (error_ == nullptr && state_ == State::kTrying && attempt_.at_deadline()) {
+    error_ = std::make_unique<base::Error>(
+        base::MakeError(ErrorKind::kDeadlineExceeded, "the call's deadline passed, as the endpoint said first"));
+  }
   if (error_ != nullptr) return Answer();
   if (state_ == State::kTrying) BeginResponse();  // it is one header block, and goes as one
   http2::HeaderList& last = attempt_.response();

@@ -52,6 +52,7 @@ FailedCalls::Kind FailedCalls::KindOf(GrpcCode status, const base::Error* cause)
       case base::ErrorKind::kQueueFull:
       case base::ErrorKind::kMemoryLimited:
       case base::ErrorKind::kNoRoute:
+      case base::ErrorKind::kMalformedRequest:
         return Kind::kCommon;
       default:
         return Kind::kRare;

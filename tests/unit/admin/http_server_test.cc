@@ -130,6 +130,12 @@ TEST_F(HttpServerTest, NonsenseIsABadRequest) {
 
 TEST_F(HttpServerTest, ABodyAndAHugeHeaderAreRefusedWithAnAnswer) {
   EXPECT_THAT(Ask("GET / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello"), StartsWith("HTTP/1.1 413 "));
+  for (const char* coding : {"chunked", "xchunked", "identity", "chunked, identity", "\"chunked\""}) {
+    const std::string answer =
+        Ask(std::string("GET /healthz HTTP/1.1\r\nTransfer-Encoding: ") + coding + "\r\n\r\n0\r\n\r\n");
+    EXPECT_THAT(answer, StartsWith("HTTP/1.1 4")) << coding;
+    EXPECT_EQ(answer.find("HTTP/1.1 ", 1), answer.npos) << coding << ": what follows is no request";
+  }
   // More than fits: the answer must survive the bytes that are never parsed.
   bool reset = true;
   HttpClient client(server_->port());

@@ -128,6 +128,11 @@ TEST_F(WhyAndTop, WithoutAnIdTheLastOnesAreATableAndTheRequestIdFindsOne) {
   EXPECT_THAT(table.out, StartsWith("CALL ID"));
   EXPECT_LT(table.out.find("DEADLINE_EXCEEDED"), table.out.find("no_route"));
   EXPECT_THAT(Ctl({"why", "req-1"}).out, HasSubstr("No route of the configuration matches"));
+  // A client's word never stands for the call of another one.
+  FailedCallsView::Call spoof = Failed(3, "deadline", proxy::GrpcCode::kDeadlineExceeded);
+  spoof.request_id = first.id.ToString();
+  Keep({spoof, first});
+  EXPECT_THAT(Ctl({"why", first.id.ToString()}).out, HasSubstr("No route of the configuration matches"));
   const ProgramResult json = Ctl({"--json", "why", first.id.ToString()});
   EXPECT_THAT(json.out, HasSubstr("\"reason\": \"no_route\""));
   EXPECT_THAT(json.out, Not(HasSubstr("DEADLINE")));

@@ -332,14 +332,20 @@ TEST_F(ClustersTest, AStateFileThatCannotBeUnderstoodIsSetAside) {
   EXPECT_EQ(Endpoints(), (Strings{"a 1 active", "b 1 active"}));
   EXPECT_EQ(::access(config.state_file.c_str(), F_OK), -1);
   EXPECT_EQ(dir.Read("state.bad"), "clusters: [");
-  std::filesystem::rename(dir.File("state.bad"), config.state_file);
-  dir.Write("state.bad", "of an earlier start");
-  EXPECT_TRUE(LoadStateOrSetAside(config.state_file).ok());
-  EXPECT_EQ(dir.Read("state.bad"), "of an earlier start");
-  EXPECT_EQ(dir.Read("state.bad.2"), "clusters: [");
   EXPECT_NE(log.Take().find("error state file " + config.state_file), std::string::npos);
   ASSERT_TRUE(clusters->Change(Change(Kind::kDrain, {{"a", "", 1}})).ok());
   EXPECT_TRUE(LoadState(config.state_file).ok());
+}
+
+// Not to the one of the process's start: a reload may have brought another.
+TEST_F(ClustersTest, AResetGoesBackToTheListThatIsConfiguredNow) {
+  Init();
+  Configure({{"a", "10.0.0.1:1"}, {"z", "10.0.0.7:1"}});
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_EQ(Endpoints(), (Strings{"a 1 active", "z 1 active"}));
+  ASSERT_TRUE(clusters->Change(Change(Kind::kReplace, {{"x", "10.0.0.9:1", 3}})).ok());
+  ASSERT_TRUE(clusters->Change(Change(Kind::kReset, {})).ok());
+  EXPECT_EQ(Endpoints(), (Strings{"a 1 active", "z 1 active"}));
 }
 
 TEST_F(ClustersTest, AStateFileThatCannotBeReadStopsTheStart) {

@@ -182,5 +182,15 @@ TEST(StateFile, TheFingerprintIsOfTheListAndNotOfItsOrder) {
   EXPECT_NE(both, Fingerprint({swapped_a, swapped_b}));
 }
 
+// The first one may be the only copy of what was lost.
+TEST(StateFile, ASecondOneThatIsSetAsideLeavesTheFirst) {
+  integration::TempDir dir;
+  const std::string path = dir.Write("state", "clusters: [");
+  dir.Write("state.bad", "of an earlier start");
+  EXPECT_TRUE(LoadStateOrSetAside(path).ok());
+  EXPECT_EQ(dir.Read("state.bad"), "of an earlier start");
+  EXPECT_EQ(dir.Read("state.bad.2"), "clusters: [");
+}
+
 }  // namespace
 }  // namespace sluice::server

@@ -129,6 +129,25 @@ TEST_F(CallDeadlineTest, ATimeoutOfZeroHasPassedOnArrival) {
   EXPECT_FALSE(Connected("10.0.0.1:1"));
 }
 
+// Nor whether it is an error of the proxy's or of the backend's.
+TEST_F(CallDeadlineTest, ABackendThatSaysItWhenItsTimeoutHasRunOutIsTheDeadline) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  uint32_t id = 1;
+  for (const auto& [at, reason] : {std::pair<base::Nanos, const char*>(milliseconds(99), "deadline"),
+                                   {milliseconds(99) - base::Nanos(1), "<none>"}}) {
+    client.Send(Headers(id, Block(With(GrpcRequest(), {{"grpc-timeout", "100m"}})), kLast));
+    Run();
+    time.clock.Advance(at);
+    Up().Send(Headers(id, Block(With(h2::GrpcResponse(), {{"grpc-status", "4"}})), kLast));
+    Run();
+    EXPECT_EQ(client.streams[id].Value("grpc-status"), "4");
+    EXPECT_EQ(client.streams[id].Value("sluice-reason"), reason);
+    id += 2;
+  }
+  EXPECT_EQ(metrics.errors[static_cast<size_t>(base::ErrorKind::kDeadlineExceeded)]->Value(), 1u);
+}
+
 // The backend's timer and ours are of one deadline: which is seen first must not decide the call's status.
 TEST_F(CallDeadlineTest, ABackendsCancelWhenItsTimeoutHasRunOutIsTheDeadline) {
   struct Case {

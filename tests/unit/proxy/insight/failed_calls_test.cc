@@ -163,6 +163,14 @@ CallRecord RecordAt(base::TimePoint ended, std::string_view path) {
   return call;
 }
 
+TEST(FailedCalls, WhatAnyClientCanCauseIsCommon) {
+  for (const base::ErrorKind kind : {base::ErrorKind::kMalformedRequest, base::ErrorKind::kNoRoute,
+                                     base::ErrorKind::kCancelled, base::ErrorKind::kRateLimited}) {
+    const base::Error error = base::MakeError(kind, "x");
+    EXPECT_EQ(FailedCalls::KindOf(ToGrpcCode(kind), &error), FailedCalls::Kind::kCommon) << base::Reason(kind);
+  }
+}
+
 TEST(FailedCalls, ThoseInPlentyDoNotWashOutTheOthers) {
   FailedCalls calls(3, 1);
   base::TimePoint now(std::chrono::hours(1));
