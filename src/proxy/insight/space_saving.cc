@@ -13,7 +13,7 @@ bool Larger(const KeyCount& a, const KeyCount& b) { return a.count != b.count ? 
 
 KeyText::KeyText(std::string_view text) : cut(text.size() > kBytesMax) {
   size = static_cast<uint8_t>(std::min(text.size(), kBytesMax));
-  std::memcpy(bytes.data(), text.data(), size);
+  std::copy_n(text.data(), size, bytes.data());
 }
 
 void SpaceSaving::Add(uint64_t key, std::string_view text) {
