@@ -83,7 +83,8 @@ async function ownersOfSluice(list, port, bin, ads) {
     ads === null ? {} : { GRPC_XDS_BOOTSTRAP_CONFIG: bootstrap(ads.port, 'sluice') });
   const lines = ['clusters:'];
   list.forEach((each, i) => {
-    lines.push(`  - name: ring-${i}`, '    policy: ring_hash', '    ring: xds', `    ring_size_min: ${each.min}`,
+    // The ring is compared, not what is passed over while a loaded machine keeps an endpoint's answers waiting.
+    lines.push(`  - name: ring-${i}`, '    policy: ring_hash', '    ring: xds', '    ejection: {enabled: false}', `    ring_size_min: ${each.min}`,
       `    ring_size_max: ${each.cap === undefined ? Math.min(each.max, 4096) : each.max}`);
     if (ads !== null) return lines.push(`    discovery: {xds: {resource: ring-${i}}}`);
     lines.push('    endpoints:');

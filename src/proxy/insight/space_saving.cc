@@ -1,7 +1,6 @@
 #include "proxy/insight/space_saving.h"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_map>
 
 namespace sluice::proxy {
