@@ -372,7 +372,12 @@ TEST_F(Daemon, CheckAcceptsTheFileForProduction) {
   dir_.Write("tls/sluice.key", own.key_pem);
   EXPECT_THAT(Check(std::string(yaml)).output, HasSubstr("state_file " + state)) << "its folder is made by the unit";
   yaml.replace(yaml.find(state), state.size(), dir_.File("endpoints.state"));
+  const std::string log = "/var/log/sluice/access.log";
+  ASSERT_NE(yaml.find(log), yaml.npos);
+  EXPECT_THAT(Check(std::string(yaml)).output, HasSubstr("access_log " + log)) << "and that of its log";
+  yaml.replace(yaml.find(log), log.size(), dir_.File("access.log"));
   EXPECT_EQ(Check(yaml).output, "OK\n");
+  EXPECT_FALSE(std::filesystem::exists(dir_.File("access.log")));
 }
 
 TEST_F(Daemon, CheckAcceptsTheTenLinesOfThePages) {
