@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
 
 #include "admin/admin_server.h"
 #include "program.h"
@@ -171,7 +172,9 @@ class OnATerminal {
     winsize size{24, 100, 0, 0};
     // Made before the fork: other threads may hold the allocator's locks.
     std::string variable = "SLUICE_ADMIN=" + address, term = "TERM=xterm";
-    char* const environment[] = {variable.data(), term.data(), nullptr};
+    const char* of_sanitizer = std::getenv("TSAN_OPTIONS");
+    std::string options = std::string("TSAN_OPTIONS=") + (of_sanitizer != nullptr ? of_sanitizer : "");
+    char* const environment[] = {variable.data(), term.data(), options.data(), nullptr};
     pid_ = ::forkpty(&fd_, nullptr, nullptr, &size);
     if (pid_ == 0) {
       ::execle(SLUICECTL_PATH, SLUICECTL_PATH, "top", "--interval", "100ms", nullptr, environment);
