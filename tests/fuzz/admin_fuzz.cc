@@ -42,7 +42,8 @@ void Ask(Service& service, grpc::Status (Service::*method)(grpc::ServerContext*,
 
 void CheckAsked(FakeBackend& backend) {
   for (const upstream::EndpointChange& change : backend.changes_) {
-    SLUICE_CHECK(!change.cluster.empty() && !change.endpoints.empty());
+    const bool resets = change.kind == upstream::EndpointChange::Kind::kReset;  // names no endpoints
+    SLUICE_CHECK(!change.cluster.empty() && change.endpoints.empty() == resets);
     SLUICE_CHECK(change.endpoints.size() <= kEndpointsPerChangeMax);
     const bool whole =
         change.kind == upstream::EndpointChange::Kind::kAdd || change.kind == upstream::EndpointChange::Kind::kReplace;
