@@ -89,7 +89,7 @@ class Bench:
                 reader.start()
             before = self.buckets()
             subprocess.run([f"{self.options.bin}/sluice-echo", "client", "--target", target, "--calls", "0", "--rate", "500",
-                            "--duration", f"{self.options.seconds}s", "--keys", "1", "--allow-failures"],
+                            "--duration", f"{round(self.options.seconds * 1000)}ms", "--keys", "1", "--allow-failures"],
                            check=True, stdout=subprocess.DEVNULL)
             found[looked_at].append(self.quantile(before, self.buckets(), 0.99))
             shut.set()
@@ -104,7 +104,7 @@ class Bench:
     def drain_dead(self):
         subprocess.run([f"{self.options.bin}/sluicectl", "--address", f"unix:{self.folder}/1.sock", "replace", "cluster-0",
                         f"endpoint-0-0={self.processes[0].address}"], check=True, stdout=subprocess.DEVNULL)
-        listed = [f"dead-{i}=127.1.1.{i % 250}:{10000 + i}@0.000001" for i in range(999)]
+        listed = [f"dead-{i}=127.1.1.{i % 250}:{10000 + i}@0.01" for i in range(999)]
         subprocess.run([f"{self.options.bin}/sluicectl", "--address", f"unix:{self.folder}/1.sock", "add", "cluster-0", *listed],
                        check=True, stdout=subprocess.DEVNULL)
 
