@@ -9,6 +9,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "fake_backend.h"
 
@@ -26,11 +29,17 @@ inline std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
-inline ProgramResult RunProgram(std::vector<std::string> words, std::vector<std::string> environment = {}) {
-  // A sanitized program needs the sanitizer's options (suppressions) that the test runs with.
+// NAME=value of what a sanitized program needs of the options (suppressions) that the test runs with.
+inline std::vector<std::string> SanitizerOptions() {
+  std::vector<std::string> options;
   for (const char* name : {"ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS", "LSAN_OPTIONS"}) {
-    if (const char* value = std::getenv(name)) environment.push_back(std::string(name) + "=" + value);
+    if (const char* value = std::getenv(name)) options.push_back(std::string(name) + "=" + value);
   }
+  return options;
+}
+
+inline ProgramResult RunProgram(std::vector<std::string> words, std::vector<std::string> environment = {}) {
+  for (std::string& option : SanitizerOptions()) environment.push_back(std::move(option));
   TempDir dir;
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);

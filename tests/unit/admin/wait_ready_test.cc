@@ -14,6 +14,9 @@ namespace {
 
 using testing::HasSubstr;
 
+// Long enough for a daemon's answer on a busy machine.
+constexpr const char* kOneAnswer = "1s";
+
 class WaitReady : public testing::Test {
  protected:
   void Start() {
@@ -50,7 +53,7 @@ TEST_F(WaitReady, ItIsThereBeforeTheDaemon) {
 TEST_F(WaitReady, ItWaitsUntilTheDaemonIsReady) {
   backend_.ready_ = false;
   Start();
-  const ProgramResult early = Wait({"--timeout", "300ms"});
+  const ProgramResult early = Wait({"--timeout", kOneAnswer});
   EXPECT_EQ(early.code, 1);
   EXPECT_EQ(early.out, "");
   EXPECT_THAT(early.err, HasSubstr("not ready within --timeout: it is not ready"));
@@ -68,7 +71,7 @@ TEST_F(WaitReady, WithoutADaemonItSaysSo) {
 // The second cluster has one endpoint, and that one drains.
 TEST_F(WaitReady, ForEndpointsEachClusterNeedsOneThatTakesCalls) {
   Start();
-  const ProgramResult result = Wait({"--for", "endpoints", "--timeout", "300ms"});
+  const ProgramResult result = Wait({"--for", "endpoints", "--timeout", kOneAnswer});
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, HasSubstr("no endpoint of cluster <b>&\"odd' takes calls"));
   backend_.DropLastCluster();

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 
 #include "admin/admin_server.h"
 #include "program.h"
@@ -172,12 +171,13 @@ class OnATerminal {
     winsize size{24, 100, 0, 0};
     // Made before the fork: other threads may hold the allocator's locks.
     std::string variable = "SLUICE_ADMIN=" + address, term = "TERM=xterm";
-    const char* of_sanitizer = std::getenv("TSAN_OPTIONS");
-    std::string options = std::string("TSAN_OPTIONS=") + (of_sanitizer != nullptr ? of_sanitizer : "");
-    char* const environment[] = {variable.data(), term.data(), options.data(), nullptr};
+    std::vector<std::string> options = SanitizerOptions();
+    std::vector<char*> environment = {variable.data(), term.data()};
+    for (std::string& option : options) environment.push_back(option.data());
+    environment.push_back(nullptr);
     pid_ = ::forkpty(&fd_, nullptr, nullptr, &size);
     if (pid_ == 0) {
-      ::execle(SLUICECTL_PATH, SLUICECTL_PATH, "top", "--interval", "100ms", nullptr, environment);
+      ::execle(SLUICECTL_PATH, SLUICECTL_PATH, "top", "--interval", "100ms", nullptr, environment.data());
       ::_exit(127);
     }
   }
