@@ -38,6 +38,7 @@ proxy::GrpcCode StatusCode(base::ErrorKind kind) {
     case ErrorKind::kUpstreamStalled:
     case ErrorKind::kTryTimeout:
     case ErrorKind::kMemoryLimited:
+    case ErrorKind::kAccessDenied:
     case ErrorKind::kUpstreamRefused:
     case ErrorKind::kUpstreamProtocol:
     case ErrorKind::kUpstreamNoStatus:

@@ -62,6 +62,8 @@ std::string_view Reason(ErrorKind kind) {
       return "try_timeout";
     case ErrorKind::kMemoryLimited:
       return "memory_limited";
+    case ErrorKind::kAccessDenied:
+      return "access_denied";
   }
   return "internal";
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -44,7 +45,10 @@ enum class ErrorKind : uint8_t {
   kUpstreamStalled,     // the upstream took nothing, or sent nothing that it owed, for too long
   kTryTimeout,          // one attempt took longer than the route's per_try_timeout
   kMemoryLimited,       // the proxy holds as much as it may
+  kAccessDenied,        // the route's access rules do not let this client make this call
 };
+
+inline constexpr size_t kErrorKinds = static_cast<size_t>(ErrorKind::kAccessDenied) + 1;
 
 enum class ErrorSource : uint8_t { kProxy, kDownstream, kUpstream };
 
@@ -65,6 +69,8 @@ struct Error {
   bool maybe_processed = false;
   // errno of a connect that the system has said no to; else 0.
   int os_error = 0;
+  // The gRPC code to answer with, where a rule names one; 0: that of the kind.
+  uint8_t grpc_code = 0;
 
   std::string ToString() const;
 };

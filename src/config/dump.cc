@@ -89,6 +89,7 @@ std::string Dump(const Config& config, const DumpOptions& options) {
   out.Map("forwarding", [&] {
     out.Options(proxy::kForwardingOptions, config.forwarding);
     out.Choice("request_id", kRequestIds, config.forwarding.request_id);
+    out.Texts("remove", config.forwarding.remove);
   });
   out.Map("insight", [&] {
     out.Options(proxy::kInsightOptions, config.insight);

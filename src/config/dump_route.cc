@@ -26,6 +26,16 @@ void DumpMatch(DumpWriter& out, const MetadataMatch& match) {
     out.Text(match.kind == MetadataMatch::Kind::kExact ? "exact" : "prefix", match.value);
 }
 
+void DumpAccess(DumpWriter& out, const proxy::AccessRule& rule) {
+  using Action = proxy::AccessRule::Action;
+  out.Choice("action", kAccessActions, rule.action);
+  if (!rule.clients.empty()) out.Texts("clients", rule.clients);
+  if (!rule.metadata.empty()) out.Each("metadata", rule.metadata, [&](const auto& match) { DumpMatch(out, match); });
+  if (rule.action != Action::kDeny) return;
+  out.Text("status", CodeName(rule.status));
+  if (!rule.message.empty()) out.Text("message", rule.message);
+}
+
 void DumpHashBy(DumpWriter& out, const HashBy& by) {
   switch (by.kind) {
     case HashBy::Kind::kRandom:
@@ -104,6 +114,7 @@ void DumpRoute(DumpWriter& out, const RouteOptions& route, bool declared) {
   out.Text("prefix", route.prefix);
   out.Text("authority", route.authority);
   out.Each("metadata", route.metadata, [&](const auto& match) { DumpMatch(out, match); });
+  if (!route.listeners.empty()) out.Texts("listeners", route.listeners);
   out.Text("cluster", route.cluster);
   if (!route.failover.empty()) out.Text("failover", route.failover);
   DumpHashBy(out, route.hash_by);
@@ -121,6 +132,7 @@ void DumpRoute(DumpWriter& out, const RouteOptions& route, bool declared) {
   out.Map("rate_limit", limits::kRateOptions, route.rate_limit);
   if (route.client_rate_limit != proxy::ClientRateOptions())
     out.Map("client_rate_limit", [&] { DumpClientRate(out, route.client_rate_limit); });
+  if (!route.access.empty()) out.Each("access", route.access, [&](const auto& rule) { DumpAccess(out, rule); });
   if (route.cache.enabled()) out.Map("cache", [&] { DumpCacheRule(out, route.cache); });
 }
 

@@ -114,6 +114,7 @@ void CheckIdentity(Section& cache, const RouteOptions& route) {
 }
 
 void ParseRoute(Reader& reader, const Node& node, const std::string& path,
+                const std::vector<proxy::ListenerOptions>& listeners,
                 const std::vector<upstream::ClusterOptions>& clusters, const Descriptors& descriptors,
                 const std::vector<RouteOptions>& before, RouteOptions* out) {
   Section section(reader, node, path);
@@ -121,9 +122,8 @@ void ParseRoute(Reader& reader, const Node& node, const std::string& path,
   ParseName(section, "name", &out->name);
   ParsePath(section, out);
   ParseAuthority(section, out);
-  section.Each("metadata", kMetadataMatchesMax, [&](const Node& item, std::string item_path) {
-    ParseMatch(reader, item, std::move(item_path), &out->metadata.emplace_back());
-  });
+  ParseMetadata(section, "metadata", &out->metadata);
+  ParseRouteListeners(section, listeners, out);
   section.Require("cluster");
   ParseClusterName(section, "cluster", clusters, &out->cluster);
   ParseClusterName(section, "failover", clusters, &out->failover);
@@ -140,6 +140,7 @@ void ParseRoute(Reader& reader, const Node& node, const std::string& path,
   section.Map("hedge", [&](Section& hedge) { ParseHedge(hedge, &out->hedge); });
   section.Map("rate_limit", [&](Section& rate) { ParseRate(rate, &out->rate_limit); });
   section.Map("client_rate_limit", [&](Section& rate) { ParseClientRate(rate, &out->client_rate_limit); });
+  ParseAccess(section, listeners, out);
   section.Map("cache", [&](Section& cache) {
     ParseCacheRule(cache, descriptors, *out, &out->cache);
     CheckIdentity(cache, *out);
@@ -177,7 +178,14 @@ bool ParseMetadataName(Section& section, std::string_view key, std::string* out)
   return true;
 }
 
-void ParseRoutes(Section& root, const std::vector<upstream::ClusterOptions>& clusters, const Descriptors& descriptors,
+void ParseMetadata(Section& section, std::string_view key, std::vector<MetadataMatch>* out) {
+  section.Each(key, kMetadataMatchesMax, [&](const Node& item, std::string path) {
+    ParseMatch(section.reader(), item, std::move(path), &out->emplace_back());
+  });
+}
+
+void ParseRoutes(Section& root, const std::vector<proxy::ListenerOptions>& listeners,
+                 const std::vector<upstream::ClusterOptions>& clusters, const Descriptors& descriptors,
                  std::vector<RouteOptions>* out) {
   const Node* routes = root.Find("routes");
   if (routes == nullptr && clusters.size() == 1) {
@@ -197,7 +205,7 @@ void ParseRoutes(Section& root, const std::vector<upstream::ClusterOptions>& clu
     RouteOptions route;
     // A route with a mistake has not the conditions that were meant; only whole routes are compared.
     const size_t errors_before = root.reader().error_count();
-    ParseRoute(root.reader(), node, path, clusters, descriptors, *out, &route);
+    ParseRoute(root.reader(), node, path, listeners, clusters, descriptors, *out, &route);
     names.Add(root.reader(), node, path, Cat("name ", Shown(route.name)), route.name);
     if (root.reader().error_count() != errors_before) return;
     CheckReachable(root.reader(), node, path, *out, paths, route);

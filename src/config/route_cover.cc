@@ -46,6 +46,12 @@ bool SameAuthority(std::string_view a, std::string_view b) {
 
 bool Covers(const RouteOptions& first, const RouteOptions& second) {
   if (!PathFollows(first, second)) return false;
+  const auto takes = [&](const std::string& name) {
+    return std::find(first.listeners.begin(), first.listeners.end(), name) != first.listeners.end();
+  };
+  if (!first.listeners.empty() &&
+      (second.listeners.empty() || !std::all_of(second.listeners.begin(), second.listeners.end(), takes)))
+    return false;
   if (!first.authority.empty() && !SameAuthority(first.authority, second.authority)) return false;
   return std::all_of(first.metadata.begin(), first.metadata.end(), [&](const MetadataMatch& wanted) {
     return std::any_of(second.metadata.begin(), second.metadata.end(),

@@ -7,7 +7,17 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
+#include "net/tls/names.h"
+
 namespace sluice::proxy {
+
+// The certificate that a client has shown, and that its listener's authorities vouch for.
+struct ClientCertificate {
+  net::TlsNames names;
+  base::TimePoint ends;   // it counts until then
+  std::string forwarded;  // its element of x-forwarded-client-cert
+};
 
 struct Client {
   std::string peer_name;  // "127.0.0.1:40000"
@@ -16,6 +26,8 @@ struct Client {
   bool tls = false;       // it came over TLS
   std::string
       identity;  // the name in its certificate: a URI, else a DNS name, else the common name; empty: it has shown none
+  uint64_t listener = 0;                                           // ListenerId of the name of the one that accepted it
+  std::shared_ptr<const ClientCertificate> certificate = nullptr;  // null: it has shown none
 
   // The peer's name without the port.
   std::string_view address() const {
@@ -23,6 +35,9 @@ struct Client {
     return peer.substr(0, peer.starts_with("unix:") ? peer.size() : peer.rfind(':'));
   }
 };
+
+// What routes and calls tell listeners apart by, over reloads: of equal names it is equal.
+uint64_t ListenerId(std::string_view name);
 
 // Its count is the number of calls alive or held on this worker, and one for the connection.
 using ClientPtr = std::shared_ptr<const Client>;

@@ -75,13 +75,20 @@ GrpcCode ToGrpcCode(ErrorKind kind) {
       return GrpcCode::kDeadlineExceeded;
     case ErrorKind::kMemoryLimited:
       return GrpcCode::kResourceExhausted;
+    case ErrorKind::kAccessDenied:
+      return GrpcCode::kPermissionDenied;
   }
   return GrpcCode::kInternal;
 }
 
+GrpcCode ToGrpcCode(const base::Error& error) {
+  return error.grpc_code != 0 && error.grpc_code < kGrpcCodes ? static_cast<GrpcCode>(error.grpc_code)
+                                                              : ToGrpcCode(error.kind);
+}
+
 GrpcError ToGrpcError(const base::Error& error) {
-  return {ToGrpcCode(error.kind), error.detail,         base::Reason(error.kind), error.bound,
-          error.retry_after,      error.maybe_processed};
+  return {ToGrpcCode(error), error.detail,      base::Reason(error.kind),
+          error.bound,       error.retry_after, error.maybe_processed};
 }
 
 std::string PercentEncode(std::string_view text) {
@@ -121,6 +128,8 @@ std::string_view ToHttpStatus(ErrorKind kind) {
     case ErrorKind::kInvalidArgument:
     case ErrorKind::kMalformedRequest:
       return "400";
+    case ErrorKind::kAccessDenied:
+      return "403";
     case ErrorKind::kNoRoute:
     case ErrorKind::kNotFound:
       return "404";

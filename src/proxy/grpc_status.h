@@ -43,6 +43,8 @@ constexpr std::string_view ProcessedText(bool maybe_processed) { return maybe_pr
 // Which code a client gets for an error of ours. One switch, no default. An upstream's RST_STREAM has its kinds, so
 // that its code maps as in gRPC over HTTP/2, "Errors".
 GrpcCode ToGrpcCode(base::ErrorKind kind);
+// The one that the error names, else that of its kind.
+GrpcCode ToGrpcCode(const base::Error& error);
 
 // An error as headers: trailers-only (":status" and "content-type" first) or plain trailers after a response has begun.
 struct GrpcError {

@@ -68,6 +68,7 @@ inline constexpr base::Option<ForwardingOptions> kForwardingOptions[] = {
     {"x_forwarded", &ForwardingOptions::x_forwarded},
     {"trusted_hops", &ForwardingOptions::trusted_hops, 0, 16},
     {"via", &ForwardingOptions::via},
+    {"client_cert", &ForwardingOptions::client_cert},
 };
 
 }  // namespace sluice::proxy

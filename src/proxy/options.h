@@ -51,6 +51,18 @@ struct MetadataMatch {
   bool operator==(const MetadataMatch&) const = default;
 };
 
+// What a route says of the calls that all conditions of the rule fit (call/access_gate.h).
+struct AccessRule {
+  enum class Action : uint8_t { kAllow, kDeny } action = Action::kDeny;
+  // Names (net::CheckAllowedName), one of which stands in the client's certificate. Empty: of any client.
+  std::vector<std::string> clients;
+  std::vector<MetadataMatch> metadata;  // all of them
+  // kDeny: the gRPC code that the call ends with, 1..16, and its message. Empty: one that names the rule.
+  uint8_t status = 7;  // PERMISSION_DENIED
+  std::string message;
+  bool operator==(const AccessRule&) const = default;
+};
+
 // Where a field stands in the messages of one method.
 struct MethodField {
   std::string path;  // "/pkg.Service/Get"; empty: every method of the route
@@ -174,6 +186,7 @@ struct RouteOptions {
   std::string prefix;     // of the whole path "/pkg.Service/Get". Empty: any. Not with service
   std::string authority;  // exact, case-insensitive, port optional; "*.example.com" matches any prefix. Empty: any
   std::vector<MetadataMatch> metadata;
+  std::vector<std::string> listeners;  // names; the call came on one of them. Empty: any
   std::string cluster;
   // Takes the calls while `cluster` has no endpoint that could; another one than it. Empty: none.
   std::string failover;
@@ -184,6 +197,7 @@ struct RouteOptions {
   HedgeOptions hedge;
   limits::RateOptions rate_limit;
   ClientRateOptions client_rate_limit;
+  std::vector<AccessRule> access;  // empty: every client may call
   CacheRule cache;
   bool operator==(const RouteOptions&) const = default;
 };
@@ -290,6 +304,11 @@ struct ForwardingOptions {
   // Add "via: 2 sluice" in both directions.
   bool via = false;
   RequestIds request_id = RequestIds::kOff;
+  // Say the client's certificate in x-forwarded-client-cert, behind what trusted_hops proxies have said of theirs.
+  // False: the field is taken away.
+  bool client_cert = false;
+  // Names of metadata that only proxies may set: taken away from what clients send. Lower case.
+  std::vector<std::string> remove;
   bool operator==(const ForwardingOptions&) const = default;
 };
 

@@ -21,7 +21,7 @@ struct ProxyMetrics {
   metrics::Counter* memory_read_pauses;
   metrics::Counter* memory_connections_closed;
   // By base::ErrorKind.
-  static constexpr size_t kKinds = static_cast<size_t>(base::ErrorKind::kMemoryLimited) + 1;
+  static constexpr size_t kKinds = base::kErrorKinds;
   std::array<metrics::Counter*, kKinds> errors;
   std::array<metrics::Counter*, 2> failed_calls;  // that the proxy ended, by whether they may have been processed
   std::array<metrics::Counter*, kKinds> retries;  // by why the attempt before failed

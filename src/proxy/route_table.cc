@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/ascii.h"
+#include "proxy/client.h"
 
 namespace sluice::proxy {
 namespace {
@@ -53,6 +54,8 @@ RouteTable::RouteTable(std::vector<Route> routes) : routes_(std::move(routes)) {
     matcher.any_subdomain = host.starts_with("*.");
     matcher.host = host.substr(matcher.any_subdomain ? 1 : 0);
     matcher.port = port;
+    for (const std::string& name : options.listeners) matcher.listeners.push_back(ListenerId(name));
+    by_listener_ |= !matcher.listeners.empty();
     matchers_.push_back(std::move(matcher));
   }
 }
@@ -64,12 +67,15 @@ bool RouteTable::AuthorityMatches(const Matcher& matcher, std::string_view autho
   return host.size() > matcher.host.size() && base::EndsWithIgnoreCase(host, matcher.host);
 }
 
-const Route* RouteTable::Match(const http2::HeaderList& request) const {
+const Route* RouteTable::Match(const http2::HeaderList& request, uint64_t listener) const {
   const http2::Field* path_field = request.Find(http2::Token::kPath);
   std::string_view path = path_field != nullptr ? path_field->value() : std::string_view();
   for (size_t i = 0; i < routes_.size(); ++i) {
     const Matcher& matcher = matchers_[i];
     if (matcher.exact ? path != matcher.path : !path.starts_with(matcher.path)) continue;
+    if (!matcher.listeners.empty() &&
+        std::find(matcher.listeners.begin(), matcher.listeners.end(), listener) == matcher.listeners.end()) [[unlikely]]
+      continue;
     if (!matcher.host.empty()) {
       const http2::Field* authority = request.Find(http2::Token::kAuthority);
       if (authority == nullptr) authority = request.Find(http2::Token::kHost);

@@ -58,22 +58,26 @@ class RouteTable {
  public:
   explicit RouteTable(std::vector<Route> routes);
 
-  // The first route that takes the request, or null. Thread-safe, no allocation.
-  const Route* Match(const http2::HeaderList& request) const;
+  // The first route that takes the request, which came on `listener` (ListenerId), or null. Thread-safe, no allocation.
+  const Route* Match(const http2::HeaderList& request, uint64_t listener) const;
+  // Whether the listener decides.
+  bool by_listener() const { return by_listener_; }
   const std::vector<Route>& routes() const { return routes_; }
 
  private:
   struct Matcher {
     std::string path;  // exact path, or prefix
     bool exact = false;
-    std::string host;            // of the authority, lower case, without a closing dot; empty: any
-    std::string port;            // ":50051"; empty: any
-    bool any_subdomain = false;  // the host is a suffix ".example.com"
+    std::string host;                 // of the authority, lower case, without a closing dot; empty: any
+    std::string port;                 // ":50051"; empty: any
+    bool any_subdomain = false;       // the host is a suffix ".example.com"
+    std::vector<uint64_t> listeners;  // ListenerId; empty: any
   };
   static bool AuthorityMatches(const Matcher& matcher, std::string_view authority);
 
   std::vector<Route> routes_;
   std::vector<Matcher> matchers_;
+  bool by_listener_ = false;
 };
 
 }  // namespace sluice::proxy

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "concurrent/doubly_buffered_data.h"
@@ -31,6 +32,12 @@ struct ProcessLimits {
   const limits::LimiterMetrics bound;
 };
 
+// Fields of requests that only the proxy may set (call/forwarded_fields.h).
+struct FieldGuard {
+  std::vector<std::string> names;    // taken away
+  bool client_cert_decides = false;  // a route looks at x-forwarded-client-cert
+};
+
 // What a call needs to its end. Apart from the endpoint lists, so that a call that lasts for hours does not keep the
 // rings of its time in memory.
 struct RouteConfig {
@@ -42,8 +49,9 @@ struct RouteConfig {
   std::shared_ptr<ResponseCache> cache;                  // null: no route caches
   std::vector<std::shared_ptr<CallObserver>> observers;  // told of each finished call; the access log, if it is on
 
-  std::shared_ptr<Insight> insight = nullptr;      // null: nothing is kept of calls
-  std::shared_ptr<const Tracer> tracer = nullptr;  // null: no call is traced
+  std::shared_ptr<Insight> insight = nullptr;         // null: nothing is kept of calls
+  std::shared_ptr<const Tracer> tracer = nullptr;     // null: no call is traced
+  std::shared_ptr<const FieldGuard> guard = nullptr;  // null: no field has to be looked at on arrival
   // Whether a call has to keep what a CallRecord tells: there is an observer, or a tracer.
   bool is_observed = !observers.empty() || tracer != nullptr;
 

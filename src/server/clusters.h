@@ -159,6 +159,8 @@ class Clusters final : public discovery::ListSink {
   // What a snapshot has besides its clusters; these will stand in it in the order of `entries`.
   std::shared_ptr<const proxy::RouteConfig> BuildRouteConfig(const config::Config& config, const SnapshotInputs& inputs,
                                                              const Plan& plan, const Entries& entries) const;
+  // In force; null: none yet.
+  std::shared_ptr<const proxy::RouteConfig> route_config() const;
 
   void ConfigureEndpointsLocked(std::string_view cluster);
   Entries entries();
@@ -184,7 +186,7 @@ class Clusters final : public discovery::ListSink {
   // back.
   uint64_t first_version_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   // All below: under mutex_.
   std::vector<proxy::CallContext*> workers_;
   Entries entries_;

@@ -8,6 +8,8 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "proxy/access_log/access_log.h"
+#include "proxy/call/access_gate.h"
+#include "proxy/call/forwarded_fields.h"
 #include "proxy/call/hedge_delay.h"
 #include "proxy/call/observer.h"
 #include "proxy/insight/insight.h"
@@ -173,10 +175,17 @@ std::shared_ptr<const proxy::RouteConfig> Clusters::BuildRouteConfig(const confi
                                                                      const Entries& entries) const {
   std::map<std::string_view, uint32_t> index;
   for (const auto& [name, entry] : entries) index.emplace(name, static_cast<uint32_t>(index.size()));
+  const std::shared_ptr<const proxy::RouteConfig> before = route_config();
+  std::map<std::string_view, const proxy::GateList*> gates;
+  if (before != nullptr) {
+    for (const proxy::Route& route : before->routes.routes()) gates.emplace(route.options.name, route.gates.get());
+  }
   std::vector<proxy::Route> routes;
   for (const proxy::RouteOptions& options : config.routes) {
     routes.push_back({options, index.at(options.cluster), MakeRouteMetrics(registry_, options),
                       RouteLimitsOf(inputs, options.name, registry_)});
+    const auto former = gates.find(options.name);
+    routes.back().gates = proxy::GatesOf(options, former == gates.end() ? nullptr : former->second);
     if (!options.failover.empty()) routes.back().failover = index.at(options.failover);
     if (options.hedge.automatic()) routes.back().hedge_delay = std::make_shared<proxy::HedgeDelay>(worker_count_);
   }
@@ -185,9 +194,10 @@ std::shared_ptr<const proxy::RouteConfig> Clusters::BuildRouteConfig(const confi
     process = std::make_shared<const proxy::ProcessLimits>(inputs.limits->Process(), registry_);
   std::vector<std::shared_ptr<proxy::CallObserver>> observers;
   if (plan.access_log->enabled()) observers.push_back(std::make_shared<proxy::AccessLogObserver>(plan.access_log));
-  return std::make_shared<const proxy::RouteConfig>(proxy::RouteConfig{
-      proxy::RouteTable(std::move(routes)), config.forwarding, plan.access_log, base::Hash64(config.hash_seed),
-      std::move(process), inputs.cache, std::move(observers), plan.insight, inputs.tracer});
+  return std::make_shared<const proxy::RouteConfig>(
+      proxy::RouteConfig{proxy::RouteTable(std::move(routes)), config.forwarding, plan.access_log,
+                         base::Hash64(config.hash_seed), std::move(process), inputs.cache, std::move(observers),
+                         plan.insight, inputs.tracer, proxy::MakeFieldGuard(config.forwarding, config.routes)});
 }
 
 }  // namespace sluice::server

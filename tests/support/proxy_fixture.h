@@ -24,6 +24,8 @@
 #include <vector>
 
 #include "metrics/registry.h"
+#include "proxy/call/access_gate.h"
+#include "proxy/call/forwarded_fields.h"
 #include "proxy/call/gate.h"
 #include "proxy/call/hedge_delay.h"
 #include "proxy/call/observer.h"
@@ -92,8 +94,10 @@ class ProxyFixture : public ::testing::Test {
     std::vector<proxy::Route> table;
     MakeLimits();
     for (const proxy::RouteOptions& route : routes) {
+      proxy::GateList all = gates;
+      if (const auto own = proxy::GatesOf(route, nullptr)) all.insert(all.end(), own->begin(), own->end());
       table.push_back({route, 0, RouteMetrics(route.name), route_limits[route.name],
-                       gates.empty() ? nullptr : std::make_shared<const proxy::GateList>(gates)});
+                       all.empty() ? nullptr : std::make_shared<const proxy::GateList>(all)});
       if (!route.failover.empty()) {
         table.back().failover = 1;
         table.back().metrics.failovers = registry.AddCounter("failovers_total", "Failovers.", {{"route", route.name}});
@@ -105,9 +109,9 @@ class ProxyFixture : public ::testing::Test {
     }
     auto told = observers;
     if (log_->enabled()) told.push_back(std::make_shared<proxy::AccessLogObserver>(log_));
-    snapshot->config = std::make_shared<proxy::RouteConfig>(proxy::RouteConfig{proxy::RouteTable(std::move(table)),
-                                                                               forwarding, log_, 0, process_limits,
-                                                                               response_cache, told, insight, tracer});
+    snapshot->config = std::make_shared<proxy::RouteConfig>(
+        proxy::RouteConfig{proxy::RouteTable(std::move(table)), forwarding, log_, 0, process_limits, response_cache,
+                           told, insight, tracer, proxy::MakeFieldGuard(forwarding, routes)});
     snapshot->clusters = {*built};
     if (other) {
       other_state_ = BuildOther();
@@ -128,12 +132,13 @@ class ProxyFixture : public ::testing::Test {
     return ClientOf(front(), "192.0.2.7:40000", settings);
   }
   FramePeer& ClientOf(proxy::WorkerFront& on, const std::string& peer_name,
-                      const std::vector<std::pair<uint16_t, uint32_t>>& settings = {}) {
+                      const std::vector<std::pair<uint16_t, uint32_t>>& settings = {},
+                      const net::TlsPeer* tls = nullptr) {
     auto pair = net::MemoryStream::Make(on.worker(), "proxy", peer_name);
     clients_.push_back(std::make_unique<FramePeer>(FramePeer::Role::kClient, std::move(pair.far)));
     ++*open_;
     on.connections.fetch_add(1, std::memory_order_relaxed);
-    auto* connection = new proxy::DownstreamConnection(on, std::move(pair.near), listener, open_);
+    auto* connection = new proxy::DownstreamConnection(on, std::move(pair.near), listener, open_, tls);
     on.downstream.PushBack(*connection);
     connection->Start();
     clients_.back()->Send(h2::Preface() + h2::Settings(settings));

@@ -37,6 +37,7 @@ enum class Token : uint8_t {
   kXForwardedFor,
   kXForwardedProto,
   kXForwardedHost,
+  kXForwardedClientCert,
   kXRequestId,
   kVia,
   kGrpcTimeout,

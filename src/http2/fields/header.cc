@@ -201,11 +201,23 @@ void HeaderList::Remove(Token token) {
   RemoveFrom(0, token);
 }
 
+void HeaderList::Remove(std::string_view name) {
+  if (Find(name) == nullptr) return;
+  const std::string own(name);  // it may be a field's
+  LeaveRun();
+  RemoveIf(0, [&own](const Field* field) { return field->name() == own; });
+}
+
 void HeaderList::RemoveFrom(uint32_t first, Token token) {
+  RemoveIf(first, [token](const Field* field) { return field->token == token; });
+}
+
+template <typename Goes>
+void HeaderList::RemoveIf(uint32_t first, Goes goes) {
   uint32_t kept = first;
   for (uint32_t i = first; i < size_; ++i) {
     const Field* field = fields_[i];
-    if (field->token != token) {
+    if (!goes(field)) {
       slots()[kept++] = field;
       continue;
     }

@@ -134,8 +134,22 @@ class HeaderList {
     return nullptr;
   }
   const Field* Find(std::string_view name) const;
+  // Whether a field has one of these tokens: bit T is token T's.
+  bool HasAny(uint64_t tokens) const {
+    uint32_t i = 0;
+    if (run_ != nullptr) {
+      if ((run_->tokens & tokens) != 0) return true;
+      i = run_->count;
+    }
+    for (; i < size_; ++i) {
+      if ((tokens >> static_cast<uint32_t>(fields_[i]->token) & 1) != 0) return true;
+    }
+    return false;
+  }
   // Removes all fields with that token. Order of the others stays; pointers to transient ones do not.
   void Remove(Token token);
+  // The same of a name, which is in lower case.
+  void Remove(std::string_view name);
   // Replaces the first with that token in place (or appends) by a transient one, removes the others. name and
   // value may point into a field that goes. Pointers to transient fields do not stay good.
   void Set(Token token, std::string_view name, std::string_view value);
@@ -177,6 +191,8 @@ class HeaderList {
   void LeaveRun();
   // Removes the fields with `token` from place `first` on; none of them is in the run.
   void RemoveFrom(uint32_t first, Token token);
+  template <typename Goes>
+  void RemoveIf(uint32_t first, Goes goes);
   Chunk* Room(size_t bytes);
   static void FreeChunks(Chunk* chunks);
   void Release(const Field* field) {

@@ -104,6 +104,7 @@ constexpr NamedToken kNamedTokens[] = {
     {"x-forwarded-for", Token::kXForwardedFor},
     {"x-forwarded-proto", Token::kXForwardedProto},
     {"x-forwarded-host", Token::kXForwardedHost},
+    {"x-forwarded-client-cert", Token::kXForwardedClientCert},
     {"x-request-id", Token::kXRequestId},
     {"via", Token::kVia},
     {"grpc-timeout", Token::kGrpcTimeout},

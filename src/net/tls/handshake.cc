@@ -4,9 +4,12 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 
+#include "net/tls/client_cert.h"
 #include "runtime/runtime.h"
 #include "runtime/timer_wheel.h"
 
@@ -17,6 +20,18 @@ std::string_view ToString(TlsFailure failure) {
       "none", "timeout", "closed", "no_alpn", "no_certificate", "certificate", "name", "alert", "protocol"};
   return kNames[static_cast<size_t>(failure)];
 }
+
+namespace {
+
+// Of a certificate that has not ended. The system's clock says what time it is, as OpenSSL asked it for the handshake.
+base::Nanos TimeLeft(const X509* certificate) {
+  int days = 0, seconds = 0;
+  if (ASN1_TIME_diff(&days, &seconds, nullptr, X509_get0_notAfter(certificate)) != 1) return base::Nanos::zero();
+  constexpr int kDaysMax = 36500;  // RFC 5280 4.1.2.5: 99991231235959Z is "no end"
+  return std::chrono::hours(24) * std::min(days, kDaysMax) + std::chrono::seconds(seconds);
+}
+
+}  // namespace
 
 // Shared with what was posted, which may come after the TlsHandshake is gone.
 struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public std::enable_shared_from_this<Impl> {
@@ -237,6 +252,9 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
       }
       peer.has_certificate = true;
       peer.names = NamesOf(certificate);
+      peer.certificate_ends = base::DeadlineAfter(worker.now(), TimeLeft(certificate));
+      if (engine->context->role() == TlsContext::Role::kServer)
+        peer.client_cert = ClientCertElement(certificate, SSL_get_certificate(ssl));
     }
     peer.version = SSL_get_version(ssl);
     peer.cipher = SSL_get_cipher_name(ssl);

@@ -33,8 +33,11 @@ struct TlsEngine {
 // What the handshake has shown of the peer.
 struct TlsPeer {
   bool has_certificate = false;
-  TlsNames names;       // of it
-  std::string version;  // "TLSv1.3"
+  TlsNames names;  // of it
+  // When its certificate ends, on the steady clock: connections live longer than certificates.
+  base::TimePoint certificate_ends = base::kNever;
+  std::string client_cert;  // a client's: its element of x-forwarded-client-cert
+  std::string version;      // "TLSv1.3"
   std::string cipher;
   bool resumed = false;
 };

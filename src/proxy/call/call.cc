@@ -1,6 +1,7 @@
 #include "proxy/call/call.h"
 
 #include "base/memory_budget.h"
+#include "proxy/call/forwarded_fields.h"
 #include "proxy/grpc_timeout.h"
 #include "runtime/runtime.h"
 
@@ -122,7 +123,9 @@ void Call::Route() {
 }
 
 void Call::MatchRoute() {
-  route_ = config_->routes.Match(request);
+  if (config_->guard != nullptr) [[unlikely]]
+    GuardFields(*config_->guard, config_->forwarding, *client_, context.worker().now(), request);
+  route_ = config_->routes.Match(request, client_->listener);
   if (route_ == nullptr) {
     const http2::Field* path = request.Find(Token::kPath);
     return Fail(ErrorKind::kNoRoute,

@@ -177,7 +177,7 @@ class Call final : public base::ListNode<Call>,
 
   // The attempt and its answer.
   void AddForwardedFields();
-  void AddXForwarded();
+  void RemoveNotAClients();
   void AddRequestId();
   AttemptEnd EndOf(const Attempt& attempt) const;
   void NotePushback(Attempt& ended);

@@ -1,5 +1,6 @@
 // The last steps of a call: the attempt, its response, and the end.
 #include "proxy/call/call.h"
+#include "proxy/call/forwarded_fields.h"
 #include "proxy/call/observer.h"
 #include "proxy/call/request_id.h"
 #include "proxy/tracing/tracer.h"
@@ -10,23 +11,6 @@ namespace sluice::proxy {
 using base::ErrorKind;
 using base::ErrorSource;
 using http2::Token;
-
-namespace {
-
-// The last `count` members of "a, b, c, ", with the comma behind each.
-std::string_view LastHops(std::string_view chain, uint32_t count) {
-  if (count == 0 || chain.empty()) return {};
-  size_t begin = chain.size() - 1;  // at the blank behind the last comma
-  for (uint32_t hop = 0; hop <= count; ++hop) {
-    begin = begin == 0 ? chain.npos : chain.rfind(',', begin - 1);
-    if (begin == chain.npos) return chain;
-  }
-  std::string_view last = chain.substr(begin + 1);
-  while (last.starts_with(' ') || last.starts_with('\t')) last.remove_prefix(1);
-  return last;
-}
-
-}  // namespace
 
 void Call::OpenUpstream() {
   if (over()) return;
@@ -44,13 +28,19 @@ void Call::OpenUpstream() {
 
 void Call::AddForwardedFields() {
   // What they say is the proxy's to say: a backend must not read a client's word as ours.
-  if (request.Find(Token::kSluice) != nullptr) [[unlikely]]
-    request.Remove(Token::kSluice);
+  if (request.HasAny(kNotAClients)) [[unlikely]]
+    RemoveNotAClients();
   if (config_->forwarding.x_forwarded) [[unlikely]]
-    AddXForwarded();
+    SetXForwarded(config_->forwarding, *client_, request);
   if (config_->forwarding.request_id != RequestIds::kOff) [[unlikely]]
     AddRequestId();
   if (config_->forwarding.via) request.Add("via", "2 sluice");
+}
+
+// Not inlined, as AddRequestId. With client_cert the field is what GuardFields has made of it.
+[[gnu::noinline]] void Call::RemoveNotAClients() {
+  request.Remove(Token::kSluice);
+  if (!config_->forwarding.client_cert) request.Remove(Token::kXForwardedClientCert);
 }
 
 // One for all attempts of the call, and for the fetch that it begins. Not inlined: it stays two instructions where it
@@ -58,26 +48,6 @@ void Call::AddForwardedFields() {
 [[gnu::noinline]] void Call::AddRequestId() {
   if (std::exchange(request_id_set_, true)) return;
   SetRequestId(config_->forwarding.request_id, context.worker().random(), request);
-}
-
-// What proxies before us have written is passed on as far as they are trusted; the rest is any client's invention.
-void Call::AddXForwarded() {
-  const uint32_t trusted = config_->forwarding.trusted_hops;
-  // In the order of the chain, which may be in several fields (RFC 9110 5.3).
-  std::string chain;
-  for (const http2::Field* field : request) {
-    if (trusted > 0 && field->token == Token::kXForwardedFor) chain.append(field->value()).append(", ");
-  }
-  chain = std::string(LastHops(chain, trusted)).append(client_->address());
-  request.Set(Token::kXForwardedFor, "x-forwarded-for", chain);
-  const http2::Field* authority = request.Find(Token::kAuthority);
-  if (trusted == 0 || request.Find(Token::kXForwardedProto) == nullptr)
-    request.Set(Token::kXForwardedProto, "x-forwarded-proto", client_->tls ? "https" : "http");
-  if (trusted > 0 && request.Find(Token::kXForwardedHost) != nullptr) return;
-  if (authority != nullptr)
-    request.Set(Token::kXForwardedHost, "x-forwarded-host", authority->value());
-  else
-    request.Remove(Token::kXForwardedHost);
 }
 
 bool Call::WaitsForResponse() const { return !over() && attempt_.state() < Attempt::State::kAnswering; }
@@ -166,7 +136,7 @@ bool Call::AnswerAsBefore() {
 // With error_.
 void Call::Answer() {
   if (AnswerAsBefore()) return;
-  status_ = ToGrpcCode(error_->kind);
+  status_ = ToGrpcCode(*error_);
   error_->maybe_processed |= maybe_processed_ || attempt_.maybe_processed();
   if (ServeStaleFor(status_) || sink.closed()) return;
   // To plain HTTP a status in trailers says nothing, and END_STREAM that half a body is whole.

@@ -81,7 +81,7 @@ bool Call::EndTrace(base::Nanos total) {
 }
 
 Call::TryEnd Call::EndOfTry(const base::Error* error, GrpcCode status) {
-  if (error != nullptr) return {base::Reason(error->kind), ToGrpcCode(error->kind)};
+  if (error != nullptr) return {base::Reason(error->kind), ToGrpcCode(*error)};
   return {ToString(status), status};
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "proxy/call/buffered_request.h"
+#include "proxy/call/forwarded_fields.h"
 #include "proxy/call/observer.h"
 #include "proxy/call/request_id.h"
 #include "proxy/grpc_timeout.h"
@@ -70,7 +71,10 @@ bool CacheFastPath::Answer(http2::StreamIo& stream, const Client& client, const 
   if (Config() == nullptr) return false;
   context_.Refresh();  // it may be another since the headers came
   const RouteConfig* config = Config();
-  const FastPathPlan* plan = config != nullptr ? plans_.For(*config, context_.config_version, request) : nullptr;
+  if (config == nullptr) return false;
+  if (config->guard != nullptr && GuardDecides(*config->guard, request)) [[unlikely]]
+    return false;  // for a Call
+  const FastPathPlan* plan = plans_.For(*config, context_.config_version, request, client.listener);
   if (plan == nullptr) return false;
   const base::TimePoint now = context_.worker().now();
   if (const http2::Field* timeout = request.Find(http2::Token::kGrpcTimeout)) {

@@ -35,9 +35,9 @@ class CacheFastPath final : private runtime::IoHook {
   ~CacheFastPath();
 
   // Whether a stored response may answer `request`, by the configuration last read: then Buffer it.
-  bool May(const http2::HeaderList& request) {
+  bool May(const Client& client, const http2::HeaderList& request) {
     const RouteConfig* config = Config();
-    return config != nullptr && plans_.For(*config, context_.config_version, request) != nullptr;
+    return config != nullptr && plans_.For(*config, context_.config_version, request, client.listener) != nullptr;
   }
   // From OnRequest, with a request that has not ended. `client`: the connection's; it lives until the stream was reset.
   http2::StreamEvents* Buffer(http2::Stream& stream, const ClientPtr& client, http2::HeaderList request);

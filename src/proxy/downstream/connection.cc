@@ -16,10 +16,16 @@ namespace {
 // reset: they are open streams, at most concurrent_streams_max.
 constexpr uint32_t kCallsPerStream = 2;
 
-ClientPtr MakeClient(std::string peer_name, const net::TlsPeer* tls) {
+ClientPtr MakeClient(std::string peer_name, std::string_view listener, const net::TlsPeer* tls) {
   static std::atomic<uint64_t> flows{0};  // one a connection: not on the path of a call
-  Client client{std::move(peer_name), 0, flows.fetch_add(1, std::memory_order_relaxed), tls != nullptr, {}};
+  Client client{std::move(peer_name), 0, flows.fetch_add(1, std::memory_order_relaxed)};
+  client.listener = ListenerId(listener);
+  client.tls = tls != nullptr;
   if (tls != nullptr) client.identity = tls->names.Best();
+  if (tls != nullptr && tls->has_certificate) {
+    client.certificate = std::make_shared<const ClientCertificate>(
+        ClientCertificate{tls->names, tls->certificate_ends, tls->client_cert});
+  }
   client.peer_hash = base::Hash64(client.address());
   return std::make_shared<const Client>(std::move(client));
 }
@@ -33,7 +39,7 @@ DownstreamConnection::DownstreamConnection(ConnectionHost& host, std::unique_ptr
       open_(std::move(open)),
       connection_(host.context.connection, std::move(transport), http2::Role::kServer,
                   http2::ConnectionOptions{options.http2, options.keepalive, options.life}, *this),
-      client_(MakeClient(connection_.peer_name(), tls)),
+      client_(MakeClient(connection_.peer_name(), options.name, tls)),
       calls_max_(static_cast<long>(
           std::min<uint64_t>(uint64_t{kCallsPerStream} * options.http2.concurrent_streams_max, LONG_MAX))) {
   host_.context.metrics.downstream_connections->Add(host_.context.index(), 1);
@@ -89,7 +95,7 @@ http2::StreamEvents* DownstreamConnection::OnRequest(http2::Connection& connecti
   if (host_.handoff != nullptr && host_.handoff->active()) {
     return host_.handoff->Buffer(stream, client_, away_, calls_max_, std::move(fields), end_stream);
   }
-  if (!end_stream && host_.cache_fast_path.May(fields))
+  if (!end_stream && host_.cache_fast_path.May(*client_, fields))
     return host_.cache_fast_path.Buffer(stream, client_, std::move(fields));
   return Call::Start(host_.context, stream, client_, std::move(fields), end_stream, host_.context.worker().now());
 }

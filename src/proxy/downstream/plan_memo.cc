@@ -22,17 +22,19 @@ constexpr uint64_t kAlwaysDecide = Bit(Token::kMethod) | Bit(Token::kPath) | Bit
 
 }  // namespace
 
-const FastPathPlan* CachePlanMemo::For(const RouteConfig& config, uint64_t version, const http2::HeaderList& request) {
+const FastPathPlan* CachePlanMemo::For(const RouteConfig& config, uint64_t version, const http2::HeaderList& request,
+                                       uint64_t listener) {
   if (version_ != version) [[unlikely]]
     ReadNames(config, version);
   const http2::FieldRun* run = request.run();
   if (run == nullptr || AnyDecides(request, run->count)) {
-    Make(config, request, scratch_);
+    Make(config, request, listener, scratch_);
     return scratch_.may_hit ? &scratch_ : nullptr;
   }
   Slot& slot = (*slots_)[run->id % kSlots];
-  if (slot.run != run->id) [[unlikely]] {
-    Make(config, request, slot.plan);
+  if (slot.run != run->id || (slot.listener != listener && config.routes.by_listener())) [[unlikely]] {
+    Make(config, request, listener, slot.plan);
+    slot.listener = listener;
     slot.run = slot.plan.key_head.size() <= kHeadBytesMax ? run->id : 0;
   }
   return slot.plan.may_hit ? &slot.plan : nullptr;
@@ -61,10 +63,11 @@ bool CachePlanMemo::AnyDecides(const http2::HeaderList& request, uint32_t first)
   });
 }
 
-void CachePlanMemo::Make(const RouteConfig& config, const http2::HeaderList& request, FastPathPlan& plan) {
+void CachePlanMemo::Make(const RouteConfig& config, const http2::HeaderList& request, uint64_t listener,
+                         FastPathPlan& plan) {
   plan.may_hit = false;
   plan.key_head.clear();
-  plan.route = config.routes.Match(request);
+  plan.route = config.routes.Match(request, listener);
   if (plan.route == nullptr || !AllowFastPath(plan.route->gates.get())) return;
   const CacheRule& rule = plan.route->options.cache;
   const CachedMethod* method = ResponseCache::Find(rule, request);

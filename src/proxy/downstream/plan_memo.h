@@ -4,7 +4,7 @@
 // Headers of one client repeat, and what repeats is one FieldRun, by which the plan is remembered. What follows the run
 // is different each time (a request id, a trace) and mostly decides nothing; where it might, the plan is made anew.
 //
-//   run id -> slot: plan, made for these fields and any others behind them that decide nothing
+//   run id, listener -> slot: plan, made for these fields and any others behind them that decide nothing
 //
 // Bound: kSlots plans with heads of at most kHeadBytesMax. Thread safety: one worker's. Nothing here suspends.
 #pragma once
@@ -33,17 +33,19 @@ class CachePlanMemo {
   // For a request, by `config`, which has a cache. `version` is above 0 and differs for each configuration, also where
   // one lies at the address of an earlier one (CallContext::config_version). Null: no stored response may answer the
   // request, or a Call has to find out and count why not. Good until the next For().
-  const FastPathPlan* For(const RouteConfig& config, uint64_t version, const http2::HeaderList& request);
+  const FastPathPlan* For(const RouteConfig& config, uint64_t version, const http2::HeaderList& request,
+                          uint64_t listener);
 
  private:
   static constexpr size_t kSlots = 64;
   static constexpr size_t kHeadBytesMax = 2048;
   struct Slot {
     uint64_t run = 0;  // 0: empty
+    uint64_t listener = 0;
     FastPathPlan plan;
   };
 
-  static void Make(const RouteConfig& config, const http2::HeaderList& request, FastPathPlan& plan);
+  static void Make(const RouteConfig& config, const http2::HeaderList& request, uint64_t listener, FastPathPlan& plan);
   void ReadNames(const RouteConfig& config, uint64_t version);
   // Whether a field from `first` on is one that routes, the cache's policy or its keys look at.
   bool AnyDecides(const http2::HeaderList& request, uint32_t first) const;

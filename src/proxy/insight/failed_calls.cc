@@ -51,6 +51,7 @@ FailedCalls::Kind FailedCalls::KindOf(GrpcCode status, const base::Error* cause)
       case base::ErrorKind::kConcurrencyLimited:
       case base::ErrorKind::kQueueFull:
       case base::ErrorKind::kMemoryLimited:
+      case base::ErrorKind::kAccessDenied:
       case base::ErrorKind::kNoRoute:
       case base::ErrorKind::kMalformedRequest:
         return Kind::kCommon;

@@ -495,7 +495,7 @@ TEST(StatusCode, NeverSaysUnavailable) {
   EXPECT_EQ(code(ErrorKind::kIo), grpc::StatusCode::INTERNAL);
   EXPECT_EQ(code(ErrorKind::kBusy), grpc::StatusCode::ABORTED);
   EXPECT_EQ(code(ErrorKind::kRemoved), grpc::StatusCode::NOT_FOUND);
-  for (int i = 0; i <= static_cast<int>(ErrorKind::kMemoryLimited); ++i) {
+  for (size_t i = 0; i < base::kErrorKinds; ++i) {
     const auto kind = static_cast<ErrorKind>(i);
     EXPECT_NE(code(kind), grpc::StatusCode::OK) << base::Reason(kind);
     EXPECT_NE(code(kind), grpc::StatusCode::UNAVAILABLE) << base::Reason(kind);

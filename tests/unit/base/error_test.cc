@@ -40,6 +40,7 @@ constexpr std::pair<ErrorKind, std::string_view> kReasons[] = {
     {ErrorKind::kUpstreamStalled, "upstream_stalled"},
     {ErrorKind::kTryTimeout, "try_timeout"},
     {ErrorKind::kMemoryLimited, "memory_limited"},
+    {ErrorKind::kAccessDenied, "access_denied"},
 };
 
 TEST(Error, ReasonTokensAreStableAndDistinct) {
@@ -50,7 +51,7 @@ TEST(Error, ReasonTokensAreStableAndDistinct) {
     EXPECT_EQ(reason.find_first_not_of("abcdefghijklmnopqrstuvwxyz_"), std::string_view::npos) << reason;
   }
   // A kind without a line above falls through Reason's switch or is missing here.
-  EXPECT_EQ(static_cast<size_t>(ErrorKind::kMemoryLimited) + 1, std::size(kReasons));
+  EXPECT_EQ(kErrorKinds, std::size(kReasons));
 }
 
 TEST(Error, SourcesHaveNames) {

@@ -72,7 +72,10 @@ access_log: {fields: [status, {field: total_ms, as: ms}, {metadata: x-user-id}, 
 routes:
   - {cluster: users, name: example, service: pkg.Users, method: Get, authority: "*.example.com", hash_by: {metadata: x-user-id},
      metadata: [{name: x-tenant, exact: gold}, {name: x-version, prefix: v2}, {name: x-debug}],
-     client_rate_limit: {by: {metadata: x-api-key}, rate: 10},
+     client_rate_limit: {by: {metadata: x-api-key}, rate: 10}, listeners: ["127.0.0.1:50443"],
+     access: [{action: deny, status: NOT_FOUND, message: no such method,
+               metadata: [{name: x-role, exact: guest}, {name: x-team, prefix: ext-}, {name: x-debug}]},
+              {action: allow, clients: [spiffe://example.com/app/*]}],
      failover: users-tls, retry: {methods: [Get]}, hedge: {delay: auto}, cache: {ttl: 1m, vary: [authorization, x-api-key, x-debug, x-tenant, x-user-id, x-version], errors: [NOT_FOUND]}}
   - {cluster: users, name: by-field, prefix: /pkg.Orders/, hash_by: {field: "3.1"}}
   - cluster: users

@@ -9,7 +9,7 @@ namespace {
 
 using base::ErrorKind;
 
-constexpr size_t kKinds = static_cast<size_t>(ErrorKind::kMemoryLimited) + 1;
+constexpr size_t kKinds = base::kErrorKinds;
 
 TEST(GrpcStatus, EveryKindOfErrorHasACodeAndAReasonOfItsOwn) {
   std::set<std::string_view> reasons;

@@ -18,12 +18,12 @@ RouteOptions Any(std::string name = "any") {
   return options;
 }
 std::string Match(const RouteTable& table, const std::string& path, const std::string& authority = "host",
-                  const Fields& more = {}) {
+                  const Fields& more = {}, uint64_t listener = 0) {
   http2::HeaderList request;
   if (!path.empty()) request.Add(":path", path);
   if (!authority.empty()) request.Add(":authority", authority);
   for (const auto& [name, value] : more) request.Add(name, value);
-  const Route* route = table.Match(request);
+  const Route* route = table.Match(request, listener);
   return route == nullptr ? "none" : route->options.name;
 }
 

@@ -78,7 +78,7 @@ TEST(AccessLogPage, HasEachReasonOfACallWithItsStatus) {
   std::ifstream in(SLUICE_SOURCE_DIR "/docs/access-log.md");
   std::stringstream page;
   page << in.rdbuf();
-  for (int i = 0; i <= static_cast<int>(ErrorKind::kMemoryLimited); ++i) {
+  for (size_t i = 0; i < base::kErrorKinds; ++i) {
     const auto kind = static_cast<ErrorKind>(i);
     const std::string token = Code(base::Reason(kind));
     if (!control.contains(kind)) {

@@ -20,7 +20,7 @@ TEST(RetryPolicy, OnlyWhatNeverReachedABackendIsUnsentAndOnlyAResetOrLossIsInDou
     const base::Error error = base::MakeError(kind, "");
     return EndOf(options, &error, GrpcCode::kUnknown);
   };
-  for (int i = 0; i <= static_cast<int>(ErrorKind::kMemoryLimited); ++i) {
+  for (size_t i = 0; i < base::kErrorKinds; ++i) {
     const auto kind = static_cast<ErrorKind>(i);
     AttemptEnd expected = AttemptEnd::kFinal;
     for (ErrorKind k : {ErrorKind::kConnectFailed, ErrorKind::kConnectTimeout, ErrorKind::kQueueFull}) {

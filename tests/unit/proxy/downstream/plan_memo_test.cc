@@ -67,11 +67,11 @@ class CachePlanMemoTest : public testing::Test {
     all.insert(all.end(), more.begin(), more.end());
     whole_ = List(all);
     EXPECT_EQ(whole_.run(), nullptr);
-    return fresh_.For(*config_, ++fresh_version_, whole_);
+    return fresh_.For(*config_, ++fresh_version_, whole_, 0);
   }
   void ExpectAsFresh(const Pairs& more) {
     http2::HeaderList request = Request(more);
-    const FastPathPlan* plan = plans_.For(*config_, version_, request);
+    const FastPathPlan* plan = plans_.For(*config_, version_, request, 0);
     const FastPathPlan* fresh = Fresh(more);
     ASSERT_EQ(plan != nullptr, fresh != nullptr);
     if (plan == nullptr) return;
@@ -92,10 +92,10 @@ class CachePlanMemoTest : public testing::Test {
 TEST_F(CachePlanMemoTest, IsRememberedByTheRun) {
   http2::HeaderList one = Request({{"x-request-id", "1"}}), two = Request({{"x-request-id", "2"}});
   ASSERT_NE(one.run(), nullptr);
-  const FastPathPlan* plan = plans_.For(*config_, version_, one);
+  const FastPathPlan* plan = plans_.For(*config_, version_, one, 0);
   ASSERT_NE(plan, nullptr);
   EXPECT_EQ(plan->route, &config_->routes.routes()[1]);
-  EXPECT_EQ(plans_.For(*config_, version_, two), plan);
+  EXPECT_EQ(plans_.For(*config_, version_, two, 0), plan);
   EXPECT_NE(plan->key_head.find("a.example"), std::string::npos);
 }
 
@@ -138,14 +138,14 @@ TEST_F(CachePlanMemoTest, RandomFieldsBehindTheRun) {
 
 TEST_F(CachePlanMemoTest, AnotherConfigurationIsReadAnew) {
   http2::HeaderList request = Request({});
-  ASSERT_NE(plans_.For(*config_, version_, request), nullptr);
+  ASSERT_NE(plans_.For(*config_, version_, request, 0), nullptr);
   ++version_;
   RouteOptions plain;
   plain.name = "plain";
   std::vector<Route> table;
   table.push_back({plain, 0, {}, nullptr});
   config_.emplace(RouteConfig{RouteTable(std::move(table)), {}, nullptr, 0, nullptr, nullptr});
-  EXPECT_EQ(plans_.For(*config_, version_, request), nullptr);
+  EXPECT_EQ(plans_.For(*config_, version_, request, 0), nullptr);
 }
 
 }  // namespace

@@ -1,0 +1,80 @@
+#include "proxy/call/access_gate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "net/tls/names.h"
+
+namespace sluice::proxy {
+namespace {
+
+bool ValueFits(const MetadataMatch& wanted, std::string_view value) {
+  switch (wanted.kind) {
+    case MetadataMatch::Kind::kPresent:
+      return true;
+    case MetadataMatch::Kind::kExact:
+      return value == wanted.value;
+    case MetadataMatch::Kind::kPrefix:
+      return value.starts_with(wanted.value);
+  }
+  return false;
+}
+
+bool MetadataFits(const MetadataMatch& wanted, bool all, const http2::HeaderList& request) {
+  bool any = false;
+  for (const http2::Field* field : request) {
+    if (field->name() != wanted.name) continue;
+    const bool fits = ValueFits(wanted, field->value());
+    if (all && !fits) return false;
+    any |= fits;
+  }
+  return any;
+}
+
+bool ClientFits(const std::vector<std::string>& names, const GateRequest& request) {
+  if (names.empty()) return true;
+  const ClientCertificate* certificate = request.client.certificate.get();
+  return certificate != nullptr && request.now < certificate->ends && net::NameAllowed(certificate->names, names);
+}
+
+bool Fits(const AccessRule& rule, const GateRequest& request) {
+  const bool all = rule.action == AccessRule::Action::kAllow;
+  return ClientFits(rule.clients, request) &&
+         std::all_of(rule.metadata.begin(), rule.metadata.end(),
+                     [&](const MetadataMatch& wanted) { return MetadataFits(wanted, all, request.headers); });
+}
+
+}  // namespace
+
+AccessGate::AccessGate(std::string route, std::vector<AccessRule> rules)
+    : route_(std::move(route)), name_("route/" + route_ + "/access"), rules_(std::move(rules)) {}
+
+GateVerdict AccessGate::Ask(const GateRequest& request, std::unique_ptr<GateCheck>&) const {
+  const auto rule = std::find_if(rules_.begin(), rules_.end(), [&](const auto& one) { return Fits(one, request); });
+  if (rule == rules_.end()) {
+    return GateVerdict::Refuse(
+        base::MakeError(base::ErrorKind::kAccessDenied, "no access rule of route " + route_ + " allows this call"));
+  }
+  if (rule->action == AccessRule::Action::kAllow) return GateVerdict::Go();
+  base::Error error = base::MakeError(base::ErrorKind::kAccessDenied, rule->message);
+  if (error.detail.empty())
+    error.detail =
+        "rule access[" + std::to_string(rule - rules_.begin()) + "] of route " + route_ + " denies this call";
+  error.grpc_code = rule->status;
+  return GateVerdict::Refuse(std::move(error));
+}
+
+std::shared_ptr<const GateList> GatesOf(const RouteOptions& route, const GateList* former) {
+  if (route.access.empty()) return nullptr;
+  GateList gates;
+  if (former != nullptr) {
+    for (const auto& gate : *former) {
+      const auto* rules = dynamic_cast<const AccessGate*>(gate.get());
+      if (rules != nullptr && rules->Is(route.name, route.access)) gates.push_back(gate);
+    }
+  }
+  if (gates.empty()) gates.push_back(std::make_shared<const AccessGate>(route.name, route.access));
+  return std::make_shared<const GateList>(std::move(gates));
+}
+
+}  // namespace sluice::proxy
