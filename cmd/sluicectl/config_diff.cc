@@ -20,8 +20,9 @@ int PrintConfigDiff(const std::string& running, const std::string& file, std::st
     std::error_code none;
     wanted = config::Dump(parsed.config, {std::filesystem::current_path(none).string(), true});
     // Where what the daemon's refers to is not to be seen from here, only this is left out.
-    if (const config::ParseResult now = config::Parse(running, "running"); now.ok())
-      warnings = config::RestartOnlyChanges(now.config, parsed.config);
+    // Both as dumps say them: with the same folder for relative names of files.
+    const config::ParseResult now = config::Parse(running, "running"), then = config::Parse(wanted, "wanted");
+    if (now.ok() && then.ok()) warnings = config::RestartOnlyChanges(now.config, then.config);
   }
   const auto lines = config::DiffDumps(running, wanted);
   if (!lines.ok()) {

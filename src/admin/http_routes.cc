@@ -1,5 +1,8 @@
 #include "admin/http_routes.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <charconv>
 
@@ -7,6 +10,7 @@
 #include "admin/page_assets.h"
 #include "admin/status_json.h"
 #include "admin/status_page.h"
+#include "base/ascii.h"
 #include "metrics/open_metrics.h"
 
 namespace sluice::admin {
@@ -128,6 +132,19 @@ HttpReply HandleHttp(Backend& backend, const TrafficHistory& history, std::strin
   if (path == "/calls") return {200, kHtml, RenderCallsPage(backend.ListFailedCalls())};
   if (path == "/cluster") return ClusterPage(backend, history, target);
   return StatusPage(backend, history, target);
+}
+
+bool IsLocalHost(std::string_view host) {
+  if (host.starts_with('[')) {
+    const size_t close = host.find(']');
+    host = close == host.npos ? "" : host.substr(1, close - 1);
+  } else if (const size_t colon = host.find(':'); colon != host.npos && colon == host.rfind(':')) {
+    host = host.substr(0, colon);
+  }
+  if (base::EqualsIgnoreCase(host, "localhost")) return true;
+  unsigned char bytes[sizeof(in6_addr)];
+  const std::string text(host);
+  return ::inet_pton(AF_INET, text.c_str(), bytes) == 1 || ::inet_pton(AF_INET6, text.c_str(), bytes) == 1;
 }
 
 bool AnsweredAtOnce(std::string_view method, std::string_view target) {

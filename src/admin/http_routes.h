@@ -26,6 +26,11 @@ HttpReply HandleHttp(Backend& backend, const TrafficHistory& history, std::strin
 // being changed.
 bool AnsweredAtOnce(std::string_view method, std::string_view target);
 
+// Whether the value of a request's Host field can only mean this machine's own address: an IP address or localhost,
+// with a port or without. A page of another site, whose name leads here for a moment (DNS rebinding), has that name
+// there.
+bool IsLocalHost(std::string_view host);
+
 // The first value of `name` in the target's query, decoded (application/x-www-form-urlencoded); nullopt: it is not
 // there, or no text.
 std::optional<std::string> QueryValue(std::string_view target, std::string_view name);

@@ -6,6 +6,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -47,10 +48,23 @@ std::string AcceptOf(const http::request<http::empty_body>& request) {
   return out;
 }
 
+// Of a request without the field (HTTP/1.0), too: no browser sends such a one.
+bool HostIsLocal(const http::request<http::empty_body>& request) {
+  const auto [begin, end] = request.equal_range(http::field::host);
+  return std::all_of(begin, end, [](const auto& field) {
+    return IsLocalHost(std::string_view(field.value().data(), field.value().size()));
+  });
+}
+
+constexpr const char* kMisdirected =
+    "Host: on a loopback address only IP addresses and localhost are answered, so that no other site's page reads "
+    "this\n";
+
 // What every connection shares; the server's. Only the first thread touches the lists.
 struct Shared {
   Backend& backend;
   HttpOptions options;
+  bool loopback = false;  // only this machine's programs reach the port, browsers among them
   // Those that wait for a request, for an answer that is made, and until their client has taken what was sent: the
   // longest first.
   std::list<Connection*> reading, waiting, writing;
@@ -119,6 +133,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       return Reply(HandleHttp(shared_.backend, shared_.history, method, target), request.version(),
                    request.keep_alive(), method == "HEAD");
     }
+    if (shared_.loopback && !HostIsLocal(request)) return Refuse(http::status::misdirected_request, kMisdirected);
     if (shared_.queued == shared_.options.pages_max)
       return Refuse(http::status::service_unavailable, "too many requests at once\n");
     ++shared_.queued;
@@ -265,6 +280,7 @@ base::Result<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& t
       net::ListenSocket::Open(*address, {.backlog = static_cast<int>(options.backlog)});
   if (!socket.ok()) return socket.error();
   auto impl = std::make_unique<Impl>(backend, options);
+  impl->shared.loopback = address->is_loopback();
   const tcp protocol = address->host().find(':') == std::string::npos ? tcp::v4() : tcp::v6();
   impl->acceptor.emplace(impl->shared.sockets.context(), std::move(*socket), "admin HTTP",
                          net::DescriptorReserve::kNothingKept,

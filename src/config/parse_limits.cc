@@ -8,6 +8,8 @@
 namespace sluice::config {
 void ParseRate(Section& section, limits::RateOptions* out) {
   section.Options(limits::kRateOptions, out);
+  if (out->rate == 0 && section.Find("rate") == nullptr && !section.node().items.empty())
+    section.reader().Warn(section.node(), section.path(), "has no rate, so that there is no limit; rate: 0 says so");
   if (out->capped && out->burst < 2) {
     section.Fail("burst", Cat("\"", out->burst,
                               "\" with capped: a token comes back only when its call has ended, so calls would "

@@ -94,6 +94,22 @@ void ParseClusterName(Section& section, std::string_view key, const std::vector<
                         near.empty() ? Cat("; there are: ", Join(names)) : Cat("; did you mean \"", near, "\"?")));
 }
 
+// Where it chooses no endpoint it looks like a mistake in the cluster.
+void CheckHashBy(Section& section, const std::vector<upstream::ClusterOptions>& clusters, const RouteOptions& route) {
+  const auto hashes = [&](const std::string& name) {
+    return std::any_of(clusters.begin(), clusters.end(), [&](const upstream::ClusterOptions& cluster) {
+      return cluster.name == name && cluster.policy == upstream::Policy::kRingHash;
+    });
+  };
+  const bool known = std::any_of(clusters.begin(), clusters.end(), [&](const upstream::ClusterOptions& cluster) {
+    return cluster.name == route.cluster;
+  });
+  if (!known || route.hash_by.kind == proxy::HashBy::Kind::kRandom || hashes(route.cluster) || hashes(route.failover))
+    return;
+  section.Warn("hash_by",
+               Cat("chooses no endpoint: the policy of cluster ", Shown(route.cluster), " is not ring_hash"));
+}
+
 // What tells callers apart elsewhere in the route may decide what their answers are, and one caller must not get
 // another's.
 void CheckIdentity(Section& cache, const RouteOptions& route) {
@@ -133,6 +149,7 @@ void ParseRoute(Reader& reader, const Node& node, const std::string& path,
   }
   if (const Node* hash_by = section.Find("hash_by")) {
     ParseHashBy(reader, *hash_by, section.PathOf("hash_by"), descriptors, before, *out, &out->hash_by);
+    CheckHashBy(section, clusters, *out);
   }
   section.Options(proxy::kRouteOptions, out);
   section.Map("retry", [&](Section& retry) { ParseRetry(retry, descriptors, *out, &out->retry); });

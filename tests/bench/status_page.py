@@ -188,7 +188,7 @@ class Bench:
 
     def probes(self):
         daemon = self.daemon(1000, 1)
-        ask = "GET {} HTTP/1.1\r\nHost: x\r\n\r\n".format
+        ask = "GET {} HTTP/1.1\r\nHost: localhost\r\n\r\n".format
         page, metrics = ask("/").encode(), ask("/metrics").encode()
         self.probe("nothing else", lambda shut: shut.wait())
         self.probe("idle connections", lambda shut: self.hold(b"", shut))

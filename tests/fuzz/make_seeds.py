@@ -281,16 +281,16 @@ def admin():
 
 
 def admin_http():
-    for name, text in {"page": "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "head": "HEAD /metrics HTTP/1.1\r\nHost: a\r\n\r\n",
+    for name, text in {"page": "GET / HTTP/1.1\r\nHost: [::1]:1\r\n\r\n", "head": "HEAD /metrics HTTP/1.1\r\nHost: [::1]:1\r\n\r\n",
                        "old": "GET /healthz HTTP/1.0\r\n\r\n", "post": "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc",
                        "two": "GET /readyz HTTP/1.1\r\n\r\nGET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n",
                        "chunked": "GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
                        "no-version": "GET /\r\n\r\n", "nonsense": "\x16\x03\x01\x02", "http2-preface": PREFACE.decode(),
                        "long-header": "GET / HTTP/1.1\r\nX: " + "x" * 9000 + "\r\n\r\n", "cut": "GET / HT",
-                       "absolute": "GET http://a/metrics HTTP/1.1\r\nHost: a\r\n\r\n",
+                       "absolute": "GET http://a/metrics HTTP/1.1\r\nHost: [::1]:1\r\n\r\n",
                        "both-lengths": "GET / HTTP/1.1\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"}.items():
         yield name, b"\x00" + text.encode("latin-1")
-    yield "in-four-pieces", b"\x03GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"
+    yield "in-four-pieces", b"\x03GET /metrics HTTP/1.1\r\nHost: [::1]:1\r\n\r\n"
 
 
 # Steps of support/session_driver.h. Kinds of frames: support/peer_frames.h.

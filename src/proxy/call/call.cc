@@ -177,6 +177,7 @@ void Call::OnTimer(base::TimePoint now) {
 // --- The client's stream ---
 
 void Call::OnHeaders(http2::HeaderList&& fields, bool) {
+  GuardTrailers(config_->guard.get(), fields);
   request_trailers = std::make_unique<http2::HeaderList>(std::move(fields));
   request_ended = true;
   SendOn();

@@ -94,6 +94,13 @@ void GuardFields(const FieldGuard& guard, const ForwardingOptions& forwarding, c
     request.Remove(Token::kXForwardedClientCert);
 }
 
+void GuardTrailers(const FieldGuard* guard, http2::HeaderList& trailers) {
+  trailers.Remove(Token::kSluice);
+  trailers.Remove(Token::kXForwardedClientCert);
+  if (guard == nullptr) return;
+  for (const std::string& name : guard->names) trailers.Remove(name);
+}
+
 bool GuardDecides(const FieldGuard& guard, const http2::HeaderList& request) {
   if (guard.client_cert_decides) return true;
   return std::any_of(guard.names.begin(), guard.names.end(),

@@ -28,6 +28,8 @@ std::shared_ptr<const FieldGuard> MakeFieldGuard(const ForwardingOptions& forwar
 // certificate.
 void GuardFields(const FieldGuard& guard, const ForwardingOptions& forwarding, const Client& client,
                  base::TimePoint now, http2::HeaderList& request);
+// The same of a request's trailers, in which no such field is to be. `guard`: null: none.
+void GuardTrailers(const FieldGuard* guard, http2::HeaderList& trailers);
 // Whether GuardFields may change what decides about a stored response.
 bool GuardDecides(const FieldGuard& guard, const http2::HeaderList& request);
 

@@ -53,7 +53,7 @@ void EndpointRecord::Eject(const Context& context, Detector detector, std::strin
   trial_needed_ = detector != Detector::kConsecutive || !refused_;
   spared_ = false;
   failed_probes_ = 0;
-  last_error_ = why;
+  if (detector != Detector::kManual) last_error_ = why;  // an order is no error of the endpoint
   // Only what costs clients calls is done more and more rarely: a return on the word of a connection alone, where the
   // endpoint then fails its calls.
   if (std::exchange(returned_, false)) ++tries_;

@@ -41,7 +41,7 @@ class HttpServerTest : public testing::Test {
     return client.ReadAll();
   }
   std::string Get(const std::string& path) {
-    return Ask("GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    return Ask("GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
   }
 
   FakeBackend backend_;
@@ -56,7 +56,7 @@ TEST_F(HttpServerTest, ServesMetrics) {
 
 TEST_F(HttpServerTest, ServesOpenMetricsWhereThatIsAskedFor) {
   const auto get = [&](const std::string& fields) {
-    return Ask("GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + fields + "\r\n");
+    return Ask("GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" + fields + "\r\n");
   };
   const auto open = AllOf(StartsWith("HTTP/1.1 200 OK\r\n"),
                           HasSubstr("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"),
@@ -88,28 +88,48 @@ TEST_F(HttpServerTest, TheStatusPageSaysThatAClusterIsBusy) {
   EXPECT_THAT(Get("/"), AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("held by reload")));
 }
 
+// DNS rebinding: a page of another site asks this port under that site's name, and could read the answer.
+TEST_F(HttpServerTest, OnALoopbackAddressAPageIsForNamesOfThisMachineOnly) {
+  const auto ask = [&](const std::string& path, const std::string& hosts) {
+    return Ask("GET " + path + " HTTP/1.1\r\n" + hosts + "Connection: close\r\n\r\n");
+  };
+  for (const char* path : {"/", "/metrics", "/calls", "/status.json", "/cluster?name=users"}) {
+    for (const char* hosts : {"Host: evil.example.com\r\n", "Host: localhost.evil.example.com:80\r\n", "Host: \r\n",
+                              "Host: 127.0.0.1.evil.example.com\r\n", "Host: localhost\r\nHost: evil.example.com\r\n",
+                              "Host: [::1\r\n", "Host: [evil.example.com]\r\n"}) {
+      EXPECT_THAT(ask(path, hosts), StartsWith("HTTP/1.1 421 ")) << path << ' ' << hosts;
+    }
+    for (const char* hosts : {"Host: localhost\r\n", "Host: LOCALHOST:9902\r\n", "Host: 127.0.0.1:9902\r\n",
+                              "Host: [::1]:9902\r\n", "Host: 10.0.0.7\r\n"}) {
+      EXPECT_THAT(ask(path, hosts), StartsWith("HTTP/1.1 200 ")) << path << ' ' << hosts;
+    }
+    EXPECT_THAT(Ask(std::string("GET ") + path + " HTTP/1.0\r\n\r\n"), StartsWith("HTTP/1.0 200 ")) << path;
+  }
+  EXPECT_THAT(ask("/healthz", "Host: pod.example.com\r\n"), StartsWith("HTTP/1.1 200 ")) << "a probe tells nothing";
+}
+
 TEST_F(HttpServerTest, OtherPathsAndMethodsAreRefused) {
   EXPECT_THAT(Get("/nothing"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(Get("/metrics/"), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(Get("/healthz?verbose=1"), StartsWith("HTTP/1.1 200 "));
-  EXPECT_THAT(Ask("DELETE /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
+  EXPECT_THAT(Ask("DELETE /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"),
               AllOf(StartsWith("HTTP/1.1 405 "), HasSubstr("Allow: GET, HEAD\r\n")));
 }
 
 TEST_F(HttpServerTest, HeadHasTheHeaderOfGetAndNoBody) {
   HttpClient client(server_->port());
-  ASSERT_TRUE(client.Send("HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n"));
+  ASSERT_TRUE(client.Send("HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"));
   const std::string length = std::to_string(backend_.RenderMetrics().size());
   EXPECT_THAT(client.ReadResponse(true), AllOf(HasSubstr("Content-Length: " + length + "\r\n"), EndsWith("\r\n\r\n")));
-  ASSERT_TRUE(client.Send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"));  // nothing of a body lies between
+  ASSERT_TRUE(client.Send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"));  // nothing of a body lies between
   EXPECT_THAT(client.ReadResponse(), StartsWith("HTTP/1.1 200 "));
 }
 
 TEST_F(HttpServerTest, KeepsAConnectionAndAnswersPipelinedRequestsInOrder) {
   HttpClient client(server_->port());
   ASSERT_TRUE(
-      client.Send("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\nGET /nothing HTTP/1.1\r\nHost: x\r\n\r\n"
-                  "GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"));
+      client.Send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                  "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"));
   EXPECT_THAT(client.ReadResponse(), EndsWith("alive\n"));
   EXPECT_THAT(client.ReadResponse(), StartsWith("HTTP/1.1 404 "));
   EXPECT_THAT(client.ReadAll(), EndsWith("ready\n"));
@@ -162,7 +182,7 @@ TEST_F(HttpServerTest, ASlowClientIsClosedHoweverItDripsAndDelaysNoOther) {
   EXPECT_EQ(silent.ReadAll(), "");
 }
 
-constexpr char kHealthz[] = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+constexpr char kHealthz[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 // For one more the one goes that has waited longest for its client.
 TEST_F(HttpServerTest, ConnectionsAreBounded) {
@@ -204,7 +224,7 @@ TEST_F(HttpServerTest, ClientsThatDoNotReadDoNotStarveAProbe) {
   options.connections_max = 3;
   StartWith(options);
   std::string many;
-  for (int i = 0; i < 20'000; ++i) many += "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n";
+  for (int i = 0; i < 20'000; ++i) many += "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
   std::vector<std::unique_ptr<HttpClient>> deaf;
   for (int i = 0; i < 3; ++i) {
     deaf.push_back(std::make_unique<HttpClient>(server_->port()));
@@ -223,7 +243,7 @@ TEST_F(HttpServerTest, ClientsThatWaitForPagesDoNotStarveAProbe) {
     std::lock_guard no_page_is_made(backend_.mutex_);
     for (int i = 0; i < 4; ++i) {
       others.push_back(std::make_unique<HttpClient>(server_->port()));
-      ASSERT_TRUE(others.back()->Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+      ASSERT_TRUE(others.back()->Send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"));
     }
     HttpClient probe(server_->port());
     for (int i = 0; i < 2; ++i) others.push_back(std::make_unique<HttpClient>(server_->port()));
@@ -241,7 +261,7 @@ TEST_F(HttpServerTest, IdleConnectionsDoNotDropOneThatWaitsForItsPage) {
   std::vector<std::unique_ptr<HttpClient>> idle;
   {
     std::lock_guard no_page_is_made(backend_.mutex_);
-    ASSERT_TRUE(scrape.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+    ASSERT_TRUE(scrape.Send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"));
     for (int i = 0; i < 100; ++i) {
       EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200 ")) << "so the server has seen what came before";
       idle.push_back(std::make_unique<HttpClient>(server_->port()));

@@ -57,6 +57,34 @@ TEST(Warnings, ABurstThatKeepsARateFromBeingReached) {
                                     "its burst, 8, is under way")));
 }
 
+TEST(Warnings, ASectionOfARateWithoutARate) {
+  EXPECT_THAT(WarningsOf("{name: a, endpoints: [b:1], rate_limit: {burst: 5}}"),
+              ElementsAre(HasSubstr("f:3:52: clusters[0].rate_limit: has no rate")));
+  EXPECT_THAT(WarningsOf("{name: a, endpoints: [b:1], rate_limit: {rate: 0, burst: 5}}"), ElementsAre());
+}
+
+TEST(Warnings, AKeyThatChoosesNoEndpoint) {
+  const std::string route = "routes: [{cluster: a, hash_by: {metadata: x-user}}]\n";
+  EXPECT_THAT(
+      WarningsOf("{name: a, policy: round_robin, endpoints: [b:1]}", route),
+      ElementsAre(HasSubstr("f:4:32: routes[0].hash_by: chooses no endpoint: the policy of cluster \"a\" is not "
+                            "ring_hash")));
+  EXPECT_THAT(
+      WarningsOf("{name: a, policy: round_robin, endpoints: [b:1]}", "routes: [{cluster: a, hash_by: random}]\n"),
+      ElementsAre());
+  EXPECT_THAT(WarningsOf("{name: a, endpoints: [b:1]}", route), ElementsAre());
+}
+
+// What stands in a file may be shown by a terminal.
+TEST(Warnings, AMessageDoesNotMoveTheCursor) {
+  const ParseResult result = Parse("listeners: [{address: \"\\e[2J\"}]\n\"k\\e[31m\": 1\n", "f\x1b[1m");
+  ASSERT_FALSE(result.ok());
+  for (const std::string& text : Texts(result.errors)) {
+    EXPECT_EQ(text.find('\x1b'), text.npos) << text;
+    EXPECT_THAT(text, HasSubstr("\\x1b["));
+  }
+}
+
 TEST(Warnings, FilesThatAStartNeedsAreErrorsAllOfThem) {
   integration::TempDir dir;
   dir.Write("there.crt", "x");

@@ -126,6 +126,22 @@ TEST_F(ClientCertTest, WhatOnlyProxiesMaySetIsTakenAwayBeforeItDecides) {
   EXPECT_EQ(Forwarded(Client(), {"root"}, "x-users"), Values{"root"});
 }
 
+// gRPC has no trailers of requests, but HTTP/2 has, and servers that read both alike.
+TEST_F(ClientCertTest, NorAreTrailersAWayForThem) {
+  forwarding.remove = {"x-user"};
+  forwarding.client_cert = true;
+  Start({"10.0.0.1:1"});
+  FramePeer& client = WithCertificate("URI=spiffe://app");
+  client.Send(
+      Headers(1, Block(GrpcRequest())) + Data(1, Message("question")) +
+      Headers(1,
+              Block({{"x-user", "root"}, {kName, "URI=spiffe://lie"}, {"sluice-reason", "draining"}, {"x-mine", "1"}}),
+              kLast));
+  Run();
+  ASSERT_EQ(Up().streams[1].headers.size(), 2u);
+  EXPECT_EQ(Up().streams[1].headers[1], (Fields{{"x-mine", "1"}}));
+}
+
 // A reload brings the option while a request is under way: the next look at the routes is by the new one.
 TEST_F(ClientCertTest, ACallThatWaitsThroughAReloadSaysWhatTheNewConfigurationSays) {
   cluster.concurrency.max = 0;

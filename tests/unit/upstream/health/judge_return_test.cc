@@ -159,6 +159,14 @@ TEST_F(JudgeReturnTest, ATrialThatIsSlowFails) {
   EXPECT_EQ(cluster[0].record.last_error(), "it is slow");
 }
 
+TEST_F(JudgeReturnTest, AnOrderIsNoErrorOfTheEndpoint) {
+  Eject();
+  const std::string error = cluster[0].record.last_error();
+  ASSERT_NE(error, "");
+  cluster.judge.Eject(cluster[0].record, "e0", cluster.now);
+  EXPECT_EQ(cluster[0].record.last_error(), error);
+}
+
 // A port that refused connections and answers now is another process: no trial.
 TEST_F(JudgeReturnTest, AfterARefusalAConnectionIsEnough) {
   Eject();
