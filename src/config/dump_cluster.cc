@@ -25,6 +25,12 @@ void DumpTls(DumpWriter& out, const net::TlsOptions& tls) {
 
 void DumpListenerTls(DumpWriter& out, const net::ListenerTlsOptions& tls) {
   DumpTls(out, tls);
+  if (!tls.more.empty()) {
+    out.Each("sni", tls.more, [&](const net::TlsPairOptions& pair) {
+      out.File("certificate", pair.certificate);
+      out.File("key", pair.key);
+    });
+  }
   out.SomeFile("client_ca", tls.ca);
   for (const auto& option : net::kListenerTlsOptions) {
     // Without client_ca it has no meaning, and must not be said.

@@ -65,6 +65,14 @@ void ParseListenerTls(Section& section, net::ListenerTlsOptions* out) {
   section.Require("certificate");
   section.Require("key");
   ParseCommon(section, out);
+  section.Each("sni", net::kTlsPairsMax, [&](const Node& node, std::string path) {
+    Section pair(section.reader(), node, std::move(path));
+    pair.Require("certificate");
+    pair.Require("key");
+    net::TlsPairOptions& more = out->more.emplace_back();
+    ParseFile(pair, "certificate", &more.certificate);
+    ParseFile(pair, "key", &more.key);
+  });
   ParseFile(section, "client_ca", &out->ca);
   if (section.Find("client_ca") != nullptr && section.Find("client_ca")->text == net::kSystemCa) {
     section.Fail("client_ca", "a public authority certifies every applicant; name the file of your own authority");

@@ -8,6 +8,7 @@
 namespace sluice::server {
 
 using admin::CertificatePurpose;
+using net::CertificateFile;
 
 namespace {
 
@@ -63,8 +64,8 @@ void AppendViews(const net::TlsContext& context, const net::TlsOptions& options,
     view.error = error;
     out->push_back(std::move(view));
   };
-  if (!options.certificate.empty())
-    append(ViewOf(context.certificate(), now), CertificatePurpose::kOwn, options.certificate);
+  for (size_t i = 0; i < context.own().size(); ++i)
+    append(ViewOf(context.own()[i].info, now), CertificatePurpose::kOwn, CertificateFile(options, i));
   for (const net::CertificateInfo& trusted : context.trusted())
     append(ViewOf(trusted, now), CertificatePurpose::kTrusted, options.ca);
   if (options.ca == net::kSystemCa) append({}, CertificatePurpose::kTrusted, options.ca);

@@ -64,11 +64,15 @@ base::Result<TlsReloader::Loaded> TlsReloader::Load(const Entry& entry) {
 
 base::Result<TlsReloader::Loaded> TlsReloader::LoadAgain(const Entry& entry, const net::TlsContext& in_force) {
   auto loaded = Load(entry);
-  if (!loaded || entry.options().certificate.empty()) return loaded;
+  if (!loaded) return loaded;
   const int64_t now = WallSeconds();
-  const net::CertificateInfo& fresh = loaded->context->certificate();
-  if (!HasExpired(fresh, now) || HasExpired(in_force.certificate(), now)) return loaded;
-  return base::MakeError(base::ErrorKind::kInvalidArgument, ExpiredText(entry.options().certificate, fresh));
+  // The options are the same, and so is the number of certificates.
+  for (size_t i = 0; i < loaded->context->own().size(); ++i) {
+    const net::CertificateInfo& fresh = loaded->context->own()[i].info;
+    if (!HasExpired(fresh, now) || HasExpired(in_force.own()[i].info, now)) continue;
+    return base::MakeError(base::ErrorKind::kInvalidArgument, ExpiredText(CertificateFile(entry.options(), i), fresh));
+  }
+  return loaded;
 }
 
 base::Error TlsReloader::Named(const Entry& entry, const base::Error& error) {
@@ -190,9 +194,11 @@ std::vector<std::string> TlsReloader::Expired() const {
   std::vector<std::string> out;
   const int64_t now = WallSeconds();
   const auto look = [&](const Entry& entry) {
-    const std::string& file = entry.options().certificate;
-    if (file.empty() || !HasExpired(entry.context->certificate(), now)) return;
-    out.push_back(entry.label + ": TLS: " + ExpiredText(file, entry.context->certificate()));
+    for (size_t i = 0; i < entry.context->own().size(); ++i) {
+      const net::CertificateInfo& info = entry.context->own()[i].info;
+      if (HasExpired(info, now))
+        out.push_back(entry.label + ": TLS: " + ExpiredText(CertificateFile(entry.options(), i), info));
+    }
   };
   std::lock_guard lock(mutex_);
   for (const EntryPtr& entry : entries_) look(*entry);
@@ -204,9 +210,11 @@ std::vector<TlsReloader::Ending> TlsReloader::EndingSoon() const {
   std::vector<Ending> out;
   const int64_t now = WallSeconds();
   const auto look = [&](const Entry& entry) {
-    const std::string& file = entry.options().certificate;
-    if (file.empty() || !EndsSoon(entry.context->certificate(), now)) return;
-    out.push_back({file, EndsSoonText(file, entry.context->certificate(), now)});
+    for (size_t i = 0; i < entry.context->own().size(); ++i) {
+      const net::CertificateInfo& info = entry.context->own()[i].info;
+      const std::string& file = CertificateFile(entry.options(), i);
+      if (EndsSoon(info, now)) out.push_back({file, EndsSoonText(file, info, now)});
+    }
   };
   std::lock_guard lock(mutex_);
   for (const EntryPtr& entry : entries_) look(*entry);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "net/tls/handshake.h"
 #include "support/manual_worker.h"
@@ -24,6 +25,8 @@ class TlsPair : public ::testing::Test {
   // Contexts of the options as they are now.
   void MakeContexts() {
     net::TlsContents ours{{"a.crt", own.certificate_pem}, {"a.key", own.key_pem}, {}};
+    for (const TlsCert& one_more : more)
+      ours.more.push_back({{"m.crt", one_more.certificate_pem}, {"m.key", one_more.key_pem}});
     if (!listener.ca.empty()) ours.ca = {"ca.crt", ca.certificate_pem};
     auto made = net::TlsContext::ForListener(listener, ours, tickets);
     ASSERT_TRUE(made.ok()) << made.error().detail;
@@ -76,6 +79,7 @@ class TlsPair : public ::testing::Test {
   ManualWorker time;
   TlsCert ca = MakeCert({.common_name = "ca", .authority = true});
   TlsCert own = MakeCert({.common_name = "s", .names = "DNS:a.example.com,URI:spiffe://d/s"}, &ca);
+  std::vector<TlsCert> more;  // the server's, besides
   TlsCert client = MakeCert({.common_name = "c", .names = "URI:spiffe://d/c"}, &ca);
   const TlsCert* trusted_by_client = &ca;
   bool client_has_certificate = false;

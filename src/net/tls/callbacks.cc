@@ -44,6 +44,14 @@ int OnAlpn(SSL* ssl, const unsigned char** out, unsigned char* out_size, const u
   return SSL_TLSEXT_ERR_ALERT_FATAL;  // no_application_protocol
 }
 
+// RFC 6066 3: a name that is not ours may be served with the first certificate. 1: go on.
+int OnCertificate(SSL* ssl, void*) {
+  const std::vector<OwnCertificate>& all = *NotesOf(ssl).own;
+  const char* host = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
+  const OwnCertificate* own = host == nullptr ? nullptr : ChooseCertificate(all, host);
+  return own == nullptr || own == &all.front() || UseCertificate(*own, ssl) ? 1 : 0;
+}
+
 // RFC 5077 4, with AES-256-CBC and HMAC-SHA-256. 2: opened, but give the client a new one.
 int OnTicket(SSL* ssl, unsigned char* name, unsigned char* iv, EVP_CIPHER_CTX* cipher, EVP_MAC_CTX* mac, int seal) {
   const TlsTicketKeys* keys = NotesOf(ssl).tickets;
@@ -92,7 +100,8 @@ int OnVerify(int ok, X509_STORE_CTX* verification) {
 
 }  // namespace
 
-void InstallServerCallbacks(ssl_ctx_st* native) {
+void InstallServerCallbacks(ssl_ctx_st* native, bool several) {
+  if (several) SSL_CTX_set_cert_cb(native, &OnCertificate, nullptr);
   SSL_CTX_set_client_hello_cb(native, &OnClientHello, nullptr);
   SSL_CTX_set_alpn_select_cb(native, &OnAlpn, nullptr);
   SSL_CTX_set_tlsext_ticket_key_evp_cb(native, &OnTicket);

@@ -6,14 +6,12 @@
 #include <openssl/x509_vfy.h>
 
 #include <array>
+#include <utility>
 
 #include "net/tls/callbacks.h"
 
 namespace sluice::net {
 namespace {
-
-// Up to here a signature (0.3 ms) costs less than the way to a helper and back may.
-constexpr int kQuickRsaBits = 2048;
 
 using base::ErrorKind;
 using base::MakeError;
@@ -60,29 +58,24 @@ base::Status TlsContext::Fill(const TlsOptions& options, const TlsContents& cont
     return MakeError(ErrorKind::kInternal, "TLS: " + TakeOpenSslError("no ciphers"));
   }
   if (!contents.certificate.name.empty()) {
-    if (auto status = UseCertificate(contents); !status) return status;
+    if (auto status = AddOwn(contents.certificate, contents.key); !status) return status;
+  }
+  for (const auto& [certificate, key] : contents.more) {
+    if (auto status = AddOwn(certificate, key); !status) return status;
   }
   return UseTrust(options, contents);
 }
 
-base::Status TlsContext::UseCertificate(const TlsContents& contents) {
-  auto chain = ParseCertificates(contents.certificate);
-  if (!chain) return chain.error();
-  auto key = ParseKey(contents.key);
-  if (!key) return key.error();
-  X509* own = chain->front().get();
-  if (X509_check_private_key(own, key->get()) != 1) {
-    ERR_clear_error();
-    return BadFile(contents.key, "is not the key of the first certificate in " + contents.certificate.name);
-  }
-  STACK_OF(X509)* others = sk_X509_new_null();
-  for (size_t i = 1; i < chain->size(); ++i) sk_X509_push(others, (*chain)[i].get());
-  const int used = SSL_CTX_use_cert_and_key(native_.get(), own, key->get(), others, 1);
-  sk_X509_free(others);  // the certificates are ours still, and have been counted by OpenSSL
-  if (used != 1) return BadFile(contents.certificate, "cannot be used: " + TakeOpenSslError("unknown reason"));
-  certificate_ = Describe(own);
-  const bool rsa = EVP_PKEY_is_a(key->get(), "RSA") == 1 || EVP_PKEY_is_a(key->get(), "RSA-PSS") == 1;
-  slow_key_ = rsa && EVP_PKEY_get_bits(key->get()) > kQuickRsaBits;
+base::Status TlsContext::AddOwn(const TlsFile& certificate, const TlsFile& key) {
+  auto own = ReadOwnCertificate(certificate, key);
+  if (!own) return own.error();
+  // The first is that of the context. Whether OpenSSL can use the others shows now as well, not in a handshake.
+  OpenSslPtr<ssl_st> trial(own_.empty() ? nullptr : SSL_new(native_.get()));
+  const bool used =
+      own_.empty() ? UseCertificate(*own, native_.get()) : trial != nullptr && UseCertificate(*own, trial.get());
+  if (!used) return BadFile(certificate, "cannot be used: " + TakeOpenSslError("unknown reason"));
+  slow_key_ = slow_key_ || own->slow_key;
+  own_.push_back(std::move(*own));
   return base::Ok();
 }
 
@@ -137,7 +130,7 @@ base::Result<std::shared_ptr<const TlsContext>> TlsContext::ForListener(const Li
   }
   std::shared_ptr<TlsContext> out(new TlsContext(Role::kServer, options));
   if (auto status = out->Fill(options, contents); !status) return status.error();
-  InstallServerCallbacks(out->native());
+  InstallServerCallbacks(out->native(), /*several=*/out->own().size() > 1);
   if (verifies) InstallVerification(out->native(), options.require_client_certificate);
   out->UseTickets(std::move(tickets), contents, options.require_client_certificate);
   return std::shared_ptr<const TlsContext>(std::move(out));

@@ -12,11 +12,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "net/tls/openssl.h"
 #include "net/tls/options.h"
+#include "net/tls/own_certificate.h"
 #include "net/tls/pem.h"
 #include "net/tls/sessions.h"
 #include "net/tls/tickets.h"
@@ -30,6 +32,7 @@ inline constexpr std::chrono::hours kTlsSessionLifetime{2};
 // The files of TlsOptions, read. Without a name: not given.
 struct TlsContents {
   TlsFile certificate, key, ca;
+  std::vector<std::pair<TlsFile, TlsFile>> more;  // certificates and keys, as TlsOptions::more
 };
 
 class TlsContext {
@@ -45,13 +48,14 @@ class TlsContext {
                                                                     const TlsContents& contents);
 
   Role role() const { return role_; }
-  // Our own certificate, and those of the authorities that we trust; for views. No subject: none.
-  const CertificateInfo& certificate() const { return certificate_; }
+  // Our own certificates, the first of them for peers that ask for none of their names. Empty: none.
+  const std::vector<OwnCertificate>& own() const { return own_; }
+  // The authorities that we trust; for views.
   const std::vector<CertificateInfo>& trusted() const { return trusted_; }
   const std::vector<std::string>& allowed_names() const { return allowed_names_; }
   // Of a cluster's: what is asked for in SNI whatever the endpoint; may be empty.
   const std::string& server_name() const { return server_name_; }
-  // Our private key takes long to sign with: RSA of more than 2048 bits (docs/tls.md, "What a handshake costs").
+  // One of our private keys takes long to sign with.
   bool slow_key() const { return slow_key_; }
 
   // For the other files of this folder.
@@ -62,14 +66,14 @@ class TlsContext {
  private:
   TlsContext(Role role, const TlsOptions& options);
   base::Status Fill(const TlsOptions& options, const TlsContents& contents);
-  base::Status UseCertificate(const TlsContents& contents);
+  base::Status AddOwn(const TlsFile& certificate, const TlsFile& key);
   base::Status UseTrust(const TlsOptions& options, const TlsContents& contents);
   void UseTickets(std::shared_ptr<TlsTicketKeys> tickets, const TlsContents& contents, bool required);
 
   const Role role_;
   const std::vector<std::string> allowed_names_;
   std::string server_name_;
-  CertificateInfo certificate_;
+  std::vector<OwnCertificate> own_;
   std::vector<CertificateInfo> trusted_;
   bool slow_key_ = false;
   std::shared_ptr<TlsTicketKeys> tickets_;

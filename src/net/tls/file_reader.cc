@@ -52,7 +52,12 @@ base::Status Read(const std::string& name, TlsFile* out) {
 }  // namespace
 
 TlsStamps StampsOf(const TlsOptions& options) {
-  return {StampOf(options.certificate), StampOf(options.key), StampOf(options.ca)};
+  TlsStamps out = {StampOf(options.certificate), StampOf(options.key), StampOf(options.ca)};
+  for (const TlsPairOptions& pair : options.more) {
+    out.push_back(StampOf(pair.certificate));
+    out.push_back(StampOf(pair.key));
+  }
+  return out;
 }
 
 base::Result<TlsContents> ReadTlsFiles(const TlsOptions& options) {
@@ -60,6 +65,11 @@ base::Result<TlsContents> ReadTlsFiles(const TlsOptions& options) {
   if (auto status = Read(options.certificate, &contents.certificate); !status) return status.error();
   if (auto status = Read(options.key, &contents.key); !status) return status.error();
   if (auto status = Read(options.ca, &contents.ca); !status) return status.error();
+  for (const TlsPairOptions& pair : options.more) {
+    auto& [certificate, key] = contents.more.emplace_back();
+    if (auto status = Read(pair.certificate, &certificate); !status) return status.error();
+    if (auto status = Read(pair.key, &key); !status) return status.error();
+  }
   return contents;
 }
 

@@ -5,8 +5,8 @@
 
 #include <sys/types.h>
 
-#include <array>
 #include <cstdint>
+#include <vector>
 
 #include "base/error.h"
 #include "net/tls/context.h"
@@ -27,8 +27,8 @@ struct FileStamp {
   int64_t modified_ns = 0, changed_ns = 0;  // since 1970
   bool operator==(const FileStamp&) const = default;
 };
-// Certificate, key, trust; of those not named: not there.
-using TlsStamps = std::array<FileStamp, 3>;
+// Certificate, key, trust, then each further certificate and key; of those not named: not there.
+using TlsStamps = std::vector<FileStamp>;
 TlsStamps StampsOf(const TlsOptions& options);
 
 // kIo names the file and says why it cannot be read: not there, no regular file (a pipe would block), too large.

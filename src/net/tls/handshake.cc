@@ -41,6 +41,7 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
     engine->notes.allowed_names = &engine->context->allowed_names();
     engine->notes.sessions = &engine->context->sessions();
     engine->notes.tickets = engine->context->tickets();
+    engine->notes.own = &engine->context->own();
     engine->ssl.reset(SSL_new(engine->context->native()));
     if (engine->ssl == nullptr) return;
     SSL* ssl = engine->ssl.get();

@@ -18,12 +18,22 @@ enum class TlsVersion : uint8_t { k12, k13 };
 inline constexpr std::array<std::string_view, 2> kTlsVersions = {"1.2", "1.3"};
 inline std::string_view ToString(TlsVersion version) { return kTlsVersions[static_cast<size_t>(version)]; }
 
+// A certificate of ours besides the first, and its key: as certificate and key below.
+struct TlsPairOptions {
+  std::string certificate, key;
+  bool operator==(const TlsPairOptions&) const = default;
+};
+inline constexpr size_t kTlsPairsMax = 100;
+
 // What both sides have. Without a certificate (clients only) the peer cannot tell our identity.
 struct TlsOptions {
   // PEM file: our certificate, then the intermediate ones, in the order of RFC 8446 4.4.2. Empty: none.
   std::string certificate;
   // PEM file: the certificate's private key, not encrypted.
   std::string key;
+  // Listeners: for clients that ask for one of their names (SNI, RFC 6066 3); others get the first. At most
+  // kTlsPairsMax.
+  std::vector<TlsPairOptions> more;
   // PEM file: the authorities that we trust. "system" (clusters): the system's store. Empty (listeners): clients'
   // certificates are not asked for.
   std::string ca;
@@ -35,6 +45,10 @@ struct TlsOptions {
   bool operator==(const TlsOptions&) const = default;
 };
 inline constexpr size_t kAllowedNamesMax = 1000;
+// Of the certificates in their order, the first included.
+inline const std::string& CertificateFile(const TlsOptions& options, size_t index) {
+  return index == 0 ? options.certificate : options.more[index - 1].certificate;
+}
 inline constexpr std::string_view kSystemCa = "system";
 
 struct ListenerTlsOptions : TlsOptions {

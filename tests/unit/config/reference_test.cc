@@ -51,7 +51,8 @@ TEST(Reference, ItsValuesAreTheDefaults) {
   const ParseResult defaults = Parse(R"(
 listeners:
   - {address: 127.0.0.1:50051}
-  - {address: 127.0.0.1:50443, tls: {certificate: tls/server.crt, key: tls/server.key, client_ca: tls/clients-ca.crt,
+  - {address: 127.0.0.1:50443, tls: {certificate: tls/server.crt, key: tls/server.key,
+     sni: [{certificate: tls/other.crt, key: tls/other.key}], client_ca: tls/clients-ca.crt,
      allowed_names: [spiffe://example.com/app/*]}}
 clusters:
   - {name: users, endpoints: [127.0.0.1:50061]}

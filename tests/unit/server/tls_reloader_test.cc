@@ -44,7 +44,7 @@ class TlsReloaderTest : public ::testing::Test {
   void Poll(int times = 2) {
     for (int i = 0; i < times; ++i) reloader.Poll(now += std::chrono::seconds(1));
   }
-  std::string Subject() { return config.listeners[0].tls_slot->context()->certificate().subject; }
+  std::string Subject() { return config.listeners[0].tls_slot->context()->own().front().info.subject; }
   std::string Shown(size_t i) {
     const admin::CertificateView view = reloader.List().at(i);
     return view.used_by + (view.purpose == CertificatePurpose::kOwn ? " own " : " trusted ") + view.file + " " +
