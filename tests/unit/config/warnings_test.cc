@@ -59,7 +59,7 @@ TEST(Warnings, ABurstThatKeepsARateFromBeingReached) {
 
 TEST(Warnings, ASectionOfARateWithoutARate) {
   EXPECT_THAT(WarningsOf("{name: a, endpoints: [b:1], rate_limit: {burst: 5}}"),
-              ElementsAre(HasSubstr("f:3:52: clusters[0].rate_limit: has no rate")));
+              ElementsAre(HasSubstr("f:3:45: clusters[0].rate_limit: has no rate")));
   EXPECT_THAT(WarningsOf("{name: a, endpoints: [b:1], rate_limit: {rate: 0, burst: 5}}"), ElementsAre());
 }
 
