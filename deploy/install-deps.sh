@@ -5,6 +5,7 @@
 # With "xds": also node and npm, which tests/xds/install.sh needs.
 # With "browser": also Chromium and a parser of HTML, for tests/browser.
 # With "etcd": also etcd's server and client, for tests/faults and deploy/etcd-demo.sh; no service of it is started or enabled.
+# With "packages": also what deploy/build-deb.sh, deploy/build-image.sh and their tests need.
 # With "prometheus": also promtool, which tests the alert rules; Prometheus itself is not started or enabled.
 set -euo pipefail
 
@@ -42,6 +43,8 @@ elif [ "${1:-}" = browser ]; then
   packages+=(chromium fonts-dejavu-core python3-html5lib)
 elif [ "${1:-}" = etcd ]; then
   packages+=(etcd-server etcd-client iproute2 openssl)
+elif [ "${1:-}" = packages ]; then
+  packages+=(debhelper dpkg-dev lintian debootstrap ca-certificates python3-yaml)
 elif [ "${1:-}" = prometheus ]; then
   packages+=(prometheus)
 fi

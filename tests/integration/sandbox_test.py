@@ -216,7 +216,7 @@ class SandboxTest(unittest.TestCase):
 
     def test_the_unit_says_what_is_sandboxed_here(self):
         """What this program does without systemd stands in the unit."""
-        for key, value in [("NoNewPrivileges", "yes"), ("ProtectSystem", "strict"), ("CapabilityBoundingSet", ""), ("DynamicUser", "yes"),
+        for key, value in [("NoNewPrivileges", "yes"), ("ProtectSystem", "strict"), ("CapabilityBoundingSet", ""), ("User", "sluice"),
                            ("MemoryDenyWriteExecute", "yes"), ("RestrictAddressFamilies", "AF_INET AF_INET6 AF_UNIX")]:
             self.assertEqual(unit_values(self.unit, key), [value], key)
 
