@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "base/log.h"
 #include "runtime/internal/cpu_quota.h"
 #include "runtime/internal/monitor.h"
 #include "runtime/internal/runtime_impl.h"
@@ -18,7 +19,13 @@ uint32_t WorkerCount(uint32_t asked) {
   CPU_ZERO(&cores);
   if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
   // More workers than the quota has cores would be stopped together, in the middle of calls, until the next period.
-  return WorkersFor(static_cast<unsigned>(CPU_COUNT(&cores)), CpuQuota());
+  const auto quota = CpuQuota();
+  const auto may_use = static_cast<unsigned>(CPU_COUNT(&cores));
+  const unsigned count = WorkersFor(may_use, quota);
+  if (count < may_use)
+    SLUICE_LOG_INFO("{} workers: the control group gives {:.2f} of the {} cores that may be used", count, *quota,
+                    may_use);
+  return count;
 }
 
 }  // namespace

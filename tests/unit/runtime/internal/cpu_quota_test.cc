@@ -22,6 +22,12 @@ class CpuQuotaTest : public testing::Test {
     std::filesystem::create_directories(folder_ + "/fs" + path);
     std::ofstream(folder_ + "/fs" + path + "/cpu.max") << max << "\n";
   }
+  void GroupV1(const std::string& controllers, const std::string& path, const char* quota, const char* period) {
+    const std::string group = folder_ + "/fs/" + controllers + path;
+    std::filesystem::create_directories(group);
+    std::ofstream(group + "/cpu.cfs_quota_us") << quota << "\n";
+    std::ofstream(group + "/cpu.cfs_period_us") << period << "\n";
+  }
   std::optional<double> QuotaIn(const std::string& lines) {
     std::ofstream(folder_ + "/own") << lines;
     return CpuQuota(folder_ + "/own", folder_ + "/fs");
@@ -38,6 +44,28 @@ TEST_F(CpuQuotaTest, TheLeastOfAllGroupsAboveIsTheQuota) {
   EXPECT_EQ(QuotaIn("12:cpu:/other\n0::/pod\n"), 1.5);
   EXPECT_EQ(QuotaIn("0::/\n"), 8);
   EXPECT_EQ(QuotaIn("0::/gone/group\n"), 8) << "of another namespace: what can be read counts";
+}
+
+TEST_F(CpuQuotaTest, OfCgroupV1TheTwoFilesCount) {
+  GroupV1("cpu,cpuacct", "", "-1", "100000");
+  GroupV1("cpu,cpuacct", "/pod", "250000", "100000");
+  GroupV1("cpu,cpuacct", "/pod/app", "-1", "100000");
+  EXPECT_EQ(QuotaIn("5:memory:/pod/app\n4:cpu,cpuacct:/pod/app\n"), 2.5);
+  EXPECT_EQ(QuotaIn("4:cpu,cpuacct:/\n"), std::nullopt);
+  EXPECT_EQ(QuotaIn("4:cpuset:/pod\n"), std::nullopt) << "another controller's group";
+  Group("/both", "150000 100000");
+  EXPECT_EQ(QuotaIn("4:cpu,cpuacct:/pod\n0::/both\n"), 1.5);
+}
+
+TEST_F(CpuQuotaTest, OfCgroupV1TheControllerMayBeMountedByItsOwnName) {
+  GroupV1("cpu", "", "50000", "100000");
+  EXPECT_EQ(QuotaIn("4:cpu,cpuacct:/of/the/host\n"), 0.5) << "a container sees its own group as the root";
+  for (const char* broken : {"", "x", "0", "-5"}) {
+    GroupV1("cpu", "", broken, "100000");
+    EXPECT_EQ(QuotaIn("4:cpu:/\n"), std::nullopt) << broken;
+  }
+  for (const char* line : {"4:cpu\n", "4\n", "4:cpu:\n", "::\n", "4:cpu:relative\n"})
+    EXPECT_EQ(QuotaIn(line), std::nullopt) << line;
 }
 
 TEST_F(CpuQuotaTest, WithoutABoundThereIsNone) {
