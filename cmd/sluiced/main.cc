@@ -172,7 +172,12 @@ int main(int argc, char** argv) {
   }
   for (const auto& warning : parsed.warnings) SLUICE_LOG_WARN("{}", warning.ToString());
   if (geteuid() == 0) SLUICE_LOG_WARN("runs as root; it needs none of root's rights: see deploy/sluiced.service");
-  auto server = sluice::server::Server::Start(std::move(parsed.config), {flags.config});
+  auto supervisor = sluice::server::Supervisor::FromEnvironment();
+  if (!supervisor) {
+    std::fprintf(stderr, "sluiced: cannot start: %s\n", supervisor.error().detail.c_str());
+    return 1;
+  }
+  auto server = sluice::server::Server::Start(std::move(parsed.config), {flags.config, std::move(*supervisor)});
   if (!server) {
     std::fprintf(stderr, "sluiced: cannot start: %s\n", server.error().detail.c_str());
     sluice::server::ShutDownLog();

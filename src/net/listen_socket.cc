@@ -1,5 +1,6 @@
 #include "net/listen_socket.h"
 
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <netinet/in.h>
 #include <sys/stat.h>
@@ -103,12 +104,40 @@ base::Status ListenSocket::Bind(const Options& options) {
   return base::Ok();
 }
 
+base::Result<ListenSocket> ListenSocket::Adopt(int fd, bool removes_file) {
+  ListenSocket out(fd, Address());  // closes fd on every early return
+  int listens = 0, type = 0;
+  socklen_t length = sizeof(int);
+  SocketAddress bound;
+  bound.length = sizeof(bound.storage);
+  if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || listens == 0 ||
+      ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_STREAM ||
+      ::getsockname(fd, reinterpret_cast<sockaddr*>(&bound.storage), &bound.length) != 0)
+    return base::MakeError(base::ErrorKind::kInvalidArgument, "it is no stream socket that listens");
+  auto parsed = Address::Parse(ToString(bound));
+  if (!parsed) return base::MakeError(base::ErrorKind::kInvalidArgument, "its address is not one of a listener");
+  out.address_ = std::move(*parsed);
+  out.borrowed_ = !removes_file;
+  if (removes_file && out.is_unix()) out.file_ = FileAt(out.address_);
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 || ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
+    return Failed("cannot take over", out.address_);
+  // That of DropNewConnections, where the process before came as far as that.
+  const int none = 0;
+  ::setsockopt(fd, SOL_SOCKET, SO_DETACH_FILTER, &none, sizeof(none));
+  return out;
+}
+
 ListenSocket::ListenSocket(ListenSocket&& other) noexcept
-    : fd_(std::exchange(other.fd_, -1)), address_(std::move(other.address_)), file_(std::exchange(other.file_, {})) {}
+    : fd_(std::exchange(other.fd_, -1)),
+      address_(std::move(other.address_)),
+      borrowed_(other.borrowed_),
+      file_(std::exchange(other.file_, {})) {}
 
 ListenSocket& ListenSocket::operator=(ListenSocket&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(address_, other.address_);
+  std::swap(borrowed_, other.borrowed_);
   std::swap(file_, other.file_);
   return *this;
 }
@@ -123,7 +152,8 @@ ListenSocket::~ListenSocket() {
 base::Status ListenSocket::Apply(const Options& options) {
   // listen(2) on a socket that listens sets the length of its queue; those in it stay.
   if (::listen(fd_, options.backlog) != 0) return Failed("cannot set the backlog of", address_);
-  if (is_unix() && FileAt(address_) == file_ && ::chmod(address_.host().c_str(), options.unix_mode) != 0)
+  if (is_unix() && file_ != File() && FileAt(address_) == file_ &&
+      ::chmod(address_.host().c_str(), options.unix_mode) != 0)
     return Failed("cannot set the mode of", address_);
   return base::Ok();
 }
@@ -134,7 +164,7 @@ void ListenSocket::SetShared(bool shared) {
 
 // Without the filter a client could be let in between the last accept and the close, which resets it.
 void ListenSocket::DropNewConnections() {
-  if (is_unix()) return;
+  if (is_unix() || borrowed_) return;
   constexpr uint32_t kFlagsAt = 13, kSyn = 0x02, kAll = UINT32_MAX;  // RFC 9293 3.1
   sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kFlagsAt), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kSyn, 0, 1),
                          BPF_STMT(BPF_RET | BPF_K, 0), BPF_STMT(BPF_RET | BPF_K, kAll)};

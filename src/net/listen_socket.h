@@ -25,6 +25,11 @@ class ListenSocket {
   // `unix_mode`.
   static base::Result<ListenSocket> Open(const Address& address, const Options& options);
 
+  // Takes over a socket that another process has made and may still have: a supervisor. Owns `fd` in any case.
+  // `removes_file`: it was made by this daemon, which takes away a Unix socket's file at the end. kInvalidArgument:
+  // no stream socket of IP or with a path that listens.
+  static base::Result<ListenSocket> Adopt(int fd, bool removes_file);
+
   ListenSocket(ListenSocket&& other) noexcept;
   ListenSocket& operator=(ListenSocket&& other) noexcept;
   // Closes it and removes a Unix socket's file, unless that is another process's by now.
@@ -34,6 +39,8 @@ class ListenSocket {
   const Address& address() const { return address_; }
   // Not blocking. -1 when moved from.
   int fd() const { return fd_; }
+  // Made by a supervisor, which has it whatever happens here.
+  bool borrowed() const { return borrowed_; }
 
   // New options for the socket that is there. kIo: some could not be had and stay as they were.
   base::Status Apply(const Options& options);
@@ -41,7 +48,8 @@ class ListenSocket {
   // covers. Otherwise, as by default, the port is exclusive. No effect on a Unix socket.
   void SetShared(bool shared);
   // From now on the kernel's queue takes no further connection; those in it can still be accepted. A client whose SYN
-  // is dropped sends it again after a second (RFC 6298 2.1). Last, before it is destroyed. No effect on a Unix socket.
+  // is dropped sends it again after a second (RFC 6298 2.1). Last, before it is destroyed. No effect on a Unix socket,
+  // nor on one that a supervisor has too: there clients wait for the next process.
   void DropNewConnections();
 
  private:
@@ -54,6 +62,7 @@ class ListenSocket {
 
   int fd_ = -1;
   Address address_;
+  bool borrowed_ = false;
   File file_{};  // the file that a Unix socket made; zeros: none
 };
 

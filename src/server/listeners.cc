@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "proxy/downstream/listener.h"
+#include "server/supervisor.h"
 
 namespace sluice::server {
 namespace {
@@ -32,6 +33,10 @@ base::Result<Listeners::Added> Listeners::Prepare(const std::vector<proxy::Liste
     const bool known = std::ranges::any_of(
         listeners_, [&](const auto& listener) { return listener->options().address == options.address; });
     if (known) continue;
+    if (auto passed = supervisor_ != nullptr ? supervisor_->Find(options) : std::nullopt) {
+      added.emplace_back(options, std::move(*passed));
+      continue;
+    }
     auto socket = OpenBeside(options, wanted);
     if (!socket) return socket.error();
     added.emplace_back(options, std::move(*socket));
@@ -80,12 +85,16 @@ void Listeners::Apply(const std::vector<proxy::ListenerOptions>& wanted, Added a
   listeners_ = std::move(kept);
   // Their addresses are free when this returns: the next reload may want them.
   std::latch closed(static_cast<std::ptrdiff_t>(gone.size()));
+  for (auto& listener : gone) {
+    if (supervisor_ != nullptr) supervisor_->Forget(listener->address());
+  }
   for (auto& listener : gone) listener->HandOver([&closed] { closed.count_down(); });
   closed.wait();
   for (auto& [options, socket] : added) Add(options, std::move(socket));
 }
 
 void Listeners::Add(const proxy::ListenerOptions& options, net::ListenSocket socket) {
+  if (supervisor_ != nullptr) supervisor_->Keep(socket);
   // Listeners take turns in which worker accepts for them; the list starts with it.
   std::vector<proxy::WorkerFront*> order(workers_);
   std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(listeners_.size() % order.size()),
@@ -96,6 +105,7 @@ void Listeners::Add(const proxy::ListenerOptions& options, net::ListenSocket soc
 }
 
 void Listeners::StopAll(std::function<void()> done) {
+  if (supervisor_ != nullptr) supervisor_->ForgetAll();  // clients are refused, and go elsewhere
   auto left = std::make_shared<std::atomic<size_t>>(listeners_.size() + 1);
   auto stopped = [left, done = std::move(done)] {
     if (left->fetch_sub(1, std::memory_order_acq_rel) == 1) done();

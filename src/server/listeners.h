@@ -24,6 +24,8 @@ struct WorkerFront;
 
 namespace sluice::server {
 
+class Supervisor;
+
 class Listeners {
  public:
   // Sockets for addresses that no listener has yet, until Apply.
@@ -35,6 +37,9 @@ class Listeners {
 
   // The workers that accept: before the first Apply, and to none before they are destroyed.
   void SetWorkers(std::vector<proxy::WorkerFront*> workers) { workers_ = std::move(workers); }
+
+  // Has sockets for listeners, and keeps those that are made here: before the first Prepare; outlives this.
+  void SetSupervisor(Supervisor& supervisor) { supervisor_ = &supervisor; }
 
   // Opens the sockets that are new in `wanted`. On an error nothing has changed.
   base::Result<Added> Prepare(const std::vector<proxy::ListenerOptions>& wanted);
@@ -55,6 +60,7 @@ class Listeners {
                                              const std::vector<proxy::ListenerOptions>& wanted);
   void Add(const proxy::ListenerOptions& options, net::ListenSocket socket);
 
+  Supervisor* supervisor_ = nullptr;
   std::vector<proxy::WorkerFront*> workers_;
   std::vector<std::unique_ptr<proxy::Listener>> listeners_;
 };

@@ -50,6 +50,7 @@ base::Result<std::unique_ptr<Server>> Server::Start(config::Config config, Serve
   base::Status status = server->Init();
   server->life_.SetStarted(status.ok());
   if (!status) return status.error();  // the destructor takes down what is up
+  server->options_.supervisor->Ready();
   return server;
 }
 
@@ -130,10 +131,12 @@ base::Status Server::Init() {
   }
   clusters_->SetWorkers(contexts);
   listeners_.SetWorkers(fronts);
+  listeners_.SetSupervisor(*options_.supervisor);
   AddMetrics();
 
   auto sockets = listeners_.Prepare(config_.listeners);
   if (!sockets) return sockets.error();
+  if (auto status = options_.supervisor->EndSearch(); !status) return status;
   runtime_->Start();
   discovery_->Apply(config_);
   announce_->Apply(config_.announce);
@@ -211,6 +214,7 @@ base::Status Server::Drain(std::optional<milliseconds> timeout, std::optional<mi
   }
   if (!life_.BeginDrain(limit, workers_.size())) return base::Ok();
   leaving_ = true;
+  options_.supervisor->Stopping();
   SLUICE_LOG_INFO("draining, for {} ms at most{}", limit.count(),
                   wait.count() > 0 ? fmt::format("; new calls are accepted for {} ms", wait.count()) : "");
   const bool announced = !announce_->empty();

@@ -34,6 +34,7 @@
 #include "server/life_cycle.h"
 #include "server/limit_set.h"
 #include "server/listeners.h"
+#include "server/supervisor.h"
 #include "server/tls_reloader.h"
 #include "server/trace_set.h"
 
@@ -49,6 +50,7 @@ namespace sluice::server {
 
 struct ServerOptions {
   std::string config_file;  // what Reload reads again; empty: Reload is refused
+  std::shared_ptr<Supervisor> supervisor = std::make_shared<Supervisor>();  // not null
   // Every call moves to another worker, if there are several, instead of when that pays.
   bool move_all_calls_for_test = false;
 };

@@ -16,7 +16,9 @@ namespace sluice::server {
 admin::ReloadResult Server::Reload() {
   std::lock_guard lock(reload_mutex_);
   std::vector<std::string> changes;
+  if (!leaving_) options_.supervisor->Reloading(base::Clock::Steady().Now());
   admin::ReloadResult result = ReloadLocked(&changes);
+  if (!leaving_) options_.supervisor->Ready();
   std::lock_guard note_lock(last_reload_mutex_);
   last_reload_ = LastReload{base::Clock::Steady().Now(), result, std::move(changes)};
   return result;
