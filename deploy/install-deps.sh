@@ -22,7 +22,7 @@ packages=(
   cmake ninja-build g++ ccache pkg-config
   # libraries; docs/dependencies.md says what each is for
   "$boost" libgrpc++-dev protobuf-compiler-grpc libprotobuf-dev protobuf-compiler
-  libspdlog-dev libyaml-cpp-dev libcli11-dev libabsl-dev libssl-dev libxxhash-dev libc-ares-dev
+  libspdlog-dev libyaml-cpp-dev libcli11-dev libabsl-dev libssl-dev libxxhash-dev libc-ares-dev nlohmann-json3-dev
   # tests only
   libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev python3 python3-grpcio python3-protobuf
   python3-prometheus-client clang-format-14

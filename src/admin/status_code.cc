@@ -39,6 +39,8 @@ proxy::GrpcCode StatusCode(base::ErrorKind kind) {
     case ErrorKind::kTryTimeout:
     case ErrorKind::kMemoryLimited:
     case ErrorKind::kAccessDenied:
+    case ErrorKind::kJwtMissing:
+    case ErrorKind::kJwtInvalid:
     case ErrorKind::kUpstreamRefused:
     case ErrorKind::kUpstreamProtocol:
     case ErrorKind::kUpstreamNoStatus:

@@ -64,6 +64,10 @@ std::string_view Reason(ErrorKind kind) {
       return "memory_limited";
     case ErrorKind::kAccessDenied:
       return "access_denied";
+    case ErrorKind::kJwtMissing:
+      return "jwt_missing";
+    case ErrorKind::kJwtInvalid:
+      return "jwt_invalid";
   }
   return "internal";
 }

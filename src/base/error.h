@@ -46,9 +46,11 @@ enum class ErrorKind : uint8_t {
   kTryTimeout,          // one attempt took longer than the route's per_try_timeout
   kMemoryLimited,       // the proxy holds as much as it may
   kAccessDenied,        // the route's access rules do not let this client make this call
+  kJwtMissing,          // the route wants a JWT, and the call has none
+  kJwtInvalid,          // the call's JWT is not one that the route's provider takes
 };
 
-inline constexpr size_t kErrorKinds = static_cast<size_t>(ErrorKind::kAccessDenied) + 1;
+inline constexpr size_t kErrorKinds = static_cast<size_t>(ErrorKind::kJwtInvalid) + 1;
 
 enum class ErrorSource : uint8_t { kProxy, kDownstream, kUpstream };
 

@@ -36,6 +36,7 @@ std::vector<std::string> Changes(const Config& before, const Config& after) {
   Compare("listener", before.listeners, after.listeners, by_name, &out);
   Compare("cluster", before.clusters, after.clusters, by_name, &out);
   Compare("source of the list of cluster", before.discovery, after.discovery, by_key, &out);
+  Compare("jwt provider", before.jwt, after.jwt, by_name, &out);
   Compare("route", before.routes, after.routes, by_name, &out);
   if (out.empty() && before.routes != after.routes) out.push_back("routes: in another order");
   const auto whole = [&out](std::string_view key, bool same) {

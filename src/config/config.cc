@@ -33,7 +33,9 @@ ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::
     ParseClusters(root, &result.config.clusters, &result.config.discovery);
     Descriptors descriptors;
     ParseDescriptorSet(root, &descriptors, &result.config.descriptor_set);
-    ParseRoutes(root, result.config.listeners, result.config.clusters, descriptors, &result.config.routes);
+    ParseJwt(root, &result.config.jwt);
+    ParseRoutes(root, result.config.listeners, result.config.clusters, result.config.jwt, descriptors,
+                &result.config.routes);
     ParseProcess(root, &result.config);
     ParseXdsProcess(root, &result.config);
     ParseAnnounce(root, &result.config.announce);

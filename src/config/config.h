@@ -74,6 +74,7 @@ struct Config {
   std::string xds_bootstrap;
   // What the process tells others of itself.
   std::vector<discovery::AnnounceOptions> announce;
+  std::vector<proxy::JwtProviderOptions> jwt;
   std::vector<proxy::RouteOptions> routes;
   runtime::RuntimeOptions runtime;
   AdminOptions admin;

@@ -60,6 +60,7 @@ std::string Dump(const Config& config, const DumpOptions& options) {
     out.Options(discovery::kAnnounceOptions, announce);
     out.Map("etcd", [&] { DumpEtcd(out, announce.etcd); });
   });
+  out.Each("jwt", config.jwt, [&](const auto& provider) { DumpJwtProvider(out, provider); });
   out.Each("routes", config.routes, [&](const auto& route) { DumpRoute(out, route, !config.descriptor_set.empty()); });
   out.File("descriptor_set", config.descriptor_set);
   out.Map("xds", [&] { out.File("bootstrap", config.xds_bootstrap); });

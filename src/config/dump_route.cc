@@ -134,6 +134,29 @@ void DumpRoute(DumpWriter& out, const RouteOptions& route, bool declared) {
     out.Map("client_rate_limit", [&] { DumpClientRate(out, route.client_rate_limit); });
   if (!route.access.empty()) out.Each("access", route.access, [&](const auto& rule) { DumpAccess(out, rule); });
   if (route.cache.enabled()) out.Map("cache", [&] { DumpCacheRule(out, route.cache); });
+  if (route.jwt.enabled()) {
+    out.Map("jwt", [&] {
+      out.Text("provider", route.jwt.provider);
+      out.Options(proxy::kJwtRuleOptions, route.jwt);
+    });
+  }
+}
+
+void DumpJwtProvider(DumpWriter& out, const proxy::JwtProviderOptions& provider) {
+  out.Text("name", provider.name);
+  out.File("jwks_file", provider.jwks_file);
+  out.Text("issuer", provider.issuer);
+  if (!provider.audiences.empty()) out.Texts("audiences", provider.audiences);
+  std::vector<std::string> algorithms;
+  for (size_t i = 0; i < std::size(kJwtAlgorithms); ++i) {
+    if ((provider.algorithms >> i & 1) != 0) algorithms.emplace_back(kJwtAlgorithms[i]);
+  }
+  out.Texts("algorithms", algorithms);
+  out.Each("forward_claims", provider.forward_claims, [&](const proxy::JwtClaim& claim) {
+    out.Text("claim", claim.claim);
+    out.Text("metadata", claim.metadata);
+  });
+  out.Options(proxy::kJwtProviderOptions, provider);
 }
 
 }  // namespace sluice::config

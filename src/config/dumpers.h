@@ -14,6 +14,7 @@ void DumpCluster(DumpWriter& out, const upstream::ClusterOptions& cluster,
                  const discovery::DiscoveryOptions* discovery);
 void DumpEndpoint(DumpWriter& out, const upstream::EndpointOptions& endpoint);
 void DumpEtcd(DumpWriter& out, const discovery::EtcdOptions& etcd);
+void DumpJwtProvider(DumpWriter& out, const proxy::JwtProviderOptions& provider);
 // `declared`: there is a descriptor set, which says what methods may be repeated.
 void DumpRoute(DumpWriter& out, const proxy::RouteOptions& route, bool declared);
 

@@ -26,8 +26,10 @@ void ParseProcess(Section& root, Config* config) {
   });
   root.Map("access_log", [&](Section& log) { ParseAccessLog(log, &config->access_log); });
   root.Map("tracing", [&](Section& tracing) { ParseTracing(tracing, &config->tracing); });
-  root.Map("forwarding",
-           [&](Section& forwarding) { ParseForwarding(forwarding, config->routes, &config->forwarding); });
+  root.Map("forwarding", [&](Section& forwarding) {
+    ParseForwarding(forwarding, config->routes, &config->forwarding);
+    CheckClaimsStay(forwarding, config->jwt, config->forwarding);
+  });
   root.Map("insight", [&](Section& insight) {
     insight.Options(proxy::kInsightOptions, &config->insight);
     insight.Choice("hot_keys", kHotKeys, &config->insight.hot_keys);

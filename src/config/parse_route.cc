@@ -131,7 +131,8 @@ void CheckIdentity(Section& cache, const RouteOptions& route) {
 
 void ParseRoute(Reader& reader, const Node& node, const std::string& path,
                 const std::vector<proxy::ListenerOptions>& listeners,
-                const std::vector<upstream::ClusterOptions>& clusters, const Descriptors& descriptors,
+                const std::vector<upstream::ClusterOptions>& clusters,
+                const std::vector<proxy::JwtProviderOptions>& providers, const Descriptors& descriptors,
                 const std::vector<RouteOptions>& before, RouteOptions* out) {
   Section section(reader, node, path);
   out->name = path;
@@ -157,6 +158,7 @@ void ParseRoute(Reader& reader, const Node& node, const std::string& path,
   section.Map("hedge", [&](Section& hedge) { ParseHedge(hedge, &out->hedge); });
   section.Map("rate_limit", [&](Section& rate) { ParseRate(rate, &out->rate_limit); });
   section.Map("client_rate_limit", [&](Section& rate) { ParseClientRate(rate, &out->client_rate_limit); });
+  section.Map("jwt", [&](Section& jwt) { ParseJwtRule(jwt, providers, *out, &out->jwt); });
   ParseAccess(section, listeners, out);
   section.Map("cache", [&](Section& cache) {
     ParseCacheRule(cache, descriptors, *out, &out->cache);
@@ -202,7 +204,8 @@ void ParseMetadata(Section& section, std::string_view key, std::vector<MetadataM
 }
 
 void ParseRoutes(Section& root, const std::vector<proxy::ListenerOptions>& listeners,
-                 const std::vector<upstream::ClusterOptions>& clusters, const Descriptors& descriptors,
+                 const std::vector<upstream::ClusterOptions>& clusters,
+                 const std::vector<proxy::JwtProviderOptions>& providers, const Descriptors& descriptors,
                  std::vector<RouteOptions>* out) {
   const Node* routes = root.Find("routes");
   if (routes == nullptr && clusters.size() == 1) {
@@ -222,7 +225,7 @@ void ParseRoutes(Section& root, const std::vector<proxy::ListenerOptions>& liste
     RouteOptions route;
     // A route with a mistake has not the conditions that were meant; only whole routes are compared.
     const size_t errors_before = root.reader().error_count();
-    ParseRoute(root.reader(), node, path, listeners, clusters, descriptors, *out, &route);
+    ParseRoute(root.reader(), node, path, listeners, clusters, providers, descriptors, *out, &route);
     names.Add(root.reader(), node, path, Cat("name ", Shown(route.name)), route.name);
     if (root.reader().error_count() != errors_before) return;
     CheckReachable(root.reader(), node, path, *out, paths, route);

@@ -25,10 +25,15 @@ inline constexpr size_t kNameBytesMax = 256;
 inline constexpr size_t kCachedMethodsMax = 1000;   // of a route
 inline constexpr size_t kRetriedMethodsMax = 1000;  // of a route, where they are listed
 inline constexpr size_t kVaryMax = 16;
-inline constexpr size_t kAccessRulesMax = 256;                                    // of a route
-inline constexpr size_t kAccessMessageBytesMax = 256;                             // what a rule says to the client
-inline constexpr size_t kRemovedFieldsMax = 64;                                   // forwarding.remove
-inline constexpr std::string_view kAccessActions[] = {"allow", "deny"};           // by AccessRule::Action
+inline constexpr size_t kAccessRulesMax = 256;                           // of a route
+inline constexpr size_t kAccessMessageBytesMax = 256;                    // what a rule says to the client
+inline constexpr size_t kRemovedFieldsMax = 64;                          // forwarding.remove
+inline constexpr std::string_view kAccessActions[] = {"allow", "deny"};  // by AccessRule::Action
+inline constexpr size_t kJwtProvidersMax = 16;
+inline constexpr size_t kJwtAudiencesMax = 64;  // of a provider
+inline constexpr size_t kJwtClaimsMax = 16;     // of a provider
+// By the bits of JwtProviderOptions::Algorithm.
+inline constexpr std::string_view kJwtAlgorithms[] = {"RS256", "ES256", "EdDSA"};
 inline constexpr std::string_view kTracePropagates[] = {"sampled", "all"};        // by TracingOptions::Propagate
 inline constexpr std::string_view kAccessLogFormats[] = {"off", "text", "json"};  // by AccessLogOptions::Format
 inline constexpr std::string_view kRequestIds[] = {"off", "keep", "replace"};     // by RequestIds
@@ -91,9 +96,12 @@ void ParseEndpointKeys(Section& section, upstream::EndpointOptions* out);
 void ParseLocality(Section& section, std::string* out);
 // Reads the file that the key names.
 void ParseDescriptorSet(Section& root, Descriptors* descriptors, std::string* out);
-// After the listeners and clusters, whose names the routes must use, and the descriptor set.
+// Before the routes, which name them.
+void ParseJwt(Section& root, std::vector<proxy::JwtProviderOptions>* out);
+// After the listeners, clusters and providers, whose names the routes must use, and the descriptor set.
 void ParseRoutes(Section& root, const std::vector<proxy::ListenerOptions>& listeners,
-                 const std::vector<upstream::ClusterOptions>& clusters, const Descriptors& descriptors,
+                 const std::vector<upstream::ClusterOptions>& clusters,
+                 const std::vector<proxy::JwtProviderOptions>& providers, const Descriptors& descriptors,
                  std::vector<proxy::RouteOptions>* out);
 // Of a route: the names of those of `listeners` that it takes calls from, then the rules.
 void ParseRouteListeners(Section& section, const std::vector<proxy::ListenerOptions>& listeners,
@@ -103,11 +111,16 @@ void ParseAccess(Section& section, const std::vector<proxy::ListenerOptions>& li
 void ParseForwarding(Section& section, const std::vector<proxy::RouteOptions>& routes, proxy::ForwardingOptions* out);
 // A list of conditions on metadata.
 void ParseMetadata(Section& section, std::string_view key, std::vector<proxy::MetadataMatch>* out);
+// What `remove` names goes whenever a route is chosen, also after a gate has set it.
+void CheckClaimsStay(Section& forwarding, const std::vector<proxy::JwtProviderOptions>& providers,
+                     const proxy::ForwardingOptions& options);
 // Of one route, whose conditions `route` has already. `before`: the routes before it.
 void ParseHashBy(Reader& reader, const Node& node, const std::string& path, const Descriptors& descriptors,
                  const std::vector<proxy::RouteOptions>& before, const proxy::RouteOptions& route, proxy::HashBy* out);
 void ParseCacheRule(Section& section, const Descriptors& descriptors, const proxy::RouteOptions& route,
                     proxy::CacheRule* out);
+void ParseJwtRule(Section& section, const std::vector<proxy::JwtProviderOptions>& providers,
+                  const proxy::RouteOptions& route, proxy::JwtRule* out);
 void ParseRetry(Section& section, const Descriptors& descriptors, const proxy::RouteOptions& route,
                 proxy::RetryOptions* out);
 void ParseHedge(Section& section, proxy::HedgeOptions* out);

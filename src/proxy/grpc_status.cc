@@ -77,6 +77,9 @@ GrpcCode ToGrpcCode(ErrorKind kind) {
       return GrpcCode::kResourceExhausted;
     case ErrorKind::kAccessDenied:
       return GrpcCode::kPermissionDenied;
+    case ErrorKind::kJwtMissing:
+    case ErrorKind::kJwtInvalid:
+      return GrpcCode::kUnauthenticated;
   }
   return GrpcCode::kInternal;
 }
@@ -130,6 +133,9 @@ std::string_view ToHttpStatus(ErrorKind kind) {
       return "400";
     case ErrorKind::kAccessDenied:
       return "403";
+    case ErrorKind::kJwtMissing:
+    case ErrorKind::kJwtInvalid:
+      return "401";
     case ErrorKind::kNoRoute:
     case ErrorKind::kNotFound:
       return "404";
@@ -176,6 +182,9 @@ http2::HeaderList MakeHttpAnswer(const base::Error& error) {
   fields.Add("content-length", "0");
   fields.Add("sluice-reason", base::Reason(error.kind));
   fields.Add("sluice-processed", ProcessedText(error.maybe_processed));
+  // RFC 9110 15.5.2 wants it with 401; RFC 6750 3.1 wants no error code where there was no credential.
+  if (error.kind == ErrorKind::kJwtMissing) fields.Add("www-authenticate", "Bearer");
+  if (error.kind == ErrorKind::kJwtInvalid) fields.Add("www-authenticate", "Bearer error=\"invalid_token\"");
   if (!error.bound.empty()) fields.Add("sluice-limit", PercentEncode(error.bound));
   // RFC 9110 10.2.3: whole seconds.
   if (error.retry_after) {

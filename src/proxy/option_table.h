@@ -64,6 +64,13 @@ inline constexpr base::Option<TracingOptions> kTraceSampleOptions[] = {
 inline constexpr base::Option<InsightOptions> kInsightOptions[] = {
     {"failed_calls", &InsightOptions::failed_calls, 0, 10000},
 };
+inline constexpr base::Option<JwtProviderOptions> kJwtProviderOptions[] = {
+    {"leeway", &JwtProviderOptions::leeway, 0, 5 * base::kMinute},
+    {"forward_token", &JwtProviderOptions::forward_token},
+    {"tokens_max", &JwtProviderOptions::tokens_max, 1, 1e6},
+    {"token_bytes_max", &JwtProviderOptions::token_bytes_max, 256, 64 * base::kKiB, base::kBytes},
+};
+inline constexpr base::Option<JwtRule> kJwtRuleOptions[] = {{"required", &JwtRule::required}};
 inline constexpr base::Option<ForwardingOptions> kForwardingOptions[] = {
     {"x_forwarded", &ForwardingOptions::x_forwarded},
     {"trusted_hops", &ForwardingOptions::trusted_hops, 0, 16},

@@ -178,6 +178,38 @@ struct HedgeOptions {
   bool operator==(const HedgeOptions&) const = default;
 };
 
+// A claim that a call is handed on with.
+struct JwtClaim {
+  std::string claim, metadata;
+  bool operator==(const JwtClaim&) const = default;
+};
+
+// An issuer of JWTs, and what is asked of them (RFC 7519).
+struct JwtProviderOptions {
+  // Bits of `algorithms` (RFC 7518 3.1, RFC 8037 3.1).
+  enum Algorithm : uint8_t { kRs256 = 1, kEs256 = 2, kEdDsa = 4, kAll = 7 };
+
+  std::string name;                    // a label of metrics
+  std::string jwks_file;               // RFC 7517; as it is opened
+  std::string issuer;                  // what `iss` must equal
+  std::vector<std::string> audiences;  // one of them must be in `aud`. Empty: any, also none
+  uint8_t algorithms = kAll;
+  std::chrono::milliseconds leeway{30000};  // by how much clocks may differ
+  std::vector<JwtClaim> forward_claims;     // no metadata name stands twice
+  bool forward_token = true;                // authorization goes on to the endpoint
+  uint32_t tokens_max = 10000;              // of which the result is kept
+  size_t token_bytes_max = 8192;
+  bool operator==(const JwtProviderOptions&) const = default;
+};
+
+// What a route asks of its calls.
+struct JwtRule {
+  std::string provider;  // empty: nothing
+  bool required = true;  // false: calls without a JWT pass, too
+  bool enabled() const { return !provider.empty(); }
+  bool operator==(const JwtRule&) const = default;
+};
+
 // The first route whose conditions all hold takes the call.
 struct RouteOptions {
   std::string name;       // default: "routes[i]"; a label of metrics and access log
@@ -199,6 +231,7 @@ struct RouteOptions {
   ClientRateOptions client_rate_limit;
   std::vector<AccessRule> access;  // empty: every client may call
   CacheRule cache;
+  JwtRule jwt;
   bool operator==(const RouteOptions&) const = default;
 };
 

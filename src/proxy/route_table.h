@@ -52,6 +52,8 @@ struct Route {
   std::shared_ptr<const GateList> gates = nullptr;    // null: none
   std::shared_ptr<HedgeDelay> hedge_delay = nullptr;  // set up where hedge.delay is automatic
   uint32_t failover = kNoFailover;                    // as `cluster`, of the one that steps in
+  // The cache's key has all that endpoints learn of a credential that a gate takes off (GateFields::DropCredential).
+  bool key_has_credential = false;
 };
 
 class RouteTable {

@@ -35,6 +35,7 @@ struct ProcessLimits {
 // Fields of requests that only the proxy may set (call/forwarded_fields.h).
 struct FieldGuard {
   std::vector<std::string> names;    // taken away
+  std::vector<std::string> claims;   // taken away on arrival, before gates set them (call/gate.h)
   bool client_cert_decides = false;  // a route looks at x-forwarded-client-cert
 };
 

@@ -35,6 +35,7 @@
 #include "proxy/call/call_context.h"
 #include "proxy/snapshot.h"
 #include "server/cluster_lock.h"
+#include "server/gate_set.h"
 #include "server/limit_set.h"
 #include "server/state_file.h"
 #include "server/state_file_writer.h"
@@ -47,6 +48,7 @@ struct SnapshotInputs {
   const LimitTable* limits = nullptr;
   std::shared_ptr<proxy::ResponseCache> cache;
   std::shared_ptr<const proxy::Tracer> tracer;
+  const GateTable* gates = nullptr;  // null: no route has any
 };
 
 class Clusters final : public discovery::ListSink {

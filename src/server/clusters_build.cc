@@ -184,20 +184,29 @@ std::shared_ptr<const proxy::RouteConfig> Clusters::BuildRouteConfig(const confi
   for (const proxy::RouteOptions& options : config.routes) {
     routes.push_back({options, index.at(options.cluster), MakeRouteMetrics(registry_, options),
                       RouteLimitsOf(inputs, options.name, registry_)});
-    const auto former = gates.find(options.name);
-    routes.back().gates = proxy::GatesOf(options, former == gates.end() ? nullptr : former->second);
+    if (inputs.gates != nullptr) {
+      routes.back().gates = inputs.gates->Of(options.name);
+      routes.back().key_has_credential = inputs.gates->key_has_credential.contains(options.name);
+    } else {
+      const auto former = gates.find(options.name);
+      routes.back().gates = proxy::GatesOf(options, former == gates.end() ? nullptr : former->second);
+    }
     if (!options.failover.empty()) routes.back().failover = index.at(options.failover);
     if (options.hedge.automatic()) routes.back().hedge_delay = std::make_shared<proxy::HedgeDelay>(worker_count_);
+  }
+  std::vector<std::string> claims;
+  for (const proxy::JwtProviderOptions& provider : config.jwt) {
+    for (const proxy::JwtClaim& claim : provider.forward_claims) claims.push_back(claim.metadata);
   }
   std::shared_ptr<const proxy::ProcessLimits> process;
   if (inputs.limits != nullptr)
     process = std::make_shared<const proxy::ProcessLimits>(inputs.limits->Process(), registry_);
   std::vector<std::shared_ptr<proxy::CallObserver>> observers;
   if (plan.access_log->enabled()) observers.push_back(std::make_shared<proxy::AccessLogObserver>(plan.access_log));
-  return std::make_shared<const proxy::RouteConfig>(
-      proxy::RouteConfig{proxy::RouteTable(std::move(routes)), config.forwarding, plan.access_log,
-                         base::Hash64(config.hash_seed), std::move(process), inputs.cache, std::move(observers),
-                         plan.insight, inputs.tracer, proxy::MakeFieldGuard(config.forwarding, config.routes)});
+  return std::make_shared<const proxy::RouteConfig>(proxy::RouteConfig{
+      proxy::RouteTable(std::move(routes)), config.forwarding, plan.access_log, base::Hash64(config.hash_seed),
+      std::move(process), inputs.cache, std::move(observers), plan.insight, inputs.tracer,
+      proxy::MakeFieldGuard(config.forwarding, config.routes, std::move(claims))});
 }
 
 }  // namespace sluice::server

@@ -18,6 +18,7 @@
 #include "proxy/handoff/handoff.h"
 #include "runtime/runtime.h"
 #include "server/admin_address.h"
+#include "server/certificate_view.h"
 #include "server/insight_view.h"
 #include "server/log_setup.h"
 #include "server/path_check.h"
@@ -27,7 +28,7 @@ namespace sluice::server {
 
 using std::chrono::milliseconds;
 
-// How often the files of TLS are looked at.
+// How often the files of TLS and of gates are looked at.
 constexpr milliseconds kTlsPoll{1000};
 // Calls in flight at a stop have this long to answer; they need a turn of their worker's loop.
 constexpr milliseconds kEndCallsMax{2000};
@@ -36,15 +37,6 @@ constexpr milliseconds kCloseLogMax{1000};
 // What is announced has this long to be taken back at a stop.
 constexpr milliseconds kWithdrawWaitMax{1500};
 
-namespace {
-
-// What the first change of a list would find out, in an incident.
-base::Status CheckPaths(const config::Config& config) {
-  return config.state_file.empty() ? base::Ok() : CanReplace("state_file", config.state_file);
-}
-
-}  // namespace
-
 base::Result<std::unique_ptr<Server>> Server::Start(config::Config config, ServerOptions options) {
   std::unique_ptr<Server> server(new Server(std::move(config), std::move(options)));
   base::Status status = server->Init();
@@ -52,40 +44,6 @@ base::Result<std::unique_ptr<Server>> Server::Start(config::Config config, Serve
   if (!status) return status.error();  // the destructor takes down what is up
   server->options_.supervisor->Ready();
   return server;
-}
-
-base::Status Server::Check(const config::Config& config, std::vector<std::string>* notes,
-                           std::vector<TlsReloader::Ending>* ending) {
-  metrics::Registry registry(1);
-  TlsReloader reloader(registry);
-  if (config.admin.tls.enabled()) {
-    if (auto admin = reloader.AddAdmin(config.admin.tls); !admin) return admin.error();
-  }
-  if (auto status = CheckPaths(config); !status) return status;
-  if (!config.log.path.empty()) {
-    if (auto status = CanAppend("log", config.log.path); !status) return status;
-  }
-  if (!config.access_log.path.empty()) {
-    if (auto status = CanAppend("access_log", config.access_log.path); !status) return status;
-  }
-  Clusters clusters(registry, 1);
-  config::Config copy = config;
-  copy.access_log = {};  // opening would create it, perhaps as root: the daemon could not write it
-  if (!config.state_file.empty()) {
-    if (auto state = LoadState(config.state_file); !state) {
-      if (state.error().kind != base::ErrorKind::kInvalidArgument) return state.error();
-      if (notes != nullptr) notes->push_back(state.error().detail + "; a start sets it aside");
-      copy.state_file.clear();
-    }
-  }
-  if (auto status = clusters.Init(copy); !status) return status.error();
-  auto tls = reloader.Prepare(copy);
-  if (!tls) return tls.error();
-  reloader.Commit(std::move(*tls));
-  if (ending != nullptr) *ending = reloader.EndingSoon();
-  const std::vector<std::string> expired = reloader.Expired();
-  if (!expired.empty()) return base::MakeError(base::ErrorKind::kInvalidArgument, expired.front());
-  return base::Ok();
 }
 
 Server::Server(config::Config config, ServerOptions options)
@@ -102,7 +60,7 @@ base::Status Server::Init() {
   auto tls = tls_->Prepare(config_);
   if (!tls) return tls.error();
   tls_->Commit(std::move(*tls));
-  if (auto status = CheckPaths(config_); !status) return status;
+  if (auto status = CheckStateFile(config_.state_file); !status) return status;
   for (const std::string& expired : tls_->Expired()) SLUICE_LOG_ERROR("{}", expired);
   for (const TlsReloader::Ending& ending : tls_->EndingSoon()) SLUICE_LOG_WARN("{}", ending.text);
   limits_.Apply(config_);
@@ -113,7 +71,11 @@ base::Status Server::Init() {
   TakeCacheAndBounds(cache_->CacheFor(config_), config_);
   const LimitTable limits = limits_.MakePlan(config_);
   auto tracer = traces_.TracerFor(config_.tracing, count);
-  if (auto status = clusters_->Init(config_, {&limits, cache_->cache(), tracer}); !status) return status;
+  gates_ = std::make_unique<GateSet>(*registry_, count, WallSeconds);
+  auto gates = gates_->Prepare(config_);
+  if (!gates) return gates.error();
+  if (auto status = clusters_->Init(config_, {&limits, cache_->cache(), tracer, &gates->table}); !status) return status;
+  gates_->Commit(std::move(*gates));
   traces_.Take(std::move(tracer));
   discovery_ = std::make_unique<DiscoverySet>(*runtime_, *clusters_, *registry_);
   announce_ = std::make_unique<AnnounceSet>(*runtime_, *registry_, [this] { return Ready(); });
@@ -144,7 +106,10 @@ base::Status Server::Init() {
                                          [this](const std::string& cluster) { discovery_->Hurry(cluster); });
   health_->Start();
   control_ = std::thread([this] {
-    life_.WaitForEnd(kTlsPoll, [this] { tls_->Poll(base::Clock::Steady().Now()); });
+    life_.WaitForEnd(kTlsPoll, [this] {
+      tls_->Poll(base::Clock::Steady().Now());
+      gates_->Poll();
+    });
     TearDown();
     life_.SetStopped();
   });

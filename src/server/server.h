@@ -30,6 +30,7 @@
 #include "server/cache_owner.h"
 #include "server/clusters.h"
 #include "server/discovery_set.h"
+#include "server/gate_set.h"
 #include "server/health_task.h"
 #include "server/life_cycle.h"
 #include "server/limit_set.h"
@@ -138,6 +139,7 @@ class Server final : private admin::Backend {
   std::unique_ptr<TlsReloader> tls_;
   std::unique_ptr<Clusters> clusters_;
   TraceSet traces_;
+  std::unique_ptr<GateSet> gates_;
   std::unique_ptr<CacheOwner> cache_;
   std::unique_ptr<proxy::ProxyMetrics> metrics_;
   std::vector<std::unique_ptr<proxy::WorkerFront>> workers_;
@@ -165,7 +167,7 @@ class Server final : private admin::Backend {
   std::unique_ptr<admin::HttpServer> http_;
 
   LifeCycle life_;
-  std::thread control_;  // waits for the end, and polls the files of TLS meanwhile
+  std::thread control_;  // waits for the end, and polls the files of TLS and of gates meanwhile
 };
 
 }  // namespace sluice::server

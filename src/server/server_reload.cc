@@ -60,7 +60,11 @@ admin::ReloadResult Server::ReloadLocked(std::vector<std::string>* changes) {
   LimitTable limits = limits_.MakePlan(wanted);
   std::shared_ptr<proxy::ResponseCache> cache = cache_->CacheFor(wanted);
   auto tracer = traces_.TracerFor(wanted.tracing, static_cast<uint32_t>(runtime_->size()));
-  if (auto status = clusters_->Apply(wanted, {&limits, cache, tracer}); !status) return failed(status.error().detail);
+  auto gates = gates_->Prepare(wanted);
+  if (!gates) return failed(gates.error().detail);
+  if (auto status = clusters_->Apply(wanted, {&limits, cache, tracer, &gates->table}); !status)
+    return failed(status.error().detail);
+  gates_->Commit(std::move(*gates));
   traces_.Take(std::move(tracer));
   discovery_->Apply(wanted);
   announce_->Apply(wanted.announce);

@@ -504,11 +504,43 @@ def etcd():
         yield f"value-{name}", message(4, value)
 
 
+def jwt():
+    # Signed with the key of RFC 8037 A.1.
+    good = (
+        b"eyJhbGciOiJFZERTQSJ9.eyJpc3MiOiJtZSIsImV4cCI6MTcwMDAwMDA2MCwic3ViIjoiYSBiIiwiYSI6WyJ4IiwieSJdfQ.9FkdsmPVAdv9Qv"
+        b"wGHv-y_P2ob6UC9VdyiEEqJAyQ2TfHKlQniZIummDxz4O_fmGwu7PHrd-taUVcrxah_9aWCA")
+    yield "good", b"\0" + good
+    yield "expired", b"\0" + (
+        b"eyJhbGciOiJFZERTQSJ9.eyJpc3MiOiJtZSIsImV4cCI6MTYwMDAwMDAwMH0.QQ5l6iv0-bvR7iEMhRNbeMg4edRkJtGH990pjaWY-T5StEjBH"
+        b"7wRic4dguicyIVUh1ycI0NmwWMX4Kqos3jWCg")
+    yield "member-twice", b"\0" + (
+        b"eyJhbGciOiJFZERTQSJ9.eyJpc3MiOiJtZSIsImV4cCI6MTcwMDAwMDA2MCwiZXhwIjoxfQ.z_Un1pAvM5uK_7IJVRIEMdNIRT8okVLv9tbqis"
+        b"MX8qmTrDepcsJuknhSo1AlbfRse9oP9GeJeu_x6MIt8d96Ag")
+    yield "kid-null", b"\0" + (
+        b"eyJhbGciOiJFZERTQSIsImtpZCI6bnVsbH0.eyJpc3MiOiJtZSIsImV4cCI6MS43ZTksInN1YiI6Ilx1MDAwMCIsImEiOlsieCx5Il19.NLyLa"
+        b"VSZKOhlPTd_VY9oXvIKRXACae0_Mvcp_uubMnv86DS5uOuRlp1OgQ5-TKz7jJ4bTJ-IK1C88Yltp_VMDw")
+    yield "none", b"\0" + b"eyJhbGciOiJub25lIn0." + good.split(b".")[1] + b"."
+    yield "padded", b"\0" + good + b"="
+    yield "two", b"\0" + good + b"." + good
+    ed = b'{"kty":"OKP","crv":"Ed25519","kid":"kid","use":"sig","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}'
+    ec = (b'{"kty":"EC","crv":"P-256","alg":"ES256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",'
+          b'"y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}')
+    rsa = b'{"kty":"RSA","e":"AQAB","key_ops":["verify"],"n":"' + b"_" * 342 + b'w"}'
+    yield "keys", b'\1{"keys":[' + b",".join((ed, ec, rsa, b'{"kty":"oct","k":"AAAA"}', b"7")) + b"]}"
+    yield "keys-none", b'\1{"keys":[]}'
+    yield "keys-many", b'\1{"keys":[' + b",".join([b"{}"] * 65) + b"]}"
+    yield "json", b'\2{"a":[{"b":-1.5e3},"\\u00e9",true,null],"c":18446744073709551616}'
+    yield "json-deep", b"\2" + b"[" * 9 + b"]" * 9
+    yield "json-twice", b'\2{"a":1,"\\u0061":2}'
+    yield "base64", b"\3AAECAwQFBgc"
+
+
 def main():
     root = sys.argv[1]
     targets = {"frame": frame_corpus}
     for name in ("grpc_timeout", "hpack_decode", "hpack_round_trip", "message_field", "config", "descriptor_set", "xds",
-                 "admin", "admin_http", "server_session", "client_session", "proxy", "dns_reply", "etcd", "trace_context"):
+                 "admin", "admin_http", "server_session", "client_session", "proxy", "dns_reply", "etcd", "trace_context",
+                 "jwt"):
         targets[name] = globals()[name]
     for target, make in targets.items():
         os.makedirs(os.path.join(root, target), exist_ok=True)

@@ -26,6 +26,7 @@ sources_of() {
     admin) echo src/admin proto ;;
     admin_http) echo src/admin/http ;;
     etcd) echo src/discovery/etcd src/config/parse_etcd src/config/parse_endpoint proto/etcd ;;
+    jwt) echo src/proxy/identity ;;
     *) echo "run.sh: sources_of does not know the target $1" >&2; exit 2 ;;
   esac
 }

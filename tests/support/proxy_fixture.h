@@ -48,11 +48,13 @@ class ProxyFixture : public ::testing::Test {
   std::map<std::string, uint32_t> priorities;     // of addresses of the first cluster; 0 where there is none
   std::vector<proxy::RouteOptions> routes{1};
   proxy::ForwardingOptions forwarding;
+  std::vector<std::string> claims;  // names of metadata that gates set; read by SetEndpoints
   proxy::AccessLogOptions access_log;
   proxy::ListenerOptions listener;
   limits::ConcurrencyOptions process;
   proxy::CacheOptions cache;
   proxy::GateList gates;                                        // of all routes; read by SetEndpoints
+  bool key_has_credential = false;                              // of all routes; read by SetEndpoints
   std::shared_ptr<const proxy::Tracer> tracer;                  // read by SetEndpoints
   std::vector<std::shared_ptr<proxy::CallObserver>> observers;  // beside the access log; read by SetEndpoints
   std::shared_ptr<proxy::Insight> insight;                      // read by SetEndpoints
@@ -98,6 +100,7 @@ class ProxyFixture : public ::testing::Test {
       if (const auto own = proxy::GatesOf(route, nullptr)) all.insert(all.end(), own->begin(), own->end());
       table.push_back({route, 0, RouteMetrics(route.name), route_limits[route.name],
                        all.empty() ? nullptr : std::make_shared<const proxy::GateList>(all)});
+      table.back().key_has_credential = key_has_credential;
       if (!route.failover.empty()) {
         table.back().failover = 1;
         table.back().metrics.failovers = registry.AddCounter("failovers_total", "Failovers.", {{"route", route.name}});
@@ -111,7 +114,7 @@ class ProxyFixture : public ::testing::Test {
     if (log_->enabled()) told.push_back(std::make_shared<proxy::AccessLogObserver>(log_));
     snapshot->config = std::make_shared<proxy::RouteConfig>(
         proxy::RouteConfig{proxy::RouteTable(std::move(table)), forwarding, log_, 0, process_limits, response_cache,
-                           told, insight, tracer, proxy::MakeFieldGuard(forwarding, routes)});
+                           told, insight, tracer, proxy::MakeFieldGuard(forwarding, routes, claims)});
     snapshot->clusters = {*built};
     if (other) {
       other_state_ = BuildOther();

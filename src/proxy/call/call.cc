@@ -96,6 +96,8 @@ void Call::RefuseForMemory() {
 
 void Call::Route() {
   if (over()) return;
+  if (config_->guard != nullptr && sink.fetch() == nullptr) [[unlikely]]
+    GuardClaims(*config_->guard, request);
   MatchRoute();
   if (over()) return;
   const RouteOptions& options = route_->options;
@@ -114,12 +116,8 @@ void Call::Route() {
     return Fail(ErrorKind::kDeadlineExceeded, "the deadline had passed on arrival");
   }
   ArmTimer(base::kNever);
-  if (is_fetch) return;
-  if (config_->cache == nullptr || !options.cache.enabled()) return;
-  if (std::optional<CachePlan> plan = PlanCache()) {
-    cache_use_.reset(new CacheUse(*this));
-    cache_use_->plan = std::move(plan);
-  }
+  // With gates by the fields as they leave them.
+  if (!is_fetch && route_->gates == nullptr) TakeCachePlan();
 }
 
 void Call::MatchRoute() {

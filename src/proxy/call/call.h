@@ -147,6 +147,7 @@ class Call final : public base::ListNode<Call>,
   // The cache.
   bool MayUseCache() const;
   std::optional<CachePlan> PlanCache();
+  void TakeCachePlan();
   void StartFetch(const CacheKey& key, bool refresh);
   void Serve(const CachedResponse& response, CacheOutcome outcome);
   bool ServeStaleFor(GrpcCode status);

@@ -31,7 +31,9 @@ bool Call::AskGates(GateStage stage) {
   const Gate* const waited_for = gates->waiting();
   const bool waited = waited_for != nullptr;
   const base::TimePoint now = context.worker().now();
-  GateVerdict verdict = gates->Advance(stage, route_->gates, {request, *client_, now, deadline, context.index()});
+  GateVerdict verdict = gates->Advance(
+      stage, route_->gates,
+      {request, *client_, now, deadline, context.index(), GateFields(request, &gates->credential_dropped)});
   if (gates->waiting() != waited_for) TraceGate(waited_for);
   switch (verdict.kind) {
     case GateVerdict::Kind::kRefused:
@@ -42,6 +44,7 @@ bool Call::AskGates(GateStage stage) {
       state_ = stage == GateStage::kBeforeCache ? State::kAtGate : State::kAdmitting;
       return true;
     case GateVerdict::Kind::kGo:
+      if (stage == GateStage::kBeforeCache && !std::exchange(gates->cache_planned, true)) TakeCachePlan();
       if (!waited || stage != GateStage::kToUpstream) return false;
       // The list and the routes may have changed.
       Reroute();

@@ -21,7 +21,23 @@ std::optional<CachePlan> Call::PlanCache() {
   const CacheRule& rule = route_->options.cache;
   if (config_->cache == nullptr) return std::nullopt;
   const CachedMethod* method = ResponseCache::Find(rule, request);
-  return method == nullptr ? std::nullopt : config_->cache->Plan(rule, *method, request, context.index());
+  if (method == nullptr) return std::nullopt;
+  // As with authorization that is there and not part of the key: RFC 9111 3.5.
+  const bool dropped = history_ != nullptr && history_->gates != nullptr && history_->gates->credential_dropped;
+  if (dropped && !rule.shared && !route_->key_has_credential) {
+    config_->cache->Count(NotCached::kAuthorization, context.index());
+    return std::nullopt;
+  }
+  return config_->cache->Plan(rule, *method, request, context.index());
+}
+
+// Once, when the request's fields are those that count.
+void Call::TakeCachePlan() {
+  if (config_->cache == nullptr || !route_->options.cache.enabled()) return;
+  if (std::optional<CachePlan> plan = PlanCache()) {
+    cache_use_.reset(new CacheUse(*this));
+    cache_use_->plan = std::move(plan);
+  }
 }
 
 // The key of the cache, or of the ring, lies in the message: it is waited for before any limit is asked, so that a slow

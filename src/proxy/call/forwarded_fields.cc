@@ -77,11 +77,14 @@ std::string_view LastElements(std::string_view chain, size_t count, bool quoted)
 }
 
 std::shared_ptr<const FieldGuard> MakeFieldGuard(const ForwardingOptions& forwarding,
-                                                 const std::vector<RouteOptions>& routes) {
+                                                 const std::vector<RouteOptions>& routes,
+                                                 std::vector<std::string> claims) {
   FieldGuard guard;
+  guard.claims = std::move(claims);
   guard.names = forwarding.remove;
   guard.client_cert_decides = std::any_of(routes.begin(), routes.end(), LooksAtClientCert);
-  if (guard.names.empty() && !guard.client_cert_decides && !forwarding.client_cert) return nullptr;
+  const bool none = guard.names.empty() && guard.claims.empty();
+  if (none && !guard.client_cert_decides && !forwarding.client_cert) return nullptr;
   return std::make_shared<const FieldGuard>(std::move(guard));
 }
 
@@ -94,17 +97,22 @@ void GuardFields(const FieldGuard& guard, const ForwardingOptions& forwarding, c
     request.Remove(Token::kXForwardedClientCert);
 }
 
+void GuardClaims(const FieldGuard& guard, http2::HeaderList& request) {
+  for (const std::string& name : guard.claims) request.Remove(name);
+}
+
 void GuardTrailers(const FieldGuard* guard, http2::HeaderList& trailers) {
   trailers.Remove(Token::kSluice);
   trailers.Remove(Token::kXForwardedClientCert);
   if (guard == nullptr) return;
   for (const std::string& name : guard->names) trailers.Remove(name);
+  GuardClaims(*guard, trailers);
 }
 
 bool GuardDecides(const FieldGuard& guard, const http2::HeaderList& request) {
-  if (guard.client_cert_decides) return true;
-  return std::any_of(guard.names.begin(), guard.names.end(),
-                     [&](const std::string& name) { return request.Find(name) != nullptr; });
+  const auto has = [&](const std::string& name) { return request.Find(name) != nullptr; };
+  return guard.client_cert_decides || std::any_of(guard.names.begin(), guard.names.end(), has) ||
+         std::any_of(guard.claims.begin(), guard.claims.end(), has);
 }
 
 void SetXForwarded(const ForwardingOptions& forwarding, const Client& client, http2::HeaderList& request) {

@@ -21,9 +21,12 @@ namespace sluice::proxy {
 inline constexpr uint64_t kNotAClients = uint64_t{1} << static_cast<uint32_t>(http2::Token::kSluice) |
                                          uint64_t{1} << static_cast<uint32_t>(http2::Token::kXForwardedClientCert);
 
-// What GuardFields has to do for these routes. Null: nothing.
+// What GuardFields has to do for these routes. `claims`: names of the metadata that gates set. Null: nothing.
 std::shared_ptr<const FieldGuard> MakeFieldGuard(const ForwardingOptions& forwarding,
-                                                 const std::vector<RouteOptions>& routes);
+                                                 const std::vector<RouteOptions>& routes,
+                                                 std::vector<std::string> claims = {});
+// Once, of a client's request and not of a fetch that the cache makes: takes away what only gates may set.
+void GuardClaims(const FieldGuard& guard, http2::HeaderList& request);
 // Before anything is decided by the request: takes away the fields that `guard` names, and says the client's
 // certificate.
 void GuardFields(const FieldGuard& guard, const ForwardingOptions& forwarding, const Client& client,

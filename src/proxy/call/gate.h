@@ -35,12 +35,39 @@
 
 namespace sluice::proxy {
 
+// What a gate may change of a call: metadata that only the proxy may set. All that follows sees the call as the gates
+// have left it: later gates, the cache and its key, the client's rate limit, the key of the ring, the access log and
+// each attempt at an endpoint. The route was chosen before, and is chosen anew after a wait, by the fields as they are
+// then. A gate must not touch what forwarding reads: pseudo-headers and names with a Token, but for authorization.
+// Valid during Ask only; each change makes views of the request's fields invalid.
+class GateFields {
+ public:
+  GateFields(http2::HeaderList& fields, bool* credential_dropped)
+      : fields_(fields), credential_dropped_(credential_dropped) {}
+
+  // Removes each field of that name, which has no Token.
+  void Remove(std::string_view name) const { fields_.Remove(name); }
+  // Appends one. What the client has sent under that name must have been removed.
+  void Add(std::string_view name, std::string_view value) const { fields_.Add(name, value); }
+  // Removes `authorization`. A response to the call is stored only where the cache's key has all that an endpoint still
+  // learns of the credential (Route::key_has_credential), or the rule says `shared`.
+  void DropCredential() const {
+    fields_.Remove(http2::Token::kAuthorization);
+    *credential_dropped_ = true;
+  }
+
+ private:
+  http2::HeaderList& fields_;
+  bool* const credential_dropped_;
+};
+
 // What a gate sees of a call. Valid during Ask only.
 struct GateRequest {
   const http2::HeaderList& headers;
   const Client& client;
   base::TimePoint now, deadline;  // deadline kNever: none
   uint32_t worker;                // slot of counters
+  GateFields fields;              // of `headers`
 };
 
 struct GateVerdict {
@@ -103,6 +130,10 @@ class GateWalk {
   }
   // The gate that the call waits for; null: none.
   const Gate* waiting() const { return waiting_; }
+  // By GateFields::DropCredential.
+  bool credential_dropped = false;
+  // Whether the cache may answer the call has been decided, by the fields as the gates left them.
+  bool cache_planned = false;
 
  private:
   static constexpr size_t kPassed = SIZE_MAX;

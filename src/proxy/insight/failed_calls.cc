@@ -53,6 +53,8 @@ FailedCalls::Kind FailedCalls::KindOf(GrpcCode status, const base::Error* cause)
       case base::ErrorKind::kMemoryLimited:
       case base::ErrorKind::kAccessDenied:
       case base::ErrorKind::kNoRoute:
+      case base::ErrorKind::kJwtMissing:
+      case base::ErrorKind::kJwtInvalid:
       case base::ErrorKind::kMalformedRequest:
         return Kind::kCommon;
       default:

@@ -41,6 +41,8 @@ constexpr std::pair<ErrorKind, std::string_view> kReasons[] = {
     {ErrorKind::kTryTimeout, "try_timeout"},
     {ErrorKind::kMemoryLimited, "memory_limited"},
     {ErrorKind::kAccessDenied, "access_denied"},
+    {ErrorKind::kJwtMissing, "jwt_missing"},
+    {ErrorKind::kJwtInvalid, "jwt_invalid"},
 };
 
 TEST(Error, ReasonTokensAreStableAndDistinct) {

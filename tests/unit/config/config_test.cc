@@ -258,7 +258,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"[1, 2]", "f:1:1: a list; a map (key: value) is allowed"},
         Mistake{With("log: info"), "f:3:6: log: a single value; a map (key: value) is allowed"},
         Mistake{With("frobnicate: 1"),
-                "f:3:1: frobnicate: unknown key; allowed: include, listeners, locality, clusters, descriptor_set, "
+                "f:3:1: frobnicate: unknown key; allowed: include, listeners, locality, clusters, descriptor_set, jwt, "
                 "routes, workers"},
         Mistake{With("? [a]\n: 1"), "a list as a key; a word is allowed"},
         Mistake{With("workers: 1\nworkers: 1"), "f:4:1: workers: the key is there twice"},

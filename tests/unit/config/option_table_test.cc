@@ -53,6 +53,8 @@ std::vector<Entry> Entries() {
   Add("tracing.sample.", proxy::kTraceSampleOptions, &out);
   Add("forwarding.", proxy::kForwardingOptions, &out);
   Add("insight.", proxy::kInsightOptions, &out);
+  Add("jwt[].", proxy::kJwtProviderOptions, &out);
+  Add("routes[].jwt.", proxy::kJwtRuleOptions, &out);
   Add("listeners[].", proxy::kListenerOptions, &out);
   Add("listeners[].", http2::kLifeOptions, &out);
   Add("listeners[].", http2::kListenerLifeOptions, &out);
@@ -161,7 +163,7 @@ TEST(OptionTable, DocumentationHasALineOfEach) {
 TEST(OptionTable, AllTablesAreLookedAt) {
   std::set<std::string> paths;
   for (const Entry& entry : Entries()) EXPECT_TRUE(paths.insert(entry.path).second) << entry.path;
-  EXPECT_EQ(paths.size(), 113u);
+  EXPECT_EQ(paths.size(), 118u);
 }
 
 // An option at and beyond both ends of its range.

@@ -70,8 +70,11 @@ announce:
      tls: {ca: tls/etcd-ca.crt, certificate: tls/client.crt, key: tls/client.key, server_name: etcd.example.com}}}
 xds: {bootstrap: xds-bootstrap.json}
 access_log: {fields: [status, {field: total_ms, as: ms}, {metadata: x-user-id}, {trailer: x-cost, as: cost}]}
+jwt:
+  - {name: corp, jwks_file: jwks.json, issuer: "https://login.example.com", audiences: [users],
+     forward_claims: [{claim: sub, metadata: x-user}]}
 routes:
-  - {cluster: users, name: example, service: pkg.Users, method: Get, authority: "*.example.com", hash_by: {metadata: x-user-id},
+  - {cluster: users, name: example, jwt: {provider: corp}, service: pkg.Users, method: Get, authority: "*.example.com", hash_by: {metadata: x-user-id},
      metadata: [{name: x-tenant, exact: gold}, {name: x-version, prefix: v2}, {name: x-debug}],
      client_rate_limit: {by: {metadata: x-api-key}, rate: 10}, listeners: ["127.0.0.1:50443"],
      access: [{action: deny, status: NOT_FOUND, message: no such method,
@@ -93,6 +96,7 @@ routes:
   EXPECT_EQ(reference.config.buffered_bytes_max, Config().buffered_bytes_max);
   EXPECT_EQ(reference.config.clusters[0].http2, upstream::ClusterOptions().http2);
   EXPECT_EQ(reference.config.clusters, defaults.config.clusters);
+  EXPECT_EQ(reference.config.jwt, defaults.config.jwt);
   EXPECT_EQ(reference.config.routes[0], defaults.config.routes[0]);
   EXPECT_EQ(reference.config.routes[1], defaults.config.routes[1]);
   EXPECT_EQ(reference.config.routes[2], defaults.config.routes[2]);

@@ -18,7 +18,8 @@ namespace {
 using Words = std::set<std::string>;
 
 // Their values are the configuration's or the machine's.
-const Words kOpenLabels = {"route", "cluster", "endpoint", "limit", "worker", "used_by", "file", "name", "key", "le"};
+const Words kOpenLabels = {"route", "cluster", "endpoint", "limit",    "worker", "used_by",
+                           "file",  "name",    "key",      "provider", "le"};
 
 struct Family {
   std::string kind, help;
@@ -134,6 +135,7 @@ class MetricsPage : public ::testing::Test {
     dir.Write("xds.json", R"({"xds_servers": [{"server_uri": "127.0.0.1:1", "channel_creds": [{"type": "insecure"}]}],
                              "node": {"id": "n"}})");
     dir.Write("found.yaml", "endpoints: [127.0.0.1:1]\n");
+    dir.Write("jwks.json", R"({"keys": []})");
     dir.Write("sluice.yaml", R"(
 workers: 1
 listeners: [{address: "127.0.0.1:0", tls: {certificate: a.crt, key: a.key, client_ca: ca.crt}}]
@@ -144,6 +146,7 @@ clusters:
   - {name: limited, endpoints: [127.0.0.1:1], concurrency: {max: 10}}
   - {name: found, discovery: {file: {path: found.yaml}}}
   - {name: by-xds, discovery: {xds: {}}}
+jwt: [{name: p, jwks_file: jwks.json, issuer: me}]
 routes:
   - {name: cached, service: s, method: M, cluster: c, failover: limited, cache: {ttl: 1s}}
   - {name: rest, cluster: c}

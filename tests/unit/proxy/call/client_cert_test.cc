@@ -126,6 +126,33 @@ TEST_F(ClientCertTest, WhatOnlyProxiesMaySetIsTakenAwayBeforeItDecides) {
   EXPECT_EQ(Forwarded(Client(), {"root"}, "x-users"), Values{"root"});
 }
 
+// Metadata that a gate of another route sets, or its own: a client says none of it, also where no gate looks.
+TEST_F(ClientCertTest, ClaimsAreTheGatesToSet) {
+  claims = {"x-sub"};
+  routes[0].cache.methods = {{"/pkg.Service/Method", milliseconds(10'000)}};
+  routes[0].cache.vary = {"x-sub"};
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  EXPECT_EQ(Forwarded(client, {"root", "me"}, "x-sub"), Values());
+  client.Send(Headers(3, Block(With(GrpcRequest(), {{"x-sub", "root"}}))) +
+              Data(3, Message("question"), h2::kEndStream));
+  Run();
+  const uint32_t id = Up().streams.rbegin()->first;
+  Up().Send(Headers(id, Block(h2::GrpcResponse())) + Data(id, Message("answer")) +
+            Headers(id, Block(h2::GrpcTrailers()), kLast));
+  Run();
+  ASSERT_EQ(response_cache->stats().entries, 1u);
+  client.Send(Headers(5, Block(With(GrpcRequest(), {{"x-sub", "other"}}))) +
+              Data(5, Message("question"), h2::kEndStream));
+  Run();
+  EXPECT_EQ(client.streams[5].data, Message("answer")) << "the key has no word of the client's";
+  EXPECT_EQ(response_cache->stats().hits, 1u);
+  client.Send(Headers(7, Block(GrpcRequest())) + Data(7, Message("more")) +
+              Headers(7, Block({{"x-sub", "root"}, {"x-mine", "1"}}), kLast));
+  Run();
+  EXPECT_EQ(Up().streams.rbegin()->second.headers.back(), (Fields{{"x-mine", "1"}}));
+}
+
 // gRPC has no trailers of requests, but HTTP/2 has, and servers that read both alike.
 TEST_F(ClientCertTest, NorAreTrailersAWayForThem) {
   forwarding.remove = {"x-user"};

@@ -1,0 +1,81 @@
+#include "proxy/identity/jwt_gate.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/ascii.h"
+
+namespace sluice::proxy {
+namespace {
+
+using base::ErrorKind;
+using http2::Token;
+
+// RFC 6750 2.1, RFC 9110 11.1: the scheme in any case, one space, the token. Empty: it is none of that.
+std::string_view BearerOf(std::string_view credential) {
+  constexpr std::string_view kScheme = "Bearer ";
+  if (credential.size() <= kScheme.size()) return {};
+  if (!credential.starts_with(kScheme) && !base::EqualsIgnoreCase(credential.substr(0, kScheme.size()), kScheme))
+    return {};
+  return credential.substr(kScheme.size());
+}
+
+GateVerdict RefuseFor(JwtFault fault) {
+  const ErrorKind kind = fault == JwtFault::kMissing ? ErrorKind::kJwtMissing : ErrorKind::kJwtInvalid;
+  return GateVerdict::Refuse(base::MakeError(kind, std::string(TextOf(fault)), base::ErrorSource::kDownstream));
+}
+
+}  // namespace
+
+JwtGate::JwtGate(std::shared_ptr<const JwtProvider> provider, bool required)
+    : provider_(std::move(provider)), required_(required), name_("jwt/" + provider_->options().name) {
+  for (const JwtClaim& claim : provider_->options().forward_claims)
+    name_sizes_ |= uint64_t{1} << (claim.metadata.size() & 63);
+}
+
+bool JwtGate::IsClaimField(std::string_view name) const {
+  if ((name_sizes_ >> (name.size() & 63) & 1) == 0) [[likely]]
+    return false;
+  const auto& claims = provider_->options().forward_claims;
+  return std::any_of(claims.begin(), claims.end(), [&](const JwtClaim& claim) { return claim.metadata == name; });
+}
+
+GateVerdict JwtGate::Ask(const GateRequest& request, std::unique_ptr<GateCheck>&) const {
+  const JwtProviderOptions& options = provider_->options();
+  const http2::Field* credential = nullptr;
+  bool repeated = false, claimed = false;
+  for (const http2::Field* field : request.headers) {
+    if (field->token == Token::kAuthorization) {
+      repeated |= credential != nullptr;
+      credential = field;
+    } else if (field->token == Token::kOther) {
+      claimed |= IsClaimField(field->name());
+    }
+  }
+  if (claimed) [[unlikely]] {
+    for (const JwtClaim& claim : options.forward_claims) request.fields.Remove(claim.metadata);
+    credential = request.headers.Find(Token::kAuthorization);
+  }
+  if (repeated) [[unlikely]] {
+    provider_->Count(JwtProvider::Unchecked::kRepeated, request.worker);
+    return RefuseFor(JwtFault::kRepeated);
+  }
+  if (credential == nullptr) {
+    provider_->Count(required_ ? JwtProvider::Unchecked::kMissing : JwtProvider::Unchecked::kAbsent, request.worker);
+    return required_ ? RefuseFor(JwtFault::kMissing) : GateVerdict::Go();
+  }
+  const std::string_view token = BearerOf(credential->value());
+  if (token.empty()) {
+    provider_->Count(JwtProvider::Unchecked::kMalformed, request.worker);
+    return RefuseFor(JwtFault::kMalformed);
+  }
+  const VerifiedJwt* jwt = nullptr;
+  if (const JwtFault fault = provider_->Check(token, request.worker, &jwt); fault != JwtFault::kNone)
+    return RefuseFor(fault);
+  for (const VerifiedJwt::Field& field : jwt->fields)
+    request.fields.Add(options.forward_claims[field.claim].metadata, field.value);
+  if (!options.forward_token) request.fields.DropCredential();
+  return GateVerdict::Go();
+}
+
+}  // namespace sluice::proxy
