@@ -95,7 +95,7 @@ class Reference : public ConfigPrograms {
   Reference() {
     const test::TlsCert ca = test::MakeCert({.common_name = "ca", .authority = true});
     std::filesystem::create_directory(dir_.File("tls"));
-    for (const char* name : {"server", "client"}) {
+    for (const char* name : {"server", "other", "client"}) {
       const test::TlsCert own = test::MakeCert({.common_name = name, .until = 90 * 86400}, &ca);
       dir_.Write(std::string("tls/") + name + ".crt", own.certificate_pem);
       dir_.Write(std::string("tls/") + name + ".key", own.key_pem);
@@ -105,6 +105,9 @@ class Reference : public ConfigPrograms {
       dir_.Write(name, ReadSource(std::string("config/") + name));
     dir_.Write("users.yaml", "endpoints: []\n");
     dir_.Write("etcd.password", "secret\n");
+    // The key of RFC 8037 A.2.
+    dir_.Write("jwks.json", R"({"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "a",
+        "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]})");
   }
 };
 
