@@ -135,6 +135,19 @@ void CheckClaimsStay(Section& forwarding, const std::vector<JwtProviderOptions>&
   }
 }
 
+// A route is chosen before tokens are looked at, and again after waits: by what a gate has set it would be another one
+// then, with other gates.
+void CheckRouteByClaims(Section& section, const std::vector<JwtProviderOptions>& providers, const RouteOptions& route) {
+  for (const proxy::MetadataMatch& match : route.metadata) {
+    for (const JwtProviderOptions& provider : providers) {
+      if (std::ranges::find(provider.forward_claims, match.name, &JwtClaim::metadata) == provider.forward_claims.end())
+        continue;
+      section.Fail("metadata", Cat(Shown(match.name), " is metadata of a claim of ", Shown(provider.name),
+                                   ", by which no route can be chosen: that is done before the token is looked at"));
+    }
+  }
+}
+
 void ParseJwtRule(Section& section, const std::vector<JwtProviderOptions>& providers, const RouteOptions& route,
                   JwtRule* out) {
   section.Options(proxy::kJwtRuleOptions, out);
@@ -143,14 +156,13 @@ void ParseJwtRule(Section& section, const std::vector<JwtProviderOptions>& provi
   for (const JwtProviderOptions& provider : providers) {
     names.push_back(provider.name);
     if (provider.name != out->provider || provider.name.empty()) continue;
-    // The route is chosen before the gate has removed what the client sent under the name.
-    for (const proxy::MetadataMatch& match : route.metadata) {
-      if (std::ranges::find(provider.forward_claims, match.name, &JwtClaim::metadata) == provider.forward_claims.end())
-        continue;
-      section.Fail("provider", Cat(Shown(match.name),
-                                   " is metadata of a claim, by which the route cannot be chosen: "
-                                   "that is done before the token is looked at"));
-    }
+    // A call that has waited is routed once more, without it.
+    const bool by_token =
+        std::ranges::find(route.metadata, "authorization", &proxy::MetadataMatch::name) != route.metadata.end();
+    if (by_token && !provider.forward_token)
+      section.Fail("provider", Cat(Shown(provider.name),
+                                   " takes authorization away (forward_token: false), by which "
+                                   "the route is chosen"));
     return;
   }
   const std::string_view near = Suggest(out->provider, names);

@@ -158,6 +158,7 @@ void ParseRoute(Reader& reader, const Node& node, const std::string& path,
   section.Map("hedge", [&](Section& hedge) { ParseHedge(hedge, &out->hedge); });
   section.Map("rate_limit", [&](Section& rate) { ParseRate(rate, &out->rate_limit); });
   section.Map("client_rate_limit", [&](Section& rate) { ParseClientRate(rate, &out->client_rate_limit); });
+  CheckRouteByClaims(section, providers, *out);
   section.Map("jwt", [&](Section& jwt) { ParseJwtRule(jwt, providers, *out, &out->jwt); });
   ParseAccess(section, listeners, out);
   section.Map("cache", [&](Section& cache) {

@@ -119,6 +119,8 @@ void ParseHashBy(Reader& reader, const Node& node, const std::string& path, cons
                  const std::vector<proxy::RouteOptions>& before, const proxy::RouteOptions& route, proxy::HashBy* out);
 void ParseCacheRule(Section& section, const Descriptors& descriptors, const proxy::RouteOptions& route,
                     proxy::CacheRule* out);
+void CheckRouteByClaims(Section& section, const std::vector<proxy::JwtProviderOptions>& providers,
+                        const proxy::RouteOptions& route);
 void ParseJwtRule(Section& section, const std::vector<proxy::JwtProviderOptions>& providers,
                   const proxy::RouteOptions& route, proxy::JwtRule* out);
 void ParseRetry(Section& section, const Descriptors& descriptors, const proxy::RouteOptions& route,

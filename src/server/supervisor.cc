@@ -53,7 +53,7 @@ void Supervisor::Keep(const net::ListenSocket& socket) {
   std::lock_guard lock(mutex_);
   if (!kept_.insert(*name).second) return;
   const int fd = socket.fd();
-  Send("FDSTORE=1\nFDNAME=" + *name, {&fd, 1});
+  if (!Send("FDSTORE=1\nFDNAME=" + *name, {&fd, 1})) kept_.erase(*name);  // another listener's start may find it again
 }
 
 void Supervisor::Forget(const net::Address& address) {
@@ -68,8 +68,10 @@ void Supervisor::ForgetAll() {
   kept_.clear();
 }
 
-void Supervisor::Send(const std::string& lines, std::span<const int> fds) {
-  if (auto status = notify_.Send(lines, fds); !status) SLUICE_LOG_WARN("{}", status.error().detail);
+bool Supervisor::Send(const std::string& lines, std::span<const int> fds) {
+  const auto status = notify_.Send(lines, fds);
+  if (!status) SLUICE_LOG_WARN("{}", status.error().detail);
+  return status.ok();
 }
 
 }  // namespace sluice::server

@@ -45,7 +45,7 @@ class Supervisor {
   void ForgetAll();
 
  private:
-  void Send(const std::string& lines, std::span<const int> fds = {});
+  bool Send(const std::string& lines, std::span<const int> fds = {});
 
   net::NotifySocket notify_;
   std::mutex mutex_;

@@ -255,7 +255,7 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
       peer.names = NamesOf(certificate);
       peer.certificate_ends = base::DeadlineAfter(worker.now(), TimeLeft(certificate));
       if (engine->context->role() == TlsContext::Role::kServer)
-        peer.client_cert = ClientCertElement(certificate, SSL_get_certificate(ssl));
+        peer.client_cert = ClientCertElement(certificate, ShownToClient());
     }
     peer.version = SSL_get_version(ssl);
     peer.cipher = SSL_get_cipher_name(ssl);
@@ -266,6 +266,14 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
     outcome.stream = std::make_unique<TlsStream>(worker, std::move(transport), std::move(engine), std::move(peer));
     auto callback = std::move(on_done);
     callback(std::move(outcome));
+  }
+
+  // Our certificate that the client asked for; a resumed session shows none, and OpenSSL would say the first.
+  X509* ShownToClient() const {
+    const std::vector<OwnCertificate>& own = engine->context->own();
+    const char* host = SSL_get_servername(engine->ssl.get(), TLSEXT_NAMETYPE_host_name);
+    const OwnCertificate* chosen = host != nullptr ? ChooseCertificate(own, host) : nullptr;
+    return (chosen != nullptr ? *chosen : own.front()).certificate.get();
   }
 
   void Fail(TlsFailure failure, std::string detail) {

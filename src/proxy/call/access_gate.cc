@@ -31,15 +31,27 @@ bool MetadataFits(const MetadataMatch& wanted, bool all, const http2::HeaderList
   return any;
 }
 
-bool ClientFits(const std::vector<std::string>& names, const GateRequest& request) {
-  if (names.empty()) return true;
+// Of a certificate that could be taken for that of many: NameAllowed says no to it.
+bool Unclear(const net::TlsNames& names) {
+  const auto many = [](const std::string& name) { return name.starts_with('*'); };
+  const auto climbs = [](const std::string& uri) { return uri.find("/.") != uri.npos; };
+  return std::any_of(names.dns.begin(), names.dns.end(), many) ||
+         std::any_of(names.uris.begin(), names.uris.end(), climbs);
+}
+
+// What is in doubt is not allowed, and is denied: a certificate that has ended, too, and one whose names are unclear.
+bool ClientFits(const AccessRule& rule, const GateRequest& request) {
+  if (rule.clients.empty()) return true;
   const ClientCertificate* certificate = request.client.certificate.get();
-  return certificate != nullptr && request.now < certificate->ends && net::NameAllowed(certificate->names, names);
+  if (certificate == nullptr) return false;
+  const bool named = net::NameAllowed(certificate->names, rule.clients);
+  if (rule.action == AccessRule::Action::kDeny) return named || Unclear(certificate->names);
+  return named && request.now < certificate->ends;
 }
 
 bool Fits(const AccessRule& rule, const GateRequest& request) {
   const bool all = rule.action == AccessRule::Action::kAllow;
-  return ClientFits(rule.clients, request) &&
+  return ClientFits(rule, request) &&
          std::all_of(rule.metadata.begin(), rule.metadata.end(),
                      [&](const MetadataMatch& wanted) { return MetadataFits(wanted, all, request.headers); });
 }

@@ -61,7 +61,8 @@ std::string_view LastElements(std::string_view chain, size_t count, bool quoted)
   std::vector<size_t> starts = {0};
   bool inside = false;
   for (size_t i = 0; i < chain.size(); ++i) {
-    if (inside && chain[i] == '\\') {
+    if (quoted && chain[i] == '\\') {
+      if (!inside) return {};
       ++i;
     } else if (quoted && chain[i] == '"') {
       inside = !inside;
@@ -69,7 +70,7 @@ std::string_view LastElements(std::string_view chain, size_t count, bool quoted)
       starts.push_back(i + 1);
     }
   }
-  if (count == 0) return {};
+  if (count == 0 || inside) return {};
   std::string_view last = chain.substr(starts[starts.size() - std::min(count, starts.size())]);
   while (last.starts_with(' ') || last.starts_with('\t')) last.remove_prefix(1);
   while (last.ends_with(' ') || last.ends_with('\t')) last.remove_suffix(1);

@@ -41,7 +41,8 @@ bool GuardDecides(const FieldGuard& guard, const http2::HeaderList& request);
 void SetXForwarded(const ForwardingOptions& forwarding, const Client& client, http2::HeaderList& request);
 
 // The last `count` elements of "a, b, c", all if there are fewer; without blanks at its ends. `quoted`: a comma in
-// quotes is none (x-forwarded-client-cert).
+// quotes is none (x-forwarded-client-cert). There a quote that is not closed, or a backslash outside of quotes, leaves
+// open where the elements are: with one a client could join its own to that of the proxy behind it. Then it is empty.
 std::string_view LastElements(std::string_view chain, size_t count, bool quoted);
 
 }  // namespace sluice::proxy

@@ -55,6 +55,8 @@ class GateFields {
     fields_.Remove(http2::Token::kAuthorization);
     *credential_dropped_ = true;
   }
+  // By a gate, perhaps of an earlier configuration: that the field is not there says nothing of the client.
+  bool credential_dropped() const { return *credential_dropped_; }
 
  private:
   http2::HeaderList& fields_;

@@ -61,8 +61,10 @@ GateVerdict JwtGate::Ask(const GateRequest& request, std::unique_ptr<GateCheck>&
     return RefuseFor(JwtFault::kRepeated);
   }
   if (credential == nullptr) {
-    provider_->Count(required_ ? JwtProvider::Unchecked::kMissing : JwtProvider::Unchecked::kAbsent, request.worker);
-    return required_ ? RefuseFor(JwtFault::kMissing) : GateVerdict::Go();
+    // A call that had a token does not go on as one that had none.
+    const bool missing = required_ || request.fields.credential_dropped();
+    provider_->Count(missing ? JwtProvider::Unchecked::kMissing : JwtProvider::Unchecked::kAbsent, request.worker);
+    return missing ? RefuseFor(JwtFault::kMissing) : GateVerdict::Go();
   }
   const std::string_view token = BearerOf(credential->value());
   if (token.empty()) {

@@ -108,7 +108,15 @@ TEST(JwtConfig, ARouteIsNotChosenByAClaim) {
   EXPECT_TRUE(With(kProvider, route).ok());
   const std::string error =
       ErrorOf(With(std::string(kProvider) + ", forward_claims: [{claim: role, metadata: x-role}]", route));
-  EXPECT_NE(error.find("\"x-role\" is metadata of a claim"), std::string::npos) << error;
+  EXPECT_NE(error.find("\"x-role\" is metadata of a claim of"), std::string::npos) << error;
+  // Nor one without the gate, which a call with the claim would come to when it has waited.
+  const std::string other = ErrorOf(With(std::string(kProvider) + ", forward_claims: [{claim: role, metadata: x-role}]",
+                                         "metadata: [{name: x-role, exact: admin}]"));
+  EXPECT_NE(other.find("routes[0].metadata: \"x-role\" is metadata of a claim of"), std::string::npos) << other;
+  const std::string token = "jwt: {provider: p}, metadata: [{name: authorization, present: true}]";
+  EXPECT_TRUE(With(kProvider, token).ok());
+  EXPECT_NE(ErrorOf(With(std::string(kProvider) + ", forward_token: false", token)).find("takes authorization away"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -136,6 +136,33 @@ TEST_F(AccessGateTest, ACertificateCountsUntilItEnds) {
   ExpectDenied(client, 3);
 }
 
+// What is in doubt is denied: the end of a certificate lets no denied client in, nor does a name for many.
+TEST_F(AccessGateTest, ADeniedClientStaysDenied) {
+  AccessRule rule;
+  rule.clients = {"spiffe://corp/mallory", "*.example.com", "spiffe://corp/x/*"};
+  routes[0].access = {rule, Allow({})};
+  Start({"10.0.0.1:1"});
+  FramePeer& mallory = WithCertificate({"", {}, {"spiffe://corp/mallory"}, {}}, seconds(60));
+  Send(mallory, 1);
+  ExpectDenied(mallory, 1);
+  Advance(seconds(60));
+  Send(mallory, 3);
+  ExpectDenied(mallory, 3);
+  for (const net::TlsNames& names : {net::TlsNames{"", {"a.example.com"}, {}, {}},
+                                     {"", {"*.example.com"}, {}, {}},
+                                     {"", {}, {"spiffe://corp/y/../x/a"}, {}}}) {
+    FramePeer& client = WithCertificate(names);
+    Send(client, 1);
+    ExpectDenied(client, 1);
+  }
+  FramePeer& app = WithCertificate({"", {"a.example.org"}, {"spiffe://corp/app"}, {}});
+  Send(app, 1);
+  ExpectAllowed(app, 1);
+  FramePeer& plain = Client();
+  Send(plain, 1);
+  ExpectAllowed(plain, 1);
+}
+
 // Of two fields an endpoint may read the other one.
 TEST_F(AccessGateTest, ASecondFieldOfTheNamePassesNoRuleBy) {
   routes[0].access = {Deny({{"x-mode", Kind::kExact, "admin"}}), Allow({}, {{"x-role", Kind::kExact, "reader"}})};

@@ -230,6 +230,23 @@ TEST_F(JwtGateTest, ClaimsReplaceWhatTheClientSays) {
   Run();
 }
 
+// A reload between two attempts: the token has been taken off, and the call has no other claims than it had.
+TEST_F(JwtGateTest, ACallWhoseTokenWasTakenOffDoesNotGoOnAsOneThatHadNone) {
+  options.forward_token = false;
+  routes[0].retry.attempts_max = 2;
+  StartWith(/*required=*/false);
+  FramePeer& client = Client();
+  client.Send(Request(1, With(Of("a"))));
+  Run();
+  EXPECT_EQ(Values(Up(), 1, "x-user"), std::vector<std::string>{"a"});
+  gates = {std::make_shared<JwtGate>(provider, false)};
+  SetEndpoints({"10.0.0.2:1"});
+  Up().Send(h2::RstStream(1, 7));  // REFUSED_STREAM: not processed
+  Run();
+  ExpectRefused(client, 1, "jwt_missing");
+  EXPECT_FALSE(Connected("10.0.0.2:1"));
+}
+
 TEST_F(JwtGateTest, AKnownTokenEndsWithItsTime) {
   StartWith();
   FramePeer& client = Client();
