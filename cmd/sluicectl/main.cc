@@ -20,5 +20,9 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "sluicectl: %s\n  `sluicectl --help` shows all commands\n", args.error().detail.c_str());
     return ctl::kUsage;
   }
-  return ctl::Run(*args);
+  const int code = ctl::Run(*args);
+  // gRPC's threads outlive main and use what static destructors destroy: without this, one exit in many is a crash, and
+  // another code than the command's.
+  std::fflush(stdout);
+  std::_Exit(code);
 }

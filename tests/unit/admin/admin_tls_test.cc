@@ -108,16 +108,20 @@ TEST_F(AdminTls, TheRoleWriteMayDoAllAndItsChangesAreInTheAudit) {
 }
 
 TEST_F(AdminTls, TheAuditSaysTheResult) {
-  EXPECT_EQ(Ctl({"remove", "users", "a\nb"}, ops_).code, 0);
+  const auto ExpectCode = [this](int code, const std::vector<std::string>& words) {
+    const ProgramResult result = Ctl(words, ops_);
+    EXPECT_EQ(result.code, code) << words[0] << ": " << result.out << result.err;
+  };
+  ExpectCode(0, {"remove", "users", "a\nb"});
   EXPECT_THAT(log_.Take(), HasSubstr("method=ChangeEndpoints what=\"users KIND_REMOVE a?b\" result=\"version 8\""));
-  EXPECT_EQ(Ctl({"remove", "none", "a"}, ops_).code, 1);
+  ExpectCode(1, {"remove", "none", "a"});
   EXPECT_THAT(log_.Take(), HasSubstr("result=\"no cluster none\""));
-  EXPECT_EQ(Ctl({"cache", "purge"}, ops_).code, 0);
+  ExpectCode(0, {"cache", "purge"});
   EXPECT_THAT(log_.Take(), HasSubstr("method=PurgeCache what=\"all\" result=\"3 dropped\""));
   backend_.set_reload({{"f:1:1: bad"}, {}});
-  EXPECT_EQ(Ctl({"reload"}, ops_).code, 1);
+  ExpectCode(1, {"reload"});
   EXPECT_THAT(log_.Take(), HasSubstr("method=Reload what=\"\" result=\"1 errors, nothing changed\""));
-  EXPECT_EQ(Ctl({"log-level", "debug"}, ops_).code, 0);
+  ExpectCode(0, {"log-level", "debug"});
   EXPECT_THAT(log_.Take(),
               AllOf(HasSubstr("what=\"debug\" result=\"asked\""), HasSubstr("what=\"debug\" result=\"ok\"")));
 }
