@@ -105,20 +105,11 @@ void ParseAccess(Section& section, const std::vector<proxy::ListenerOptions>& li
 void ParseForwarding(Section& section, const std::vector<RouteOptions>& routes, proxy::ForwardingOptions* out) {
   section.Options(proxy::kForwardingOptions, out);
   section.Choice("request_id", kRequestIds, &out->request_id);
-  section.Each("remove", kRemovedFieldsMax, [&](const Node& node, std::string path) {
-    const std::string* name = section.Scalar(node, path, "a metadata name");
-    if (name == nullptr) return;
-    const bool ours = name->starts_with("grpc-") || *name == "content-type" || *name == "te" || *name == "host";
-    if (!IsMetadataName(*name)) {
-      section.reader().Fail(node, path, Cat(Shown(*name), " is not a metadata name: ", kMetadataNameIs));
-    } else if (ours) {
-      section.reader().Fail(node, path, Cat(Shown(*name), " is a part of gRPC and cannot be taken away"));
-    } else if (std::find(out->remove.begin(), out->remove.end(), *name) != out->remove.end()) {
-      section.reader().Fail(node, path, Cat(Shown(*name), " is there twice"));
-    } else {
-      out->remove.push_back(*name);
-    }
-  });
+  const auto wrong = [](std::string_view name) -> std::string_view {
+    const bool of_grpc = name.starts_with("grpc-") || name == "content-type" || name == "te" || name == "host";
+    return of_grpc ? " is a part of gRPC and cannot be taken away" : "";
+  };
+  ParseMetadataNames(section, "remove", kRemovedFieldsMax, wrong, &out->remove);
   if (!out->client_cert) return;
   // An endpoint that is told the client may answer by it.
   for (const RouteOptions& route : routes) {

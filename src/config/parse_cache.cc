@@ -111,17 +111,8 @@ class MethodsReader {
 };
 
 void ParseVary(Section& section, std::vector<std::string>* out) {
-  section.Each("vary", kVaryMax, [&](const Node& node, std::string path) {
-    const std::string* name = section.Scalar(node, path, "a metadata name");
-    if (name == nullptr) return;
-    if (!IsMetadataName(*name)) {
-      section.reader().Fail(node, path, Cat(Shown(*name), " is not a metadata name: ", kMetadataNameIs));
-    } else if (std::find(out->begin(), out->end(), *name) != out->end()) {
-      section.reader().Fail(node, path, Cat(Shown(*name), " is there twice"));
-    } else {
-      out->push_back(*name);
-    }
-  });
+  ParseMetadataNames(
+      section, "vary", kVaryMax, [](std::string_view) { return std::string_view(); }, out);
   std::sort(out->begin(), out->end());
 }
 

@@ -198,6 +198,24 @@ bool ParseMetadataName(Section& section, std::string_view key, std::string* out)
   return true;
 }
 
+void ParseMetadataNames(Section& section, std::string_view key, size_t max,
+                        absl::FunctionRef<std::string_view(std::string_view name)> wrong,
+                        std::vector<std::string>* out) {
+  section.Each(key, max, [&](const Node& node, std::string path) {
+    const std::string* name = section.Scalar(node, path, "a metadata name");
+    if (name == nullptr) return;
+    if (!IsMetadataName(*name)) {
+      section.reader().Fail(node, path, Cat(Shown(*name), " is not a metadata name: ", kMetadataNameIs));
+    } else if (const std::string_view why = wrong(*name); !why.empty()) {
+      section.reader().Fail(node, path, Cat(Shown(*name), why));
+    } else if (std::find(out->begin(), out->end(), *name) != out->end()) {
+      section.reader().Fail(node, path, Cat(Shown(*name), " is there twice"));
+    } else {
+      out->push_back(*name);
+    }
+  });
+}
+
 void ParseMetadata(Section& section, std::string_view key, std::vector<MetadataMatch>* out) {
   section.Each(key, kMetadataMatchesMax, [&](const Node& item, std::string path) {
     ParseMatch(section.reader(), item, std::move(path), &out->emplace_back());

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "config/config.h"
 #include "config/descriptor_set.h"
 #include "config/section.h"
@@ -139,6 +140,11 @@ bool IsMetadataName(std::string_view name);
 inline constexpr std::string_view kMetadataNameIs = "lower case letters, digits, - _ . and such";
 // Requires the key; reports there. True if the name is there and legal.
 bool ParseMetadataName(Section& section, std::string_view key, std::string* out);
+
+// A list of metadata names, each once, in its order. `wrong`: why one is not allowed here; empty: it is.
+void ParseMetadataNames(Section& section, std::string_view key, size_t max,
+                        absl::FunctionRef<std::string_view(std::string_view name)> wrong,
+                        std::vector<std::string>* out);
 
 // A name: 1..kNameBytesMax visible ASCII characters. True if the key is there and its value is one.
 bool ParseName(Section& section, std::string_view key, std::string* out);

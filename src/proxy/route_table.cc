@@ -11,20 +11,9 @@ namespace {
 
 bool MetadataMatches(const MetadataMatch& wanted, const http2::HeaderList& request) {
   // Any of several fields of that name will do.
-  for (const http2::Field* field : request) {
-    if (field->name() != wanted.name) continue;
-    switch (wanted.kind) {
-      case MetadataMatch::Kind::kPresent:
-        return true;
-      case MetadataMatch::Kind::kExact:
-        if (field->value() == wanted.value) return true;
-        break;
-      case MetadataMatch::Kind::kPrefix:
-        if (field->value().starts_with(wanted.value)) return true;
-        break;
-    }
-  }
-  return false;
+  return std::any_of(request.begin(), request.end(), [&](const http2::Field* field) {
+    return field->name() == wanted.name && ValueFits(wanted, field->value());
+  });
 }
 
 // "host:50051" -> "host", ":50051"; "[::1]:50051" -> "[::1]", ":50051". A name with a closing dot is the same name (RFC
@@ -38,6 +27,18 @@ std::pair<std::string_view, std::string_view> HostAndPort(std::string_view autho
 }
 
 }  // namespace
+
+bool ValueFits(const MetadataMatch& wanted, std::string_view value) {
+  switch (wanted.kind) {
+    case MetadataMatch::Kind::kPresent:
+      return true;
+    case MetadataMatch::Kind::kExact:
+      return value == wanted.value;
+    case MetadataMatch::Kind::kPrefix:
+      return value.starts_with(wanted.value);
+  }
+  return false;
+}
 
 RouteTable::RouteTable(std::vector<Route> routes) : routes_(std::move(routes)) {
   for (const Route& route : routes_) {

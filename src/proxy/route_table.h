@@ -56,6 +56,9 @@ struct Route {
   bool key_has_credential = false;
 };
 
+// What the condition says of one value of its field. Any thread.
+bool ValueFits(const MetadataMatch& wanted, std::string_view value);
+
 class RouteTable {
  public:
   explicit RouteTable(std::vector<Route> routes);

@@ -48,7 +48,7 @@ struct SnapshotInputs {
   const LimitTable* limits = nullptr;
   std::shared_ptr<proxy::ResponseCache> cache;
   std::shared_ptr<const proxy::Tracer> tracer;
-  const GateTable* gates = nullptr;  // null: no route has any
+  const GateTable* gates = nullptr;  // null: no route asks for any (CHECK)
 };
 
 class Clusters final : public discovery::ListSink {
@@ -161,8 +161,6 @@ class Clusters final : public discovery::ListSink {
   // What a snapshot has besides its clusters; these will stand in it in the order of `entries`.
   std::shared_ptr<const proxy::RouteConfig> BuildRouteConfig(const config::Config& config, const SnapshotInputs& inputs,
                                                              const Plan& plan, const Entries& entries) const;
-  // In force; null: none yet.
-  std::shared_ptr<const proxy::RouteConfig> route_config() const;
 
   void ConfigureEndpointsLocked(std::string_view cluster);
   Entries entries();
@@ -188,7 +186,7 @@ class Clusters final : public discovery::ListSink {
   // back.
   uint64_t first_version_;
 
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   // All below: under mutex_.
   std::vector<proxy::CallContext*> workers_;
   Entries entries_;

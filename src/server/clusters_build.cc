@@ -8,7 +8,6 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "proxy/access_log/access_log.h"
-#include "proxy/call/access_gate.h"
 #include "proxy/call/forwarded_fields.h"
 #include "proxy/call/hedge_delay.h"
 #include "proxy/call/observer.h"
@@ -175,11 +174,6 @@ std::shared_ptr<const proxy::RouteConfig> Clusters::BuildRouteConfig(const confi
                                                                      const Entries& entries) const {
   std::map<std::string_view, uint32_t> index;
   for (const auto& [name, entry] : entries) index.emplace(name, static_cast<uint32_t>(index.size()));
-  const std::shared_ptr<const proxy::RouteConfig> before = route_config();
-  std::map<std::string_view, const proxy::GateList*> gates;
-  if (before != nullptr) {
-    for (const proxy::Route& route : before->routes.routes()) gates.emplace(route.options.name, route.gates.get());
-  }
   std::vector<proxy::Route> routes;
   for (const proxy::RouteOptions& options : config.routes) {
     routes.push_back({options, index.at(options.cluster), MakeRouteMetrics(registry_, options),
@@ -188,8 +182,7 @@ std::shared_ptr<const proxy::RouteConfig> Clusters::BuildRouteConfig(const confi
       routes.back().gates = inputs.gates->Of(options.name);
       routes.back().key_has_credential = inputs.gates->key_has_credential.contains(options.name);
     } else {
-      const auto former = gates.find(options.name);
-      routes.back().gates = proxy::GatesOf(options, former == gates.end() ? nullptr : former->second);
+      SLUICE_CHECK(options.access.empty() && !options.jwt.enabled());  // else every client could call
     }
     if (!options.failover.empty()) routes.back().failover = index.at(options.failover);
     if (options.hedge.automatic()) routes.back().hedge_delay = std::make_shared<proxy::HedgeDelay>(worker_count_);

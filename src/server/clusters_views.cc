@@ -37,11 +37,6 @@ std::shared_ptr<proxy::AccessLog> Clusters::access_log() {
   return current_ == nullptr ? nullptr : current_->config->access_log;
 }
 
-std::shared_ptr<const proxy::RouteConfig> Clusters::route_config() const {
-  std::lock_guard lock(mutex_);
-  return current_ == nullptr ? nullptr : current_->config;
-}
-
 std::shared_ptr<proxy::Insight> Clusters::insight() {
   std::lock_guard lock(mutex_);
   return current_ == nullptr ? nullptr : current_->config->insight;

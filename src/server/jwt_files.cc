@@ -1,7 +1,5 @@
 #include "server/jwt_files.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 
 #include "base/log.h"
@@ -43,18 +41,10 @@ std::vector<metrics::Sample> JwtFiles::CountKeys() {
   return out;
 }
 
-JwtFiles::Stamp JwtFiles::StampOf(const std::string& file) {
-  constexpr int64_t kNanos = 1'000'000'000;
-  struct stat info {};
-  if (::stat(file.c_str(), &info) != 0) return {};
-  return {info.st_dev, info.st_ino, static_cast<uint64_t>(info.st_size),
-          info.st_mtim.tv_sec * kNanos + info.st_mtim.tv_nsec, info.st_ctim.tv_sec * kNanos + info.st_ctim.tv_nsec};
-}
-
 base::Result<JwtFiles::Loaded> JwtFiles::Load(const proxy::JwtProviderOptions& options) {
   const std::string label = "jwt " + options.name + ": ";
   Loaded loaded;
-  loaded.stamp = StampOf(options.jwks_file);  // first: what changes from here on is seen at the next look
+  loaded.stamp = net::StampOf(options.jwks_file);  // first: what changes from here on is seen at the next look
   auto text = config::ReadNamedText(options.jwks_file);
   if (!text) return base::MakeError(text.error().kind, label + text.error().detail);
   auto keys = proxy::KeySet::Parse(*text);
@@ -79,7 +69,7 @@ base::Result<JwtFiles::Plan> JwtFiles::Prepare(const std::vector<proxy::JwtProvi
           entries_, [&](const EntryPtr& former) { return former->provider->options() == options; });
       if (it != entries_.end()) {
         entry = *it;
-        current = !entry->failed && entry->read == StampOf(options.jwks_file);
+        current = !entry->failed && entry->read == net::StampOf(options.jwks_file);
       }
     }
     if (!current) {
@@ -119,7 +109,7 @@ void JwtFiles::Poll() {
   std::lock_guard lock(mutex_);
   for (const EntryPtr& entry : entries_) {
     const proxy::JwtProviderOptions& options = entry->provider->options();
-    const Stamp stamp = StampOf(options.jwks_file);
+    const net::FileStamp stamp = net::StampOf(options.jwks_file);
     const bool settled = stamp == entry->seen;
     entry->seen = stamp;
     if (!settled || stamp == entry->read) continue;

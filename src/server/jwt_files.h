@@ -15,27 +15,22 @@
 
 #include "base/error.h"
 #include "metrics/registry.h"
+#include "net/tls/file_reader.h"
 #include "proxy/identity/jwt_provider.h"
 #include "proxy/options.h"
 
 namespace sluice::server {
 
 class JwtFiles {
-  // What tells one content of a file from another, as far as the system knows it.
-  struct Stamp {
-    uint64_t device = 0, inode = 0, size = 0;
-    int64_t modified_ns = 0, changed_ns = 0;
-    bool operator==(const Stamp&) const = default;
-  };
   struct Entry {
     std::shared_ptr<proxy::JwtProvider> provider;
-    Stamp read;  // of what was read last
-    Stamp seen;  // of the last look
+    net::FileStamp read;  // of what was read last
+    net::FileStamp seen;  // of the last look
     bool failed = false;
   };
   using EntryPtr = std::shared_ptr<Entry>;
   struct Loaded {
-    Stamp stamp;
+    net::FileStamp stamp;
     std::shared_ptr<const proxy::KeySet> keys;
   };
 
@@ -63,7 +58,6 @@ class JwtFiles {
   void Poll();
 
  private:
-  static Stamp StampOf(const std::string& file);
   static base::Result<Loaded> Load(const proxy::JwtProviderOptions& options);
   void PutInForce(Entry& entry, Loaded loaded);
   std::vector<metrics::Sample> CountKeys();

@@ -31,11 +31,12 @@ base::Status Server::Check(const config::Config& config, std::vector<std::string
       copy.state_file.clear();
     }
   }
-  if (auto status = clusters.Init(copy); !status) return status.error();
+  GateSet gate_set(registry, 1, WallSeconds);
+  auto gates = gate_set.Prepare(copy);
+  if (!gates) return gates.error();
+  if (auto status = clusters.Init(copy, {.gates = &gates->table}); !status) return status.error();
   auto tls = reloader.Prepare(copy);
   if (!tls) return tls.error();
-  GateSet gates(registry, 1, WallSeconds);
-  if (auto plan = gates.Prepare(copy); !plan) return plan.error();
   reloader.Commit(std::move(*tls));
   if (ending != nullptr) *ending = reloader.EndingSoon();
   const std::vector<std::string> expired = reloader.Expired();

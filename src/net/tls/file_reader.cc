@@ -12,18 +12,6 @@ namespace {
 
 bool IsFile(const std::string& name) { return !name.empty() && name != kSystemCa; }
 
-FileStamp StampOf(const std::string& name) {
-  struct stat info {};
-  if (!IsFile(name) || ::stat(name.c_str(), &info) != 0) return {};
-  constexpr int64_t kNanos = 1'000'000'000;
-  return {true,
-          info.st_dev,
-          info.st_ino,
-          info.st_size,
-          info.st_mtim.tv_sec * kNanos + info.st_mtim.tv_nsec,
-          info.st_ctim.tv_sec * kNanos + info.st_ctim.tv_nsec};
-}
-
 base::Status Read(const std::string& name, TlsFile* out) {
   if (!IsFile(name)) return base::Ok();
   const auto failed = [&](const char* why) {
@@ -50,6 +38,18 @@ base::Status Read(const std::string& name, TlsFile* out) {
 }
 
 }  // namespace
+
+FileStamp StampOf(const std::string& file) {
+  struct stat info {};
+  if (!IsFile(file) || ::stat(file.c_str(), &info) != 0) return {};
+  constexpr int64_t kNanos = 1'000'000'000;
+  return {true,
+          info.st_dev,
+          info.st_ino,
+          info.st_size,
+          info.st_mtim.tv_sec * kNanos + info.st_mtim.tv_nsec,
+          info.st_ctim.tv_sec * kNanos + info.st_ctim.tv_nsec};
+}
 
 TlsStamps StampsOf(const TlsOptions& options) {
   TlsStamps out = {StampOf(options.certificate), StampOf(options.key), StampOf(options.ca)};

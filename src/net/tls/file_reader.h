@@ -27,6 +27,7 @@ struct FileStamp {
   int64_t modified_ns = 0, changed_ns = 0;  // since 1970
   bool operator==(const FileStamp&) const = default;
 };
+FileStamp StampOf(const std::string& file);
 // Certificate, key, trust, then each further certificate and key; of those not named: not there.
 using TlsStamps = std::vector<FileStamp>;
 TlsStamps StampsOf(const TlsOptions& options);

@@ -8,18 +8,6 @@
 namespace sluice::proxy {
 namespace {
 
-bool ValueFits(const MetadataMatch& wanted, std::string_view value) {
-  switch (wanted.kind) {
-    case MetadataMatch::Kind::kPresent:
-      return true;
-    case MetadataMatch::Kind::kExact:
-      return value == wanted.value;
-    case MetadataMatch::Kind::kPrefix:
-      return value.starts_with(wanted.value);
-  }
-  return false;
-}
-
 bool MetadataFits(const MetadataMatch& wanted, bool all, const http2::HeaderList& request) {
   bool any = false;
   for (const http2::Field* field : request) {

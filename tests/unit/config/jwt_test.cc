@@ -78,9 +78,9 @@ TEST(JwtConfig, MistakesAreNamed) {
   has(Wrong("forward_claims: [{claim: a, metadata: X-User}]"), "is not a metadata name");
   has(Wrong("forward_claims: [{claim: a, metadata: x-u}, {claim: b, metadata: x-u}]"), "is that of another claim");
   has(Wrong("forward_claims: [{claim: \"\", metadata: x-u}]"), "is empty");
-  for (const char* name :
-       {"authorization", "host", "te", "cookie", "user-agent", "via", "content-type", "grpc-timeout", "grpc-x",
-        "sluice-reason", "x-request-id", "x-forwarded-for", "traceparent", "cache-control", "x-user-bin"})
+  for (const char* name : {"authorization", "host", "te", "cookie", "user-agent", "via", "content-type", "grpc-timeout",
+                           "grpc-x", "sluice-reason", "x-request-id", "x-forwarded-for", "x-forwarded-client-cert",
+                           "traceparent", "cache-control", "x-user-bin"})
     has(Wrong("forward_claims: [{claim: a, metadata: " + std::string(name) + "}]"), "has a meaning of its own");
   has(ErrorOf(With(kProvider, "jwt: {provider: q}")), "routes[0].jwt.provider: no provider of jwt is named \"q\"");
   has(ErrorOf(With(kProvider, "jwt: {required: true}")), "routes[0].jwt.provider");
