@@ -142,6 +142,15 @@ class BasicTokenBucket {
     return true;
   }
 
+  // Goes on from another bucket: `missing` tokens are not there, and `outstanding` are claimed by calls that this one
+  // has not seen start (0 where it is not capped). Of a bucket that is full and new.
+  void Resume(uint64_t missing, uint64_t outstanding) {
+    SLUICE_DCHECK(outstanding <= kTokensMax);
+    missing = std::min(missing, limit_.load(std::memory_order_relaxed));
+    tail_.fetch_add(outstanding, std::memory_order_relaxed);
+    due_.fetch_add(outstanding - missing, std::memory_order_seq_cst);  // wraps where it goes back, as rovers do
+  }
+
   // Counts the time up to `now` at the old rate, then changes it. False, and nothing changes: not a valid rate. Writers
   // of options take turns (the caller's business); all else may go on meanwhile.
   [[nodiscard]] bool SetRate(double tokens_per_second, base::TimePoint now) {

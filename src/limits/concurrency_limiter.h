@@ -16,6 +16,7 @@
 //               \---------> idle               (go: no limit; refused)          any --Drop--> idle
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -64,7 +65,7 @@ class BasicConcurrencyLimiter {
 
  public:
   explicit BasicConcurrencyLimiter(const ConcurrencyOptions& options)
-      : max_(options.max), enabled_(options.enabled()), core_(ToLimits(options)) {}
+      : max_(options.max), in_force_(options), enabled_(options.enabled()), core_(ToLimits(options)) {}
 
   // While calls wait, too: a larger max lets them go at once, a smaller one takes effect as calls end, 0 lets all
   // go. A limit set after there was none counts the calls that ask from then on, and those from before it was
@@ -78,6 +79,35 @@ class BasicConcurrencyLimiter {
     std::lock_guard lock(configure_);
     closed_ = true;
     Apply(ConcurrencyOptions{.max = 0});
+  }
+
+  // Part of the limit's units may be another process's (docs/handover.md): they are neither free nor in use here, and
+  // both processes together have no more than the limit says.
+  // Takes away up to `most` units that are free, while no call waits; how many.
+  uint32_t Lend(uint32_t most) {
+    std::lock_guard lock(configure_);
+    if (closed_ || !in_force_.enabled()) return 0;
+    const auto units = static_cast<uint32_t>(std::min<int64_t>(most, core_.available()));
+    if (units == 0 || !core_.TryTake(units)) return 0;  // a call was faster, or waits
+    core_.Forget(units);
+    lent_ += units;
+    return units;
+  }
+  // `units` more are another process's, whether they are free here or not; negative: so many of them have come back, and
+  // the first waiters get them.
+  void AddLent(int64_t units) {
+    std::lock_guard lock(configure_);
+    lent_ = std::max<int64_t>(0, lent_ + units);
+    if (!closed_) core_.Configure(ToLimits(in_force_));
+  }
+  int64_t lent() const {
+    std::lock_guard lock(configure_);
+    return lent_;
+  }
+  // Units that are this process's, free or in use. Without a limit: 0.
+  uint32_t own() const {
+    std::lock_guard lock(configure_);
+    return in_force_.enabled() ? static_cast<uint32_t>(std::max<int64_t>(0, int64_t{max_} - lent_)) : 0;
   }
 
   // There is a limit.
@@ -181,10 +211,12 @@ class BasicConcurrencyLimiter {
  private:
   typename Core::Limits ToLimits(const ConcurrencyOptions& options) const {
     // No limit: the units stay as they were, so that those that are out come back into the same account.
-    return {.total = max_, .capacity = 1, .waiters_max = options.queue_max, .open = !options.enabled()};
+    return {
+        .total = int64_t{max_} - lent_, .capacity = 1, .waiters_max = options.queue_max, .open = !options.enabled()};
   }
   void Apply(const ConcurrencyOptions& options) {
     if (options.enabled()) max_ = options.max;
+    in_force_ = options;
     // Before the waiters go and after the units are there. relaxed: it publishes nothing; a reader of the old value
     // meets Limits::open, or goes as it would have a moment ago.
     if (!options.enabled()) enabled_.store(false, std::memory_order_relaxed);
@@ -194,9 +226,12 @@ class BasicConcurrencyLimiter {
 
   Verdict Refuse() const { return Verdict::Refused(Refusal::kQueueFull, returns_.TimeFor(waiting() + 1)); }
 
-  std::mutex configure_;  // one Configure or Close at a time
-  uint32_t max_;          // under configure_: of the newest limit
-  bool closed_ = false;   // under configure_
+  mutable std::mutex configure_;  // one Configure, Close or change of what is lent at a time
+  // Under configure_:
+  uint32_t max_;  // of the newest limit
+  ConcurrencyOptions in_force_;
+  int64_t lent_ = 0;
+  bool closed_ = false;
   typename Traits::template Atomic<bool> enabled_;
   Core core_;
   ReturnRate returns_;

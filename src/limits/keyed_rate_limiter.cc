@@ -132,4 +132,33 @@ void KeyedRateLimiter::Configure(const RateOptions& each, base::TimePoint now) {
   }
 }
 
+KeyedRateLimiter::Debts KeyedRateLimiter::DebtsAt(base::TimePoint now) {
+  Debts out;
+  out.sets = sets_count_;
+  for (uint32_t i = 0; i < sets_count_; ++i) {
+    Set& set = sets_[i];
+    std::lock_guard lock(set.mutex);
+    if (set.full_at > now) out.evicted.push_back({i, set.full_at});
+    for (const Place& place : set.places) {
+      if (place.limiter == nullptr) continue;
+      out.waiting += place.limiter->waiting();
+      const RateLimiter::Level level = place.limiter->LevelAt(now);
+      if (level.missing > 0) out.keys.push_back({place.key, level.missing});
+    }
+  }
+  return out;
+}
+
+void KeyedRateLimiter::Resume(const Debt& debt, base::TimePoint now) {
+  if (const auto limiter = Get(debt.key_hash, now); limiter != nullptr && limiter != unlimited_)
+    limiter->Resume({debt.missing, 0});
+}
+
+void KeyedRateLimiter::Resume(uint32_t sets, const Evicted& evicted) {
+  if (sets != sets_count_ || evicted.set >= sets_count_) return;
+  Set& set = sets_[evicted.set];
+  std::lock_guard lock(set.mutex);
+  set.full_at = std::max(set.full_at, evicted.full_at);
+}
+
 }  // namespace sluice::limits

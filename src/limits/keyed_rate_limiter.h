@@ -46,6 +46,28 @@ class KeyedRateLimiter {
   // of its old one; calls in the old one stay there until they end. Not enabled: all waiters go, the table is emptied.
   void Configure(const RateOptions& each, base::TimePoint now);
 
+  // What another process's table goes on from. Not of tokens that are out: such a client may have as many calls more
+  // until those of the other process have ended.
+  struct Debt {
+    uint64_t key_hash = 0;
+    uint64_t missing = 0;  // as in RateLimiter::Level
+  };
+  // What a set remembers of evicted keys.
+  struct Evicted {
+    uint32_t set = 0;
+    base::TimePoint full_at;
+  };
+  struct Debts {
+    std::vector<Debt> keys;  // of those that are not full
+    uint32_t sets = 0;       // Evicted says something only to a table of as many
+    std::vector<Evicted> evicted;
+    size_t waiting = 0;  // calls, of all keys
+  };
+  Debts DebtsAt(base::TimePoint now);
+  // Before any call. What does not fit the table is left out.
+  void Resume(const Debt& debt, base::TimePoint now);
+  void Resume(uint32_t sets, const Evicted& evicted);
+
   // There is a limit.
   bool enabled() const { return on_.load(std::memory_order_relaxed); }
   // Approximate while others work.

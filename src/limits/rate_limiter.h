@@ -106,6 +106,16 @@ class BasicRateLimiter {
   bool capped() const { return std::holds_alternative<Capped>(bucket_); }
   // Capped: calls that hold a token. For audits: 0 when no ticket holds.
   uint64_t outstanding() const;
+  // What another process's limiter goes on from.
+  struct Level {
+    uint64_t missing = 0;      // tokens until the bucket is full; kTokensPerCall a call
+    uint64_t outstanding = 0;  // capped: calls that hold a token
+  };
+  Level LevelAt(base::TimePoint now);
+  // Goes on from `level`, before any call: calls of the other process that hold a token give it back by Release.
+  void Resume(const Level& level);
+  // `calls` of the other process, that hold a token of level.outstanding, have ended; at most as many as do.
+  void ReleaseForOther(uint64_t calls);
   // When the bucket will be full if no call comes; in the past if it is. `now`: time is counted up to it first.
   base::TimePoint FullAt(base::TimePoint now);
 

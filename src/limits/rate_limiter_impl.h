@@ -105,6 +105,30 @@ uint64_t BasicRateLimiter<Traits>::outstanding() const {
 }
 
 template <typename Traits>
+auto BasicRateLimiter<Traits>::LevelAt(base::TimePoint now) -> Level {
+  const uint64_t missing = WithBucket([now](auto& bucket) {
+    bucket.Replenish(now);
+    return bucket.debt();
+  });
+  return {missing, outstanding()};
+}
+
+template <typename Traits>
+void BasicRateLimiter<Traits>::Resume(const Level& level) {
+  constexpr uint64_t kCallsMax = Plain::kTokensMax / concurrent::kTokensPerCall;
+  const uint64_t outstanding = capped() ? std::min(level.outstanding, kCallsMax) * concurrent::kTokensPerCall : 0;
+  WithBucket([&](auto& bucket) { bucket.Resume(level.missing, outstanding); });
+}
+
+template <typename Traits>
+void BasicRateLimiter<Traits>::ReleaseForOther(uint64_t calls) {
+  auto* bucket = std::get_if<Capped>(&bucket_);
+  if (bucket == nullptr || !bucket->Release(std::min(calls, outstanding()) * concurrent::kTokensPerCall)) return;
+  // seq_cst: as in Release.
+  if (wants_release_.load(std::memory_order_seq_cst)) WakeReleaseWaiter();
+}
+
+template <typename Traits>
 base::TimePoint BasicRateLimiter<Traits>::FullAt(base::TimePoint now) {
   return WithBucket([now](auto& bucket) {
     bucket.Replenish(now);

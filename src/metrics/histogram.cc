@@ -64,6 +64,13 @@ Histogram::~Histogram() {
   return *made.release();
 }
 
+void Histogram::Add(const Snapshot& observed) {
+  Shard* there = shards_[shared_slot_].load(std::memory_order_acquire);
+  Shard& shard = there != nullptr ? *there : MakeShard(shared_slot_);
+  for (size_t i = 0; i < kBuckets; ++i) shard.buckets[i].fetch_add(observed.buckets[i], std::memory_order_relaxed);
+  shard.sum.fetch_add(observed.sum, std::memory_order_relaxed);
+}
+
 void Histogram::Observe(size_t slot, uint64_t value) {
   Shard* there = shards_[slot].load(std::memory_order_acquire);
   Shard& shard = there != nullptr ? *there : MakeShard(slot);

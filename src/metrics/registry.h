@@ -89,6 +89,8 @@ class Histogram {
     void Add(const Snapshot& other);
   };
   Snapshot Read() const;
+  // What another histogram of the same scale has observed; in the shared slot. Its count is that of its buckets.
+  void Add(const Snapshot& observed);
   // What a unit is in the exported unit.
   double scale() const { return scale_; }
   // A value equal to a bound belongs below it, as Prometheus' `le` has it.
@@ -136,6 +138,23 @@ class Samples {
   const bool all_;
 };
 
+// What a series has counted, for another process that counts on (docs/handover.md). Gauges are not told.
+struct Counted {
+  enum class Kind : uint8_t {
+    kCounter,
+    kHistogram,
+    kLine,  // of a collector of counters or histograms
+  };
+  Kind kind = Kind::kCounter;
+  std::string name;
+  std::string
+      labels;      // FormatLabels; of AddCounters without the value of `by`; kLine: all of the line before its value
+  std::string by;  // of AddCounters: the value of that label
+  uint64_t count = 0;
+  Histogram::Snapshot observed{};
+  double line = 0;
+};
+
 class Registry {
  public:
   // Series of one name; those that AddCounters makes together count as one. Names of endpoints come from an RPC, and a
@@ -174,6 +193,12 @@ class Registry {
   // mutex is held for kBatch series at a time, so that no thread that adds one waits for the whole.
   std::string RenderPrometheus(Show least = Show::kTouched) const;
   static constexpr size_t kBatch = 256;
+
+  // All that is not zero.
+  std::vector<Counted> Counts() const;
+  // Adds what another process has counted. What belongs to no series that is there waits for one, at most kWaitingMax.
+  void AddCounts(const Counted& counted);
+  static constexpr size_t kWaitingMax = 200'000;
 
  private:
   struct Impl;

@@ -74,6 +74,13 @@ void AppendValue(std::string& out, double value) {
   out.append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);
 }
 
+bool ReadValue(std::string_view text, double& value) {
+  const bool positive = text.starts_with('+');  // "+Inf", which from_chars does not take
+  if (positive) text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
 void AppendWhole(std::string& out, uint64_t value) {
   char buffer[24];
   out.append(buffer, std::to_chars(buffer, buffer + sizeof(buffer), value).ptr);

@@ -23,6 +23,8 @@ void AppendEscaped(std::string& out, std::string_view label_value);
 
 // Shortest text that reads back as the same double; integers without exponent up to 2^53; +Inf, -Inf, NaN.
 std::string FormatValue(double value);
+// Of what AppendValue writes. False: it is no number.
+bool ReadValue(std::string_view text, double& value);
 // Append what FormatValue gives; a whole number.
 void AppendValue(std::string& out, double value);
 void AppendWhole(std::string& out, uint64_t value);

@@ -1,5 +1,6 @@
 #include "server/limit_set.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -69,14 +70,22 @@ const RateOptions& OptionsOf(const RateOptions& configured) { return configured;
 const RateOptions& OptionsOf(const proxy::ClientRateOptions& configured) { return configured.rate; }
 const ConcurrencyOptions& OptionsOf(const ConcurrencyOptions& configured) { return configured; }
 
+// The part of a rate that is this process's.
+RateOptions PartOf(RateOptions options, uint32_t permille) {
+  if (permille == kWhole) return options;
+  options.rate *= static_cast<double>(permille) / kWhole;
+  options.burst = std::max<uint32_t>(1, static_cast<uint32_t>(uint64_t{options.burst} * permille / kWhole));
+  return options;
+}
+
 // Gives a limit new options.
 void Configure(RateLimit& limit, const RateOptions& options, base::TimePoint now) {
   limit.in_force = options;
-  limit.limiter->Configure(options, now);
+  limit.limiter->Configure(PartOf(options, limit.permille), now);
 }
 void Configure(ClientRateLimit& limit, const RateOptions& options, base::TimePoint now) {
   limit.in_force = options;
-  limit.limiter->Configure(options, now);
+  limit.limiter->Configure(PartOf(options, limit.permille), now);
 }
 void Configure(ConcurrencyLimit& limit, const ConcurrencyOptions& options, base::TimePoint) {
   limit.in_force = options;
@@ -89,6 +98,7 @@ RateLimit Make(const RateOptions& configured, const RateLimit* old, base::TimePo
   RateLimit limit{configured, configured, nullptr};
   const bool stays = old != nullptr && old->limiter->capped() == configured.capped;
   limit.limiter = stays ? old->limiter : std::make_shared<limits::RateLimiter>(configured, now);
+  if (stays) limit.permille = old->permille;
   return limit;
 }
 // Where keys mean something else, or another number of them is kept, the limiter is another one.
@@ -98,6 +108,7 @@ ClientRateLimit Make(const proxy::ClientRateOptions& configured, const ClientRat
                      old->configured.clients_max == configured.clients_max;
   limit.limiter =
       stays ? old->limiter : std::make_shared<limits::KeyedRateLimiter>(configured.rate, configured.clients_max);
+  if (stays) limit.permille = old->permille;
   return limit;
 }
 ConcurrencyLimit Make(const ConcurrencyOptions& configured, const ConcurrencyLimit* old, base::TimePoint) {
@@ -118,6 +129,9 @@ void TakeOver(Kind& next, Kind& old, base::TimePoint now) {
   if constexpr (requires { next.limiter; }) {
     const bool stays = next.limiter == old.limiter;
     if (!stays) Close(old, now);
+    if constexpr (requires { next.permille; }) {
+      if (stays) next.permille = old.permille;  // it may have changed since the plan was made
+    }
     // A limiter that has the options already is not disturbed.
     if (options == (stays ? old.in_force : next.in_force)) {
       next.in_force = options;
@@ -152,6 +166,11 @@ template <typename Kind>
 const Kind* LimitTable::Find(std::string_view name) const {
   const auto it = index_.find(name);
   return it == index_.end() ? nullptr : std::get_if<Kind>(&limits_[it->second].limit);
+}
+
+const LimitTable::Named* LimitTable::Get(std::string_view name) const {
+  const auto it = index_.find(name);
+  return it == index_.end() ? nullptr : &limits_[it->second];
 }
 
 LimitTable::Named* LimitTable::Find(std::string_view name) {
@@ -251,6 +270,34 @@ LimitTable LimitSet::Table() const {
 ConcurrencyOptions LimitSet::EndpointConcurrency(std::string_view cluster) const {
   std::lock_guard lock(mutex_);
   return table_.EndpointConcurrency(cluster);
+}
+
+void LimitSet::TakeInForce(const LimitTable::Named& limit) {
+  std::lock_guard lock(mutex_);
+  LimitTable::Named* named = table_.Find(limit.name);
+  if (named == nullptr) return;
+  std::visit(
+      [&](auto& ours) {
+        const auto* theirs = std::get_if<std::decay_t<decltype(ours)>>(&limit.limit);
+        if (theirs == nullptr || !(OptionsOf(theirs->configured) == OptionsOf(ours.configured))) return;
+        if (!(theirs->in_force == ours.in_force)) Configure(ours, theirs->in_force, clock_.Now());
+      },
+      named->limit);
+}
+
+void LimitSet::SetPermille(std::string_view name, uint32_t permille) {
+  std::lock_guard lock(mutex_);
+  LimitTable::Named* named = table_.Find(name);
+  if (named == nullptr) return;
+  std::visit(
+      [&](auto& limit) {
+        if constexpr (requires { limit.permille; }) {
+          if (limit.permille == permille) return;
+          limit.permille = permille;
+          Configure(limit, limit.in_force, clock_.Now());
+        }
+      },
+      named->limit);
 }
 
 std::vector<admin::LimitView> LimitSet::List() const {

@@ -40,15 +40,19 @@
 
 namespace sluice::server {
 
+inline constexpr uint32_t kWhole = 1000;  // permille
+
 // One limit of each kind: what is configured, what is in force, and the limiter that enforces it.
 struct RateLimit {
   limits::RateOptions configured, in_force;
   std::shared_ptr<limits::RateLimiter> limiter;
+  uint32_t permille = kWhole;  // of rate and burst that are this process's; the rest is another one's for a moment
 };
 struct ClientRateLimit {
   proxy::ClientRateOptions configured;
   limits::RateOptions in_force;  // of each client
   std::shared_ptr<limits::KeyedRateLimiter> limiter;
+  uint32_t permille = kWhole;  // as of RateLimit
 };
 struct ConcurrencyLimit {
   limits::ConcurrencyOptions configured, in_force;
@@ -70,13 +74,18 @@ class LimitTable {
   std::shared_ptr<limits::RateLimiter> RouteRate(std::string_view route) const;
   std::shared_ptr<limits::KeyedRateLimiter> RouteClientRate(std::string_view route) const;
 
- private:
-  friend class LimitSet;
   using Limit = std::variant<RateLimit, ClientRateLimit, ConcurrencyLimit, EndpointLimit>;
   struct Named {
     std::string name;
     Limit limit;
   };
+  // In the order of the table.
+  const std::vector<Named>& all() const { return limits_; }
+  // Null: there is none of that name.
+  const Named* Get(std::string_view name) const;
+
+ private:
+  friend class LimitSet;
 
   // Null if there is none, or none of that kind.
   template <typename Kind>
@@ -118,6 +127,12 @@ class LimitSet {
   // What is in force. The limiters are the same ones, the options are copies.
   LimitTable Table() const;
   limits::ConcurrencyOptions EndpointConcurrency(std::string_view cluster) const;
+
+  // A handover. `limit` is what another process had: what was put in force there by RPC is so here too, where the same
+  // is configured.
+  void TakeInForce(const LimitTable::Named& limit);
+  // Which part of a rate is this process's: 1..kWhole. Nothing where there is no such rate.
+  void SetPermille(std::string_view name, uint32_t permille);
 
   // In the order process, clusters, routes.
   std::vector<admin::LimitView> List() const;

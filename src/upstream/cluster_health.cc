@@ -294,6 +294,24 @@ base::Status ClusterHealth::Command(ListedEndpoints endpoints, Endpoint& endpoin
   return base::Ok();
 }
 
+std::vector<std::pair<std::string, EndpointRecord::Saved>> ClusterHealth::Save(ListedEndpoints endpoints,
+                                                                               TimePoint now) {
+  std::lock_guard lock(mutex_);
+  std::vector<std::pair<std::string, EndpointRecord::Saved>> out;
+  for (const ListedEndpoint& listed : endpoints) {
+    if (auto saved = listed.endpoint->record().Save(now)) out.emplace_back(listed.endpoint->name(), std::move(*saved));
+  }
+  return out;
+}
+
+void ClusterHealth::Restore(Endpoint& endpoint, const EndpointRecord::Saved& saved, TimePoint now) {
+  std::lock_guard lock(mutex_);
+  if (endpoint.record().state() != HealthState::kUp) return;  // it has been judged here
+  judge_.Restore(endpoint.record(), endpoint.name(), saved, now);
+  Publish(endpoint);
+  Tell();
+}
+
 HealthView ClusterHealth::Describe(Endpoint& endpoint, TimePoint now) {
   std::lock_guard lock(mutex_);
   const EndpointRecord& record = endpoint.record();

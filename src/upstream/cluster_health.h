@@ -105,6 +105,9 @@ class ClusterHealth {
   enum class Order : uint8_t { kEject, kRestore, kResetBackoff };
   // To `endpoint`, one of the list. kInvalidArgument: the last endpoint in rotation is not ejected.
   base::Status Command(ListedEndpoints endpoints, Endpoint& endpoint, Order order, base::TimePoint now);
+  // A handover: of the endpoints that are ejected or warm, by name; and as another process has left one of the list.
+  std::vector<std::pair<std::string, EndpointRecord::Saved>> Save(ListedEndpoints endpoints, base::TimePoint now);
+  void Restore(Endpoint& endpoint, const EndpointRecord::Saved& saved, base::TimePoint now);
   HealthView Describe(Endpoint& endpoint, base::TimePoint now);
   // The last ChangeLog::kChangesMax, oldest first.
   std::vector<HealthChangeView> Changes(base::TimePoint now);

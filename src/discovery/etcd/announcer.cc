@@ -114,8 +114,10 @@ runtime::Task<void> Announcer::Run(std::shared_ptr<Announcer> self) {
     co_await std::move(wait);
   }
   self->Enter(State::kWithdrawing);
-  runtime::Task<void> remove = self->Remove();
-  co_await std::move(remove);
+  if (!self->keeps_key_.load(std::memory_order_relaxed)) {
+    runtime::Task<void> remove = self->Remove();
+    co_await std::move(remove);
+  }
   self->access_.reset();
   self->Enter(State::kWithdrawn);
   std::function<void()> done;

@@ -56,6 +56,12 @@ class Announcer : public std::enable_shared_from_this<Announcer> {
   // time for that is over; not at all if the runtime shuts down before.
   void Withdraw(std::function<void()> done);
 
+  // In place of Withdraw: the key stays, for another process that announces the same.
+  void Leave() {
+    keeps_key_.store(true, std::memory_order_relaxed);
+    Withdraw(nullptr);
+  }
+
   const AnnounceOptions& options() const { return options_; }
   const std::string& key() const { return key_; }
   State state() const { return state_.load(std::memory_order_relaxed); }
@@ -87,6 +93,7 @@ class Announcer : public std::enable_shared_from_this<Announcer> {
   const std::string key_, value_;
 
   std::atomic<runtime::Worker*> worker_{nullptr};  // that it runs on
+  std::atomic<bool> keeps_key_{false};  // before withdraw_
   std::atomic<bool> withdraw_{false};
   std::atomic<State> state_{State::kWaiting};
   Bell* bell_ = nullptr;  // its worker only; null: it does not run

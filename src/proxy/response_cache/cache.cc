@@ -347,6 +347,31 @@ size_t ResponseCache::Purge(const CachePurge& what) {
   return purged;
 }
 
+void ResponseCache::ForEachStored(absl::FunctionRef<void(const Stored&)> fn) const {
+  (void)impl_->store->table.EraseIf([&](const cache::Key128&, void* value) {
+    const Entry& entry = *static_cast<const Entry*>(value);
+    fn({entry.key, *entry.response, entry.life});
+    return false;
+  });
+}
+
+bool ResponseCache::Restore(std::string key, CachedResponsePtr response, const cache_policy::Lifetime& life,
+                            base::TimePoint now) {
+  if (!cache_key::IsKey(key) || life.end() <= now || response->message.size() > response_bytes_max()) return false;
+  const cache::Key128 hash = impl_->Hash(key);
+  std::unique_ptr<Entry> entry(new Entry{std::move(key), std::move(response), life});
+  const size_t charge = entry->charge();
+  cache::Inserted outcome = cache::Inserted::kFull;
+  // The doorkeeper refuses a key once: the other process's has let this one in.
+  for (int knocks = 2; knocks > 0; --knocks) {
+    outcome = impl_->store->table.Insert(hash, entry.get(), charge, cache::Priority::kLow, life.end(), now);
+    if (outcome != cache::Inserted::kNotAdmitted) break;
+  }
+  if (outcome != cache::Inserted::kInserted && outcome != cache::Inserted::kStandalone) return false;
+  static_cast<void>(entry.release());  // the table's
+  return true;
+}
+
 CacheStats ResponseCache::stats() const {
   const CacheMetrics& metrics = impl_->metrics;
   const Store& store = *impl_->store;

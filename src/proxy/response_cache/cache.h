@@ -124,6 +124,15 @@ class ResponseCache {
   // No call that begins after this returns gets a response, or joins a fetch, from before. Returns how many entries
   // went.
   size_t Purge(const CachePurge& what);
+  // A handover (docs/handover.md): each stored response, as far as it is there while fn is called; and one that another
+  // process has stored. False: `key` is none, the response is over, or there is no room.
+  struct Stored {
+    std::string_view key;
+    const CachedResponse& response;
+    const cache_policy::Lifetime& life;
+  };
+  void ForEachStored(absl::FunctionRef<void(const Stored&)> fn) const;
+  bool Restore(std::string key, CachedResponsePtr response, const cache_policy::Lifetime& life, base::TimePoint now);
   CacheStats stats() const;
   void Count(NotCached reason, uint32_t worker);
 

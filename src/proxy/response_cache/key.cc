@@ -82,6 +82,14 @@ void SetMessageSize(std::string& key, size_t message_size) {
   std::memcpy(key.data() + sizeof(uint32_t), &value, sizeof(value));
 }
 
+bool IsKey(std::string_view key) {
+  constexpr size_t kSizes = 2 * sizeof(uint32_t);
+  if (key.size() < kSizes) return false;
+  const size_t path = SizeAt(key, 0), message = SizeAt(key, sizeof(uint32_t));
+  return path > 0 && key.size() - kSizes >= path + message && IsOneMessage(MessageOf(key)) &&
+         PathOf(key).front() == '/';
+}
+
 std::string_view PathOf(std::string_view key) { return key.substr(2 * sizeof(uint32_t), SizeAt(key, 0)); }
 
 std::string_view MessageOf(std::string_view key) { return key.substr(key.size() - SizeAt(key, sizeof(uint32_t))); }

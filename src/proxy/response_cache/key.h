@@ -8,6 +8,7 @@
 // Thread safety: pure functions.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,6 +48,10 @@ void Start(std::string& key, const CacheRule& rule, std::string_view cluster, co
 // Of a key that was begun for a message of another size.
 void SetMessageSize(std::string& key, size_t message_size);
 
+// Of the layout above: it grows with each change of it.
+inline constexpr uint32_t kLayout = 1;
+// Whether `key`, of another process, has a path and one message where PathOf and MessageOf look.
+bool IsKey(std::string_view key);
 std::string_view PathOf(std::string_view key);     // "/pkg.Service/Get"
 std::string_view MessageOf(std::string_view key);  // with the prefix
 // Whether a purge of `what` covers the key. Errs on the side of yes.

@@ -24,6 +24,46 @@ void EndpointRecord::Change(const Context& context, HealthState to, std::string 
   why_ = std::move(why);
 }
 
+std::optional<EndpointRecord::Saved> EndpointRecord::Save(base::TimePoint now) const {
+  if (!ejected() && state_ != HealthState::kWarming) return std::nullopt;
+  Saved out{ejected() ? HealthState::kEjected : state_,
+            detector_,
+            since_,
+            state_ == HealthState::kProbing ? now : probe_at_,
+            silent_,
+            refused_,
+            joining_,
+            trial_needed_,
+            tries_,
+            failed_probes_,
+            trials_,
+            share_,
+            warmed_,
+            why_,
+            last_error_};
+  return out;
+}
+
+void EndpointRecord::Restore(const Context& context, const Saved& saved, const EjectionOptions& options) {
+  if (saved.state != HealthState::kEjected && saved.state != HealthState::kWarming) return;
+  detector_ = saved.detector;
+  silent_ = saved.silent;
+  refused_ = saved.refused;
+  joining_ = saved.joining;
+  trial_needed_ = saved.trial_needed;
+  tries_ = saved.tries;
+  failed_probes_ = saved.failed_probes;
+  trials_ = std::clamp(saved.trials, kTrials, kTrialsMax);
+  share_ = std::clamp(saved.share, 0.0, 1.0);
+  warmed_ = std::clamp(saved.warmed, 0.0, 1.0);
+  warmed_at_ = context.now;
+  last_error_ = saved.last_error;
+  if (saved.state == HealthState::kEjected && saved.detector != Detector::kManual)
+    probe_at_ = std::min(saved.probe_at, base::DeadlineAfter(context.now, options.max));
+  Change(context, saved.state, saved.why);
+  since_ = std::min(saved.since, context.now);
+}
+
 void EndpointRecord::Suspect(const Context& context, Detector detector, std::string why) {
   detector_ = detector;
   Change(context, HealthState::kSuspect, std::move(why));

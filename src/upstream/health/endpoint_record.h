@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -90,12 +91,28 @@ class EndpointRecord {
   // Good answers that pass the trial.
   uint32_t trials() const { return trials_; }
 
+  // What another process goes on from, of an endpoint that is ejected or warms. Times are of the monotonic clock, which
+  // the system's processes share.
+  struct Saved {
+    HealthState state = HealthState::kUp;
+    Detector detector = Detector::kNone;
+    base::TimePoint since{}, probe_at = base::kNever;
+    bool silent = false, refused = false, joining = false, trial_needed = false;
+    uint32_t tries = 0, failed_probes = 0, trials = kTrials;
+    double share = 1, warmed = 0;
+    std::string why, last_error;
+  };
+  // nullopt: it is in no such state. One that is being probed is to be probed anew.
+  std::optional<Saved> Save(base::TimePoint now) const;
+
   // The changes; each is written into `log` under `name`.
   struct Context {
     std::string_view name;
     base::TimePoint now;
     ChangeLog& log;
   };
+  // From up. What `saved` cannot have meant is put right: shares, numbers of trials, times too far away.
+  void Restore(const Context& context, const Saved& saved, const EjectionOptions& options);
   void Suspect(const Context& context, Detector detector, std::string why);
   void Clear(const Context& context, std::string why);
   // `failing`: the share of its calls that failed.

@@ -107,6 +107,11 @@ class Judge {
   // It is new in the list, and enough others serve it: it warms.
   void Join(EndpointRecord& record, std::string_view name, base::TimePoint now);
 
+  // As another process has left it.
+  void Restore(EndpointRecord& record, std::string_view name, const EndpointRecord::Saved& saved, base::TimePoint now) {
+    record.Restore({name, now, changes_}, saved, options_);
+  }
+
   const ChangeLog& changes() const { return changes_; }
   const Counts& counts() const { return counts_; }
 

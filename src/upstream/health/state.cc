@@ -24,6 +24,20 @@ std::string_view ToString(HealthState state) {
   return "up";
 }
 
+std::optional<HealthState> HealthStateOf(std::string_view name) {
+  for (size_t i = 0; i < kHealthStates; ++i) {
+    if (ToString(static_cast<HealthState>(i)) == name) return static_cast<HealthState>(i);
+  }
+  return std::nullopt;
+}
+
+std::optional<Detector> DetectorOf(std::string_view name) {
+  for (size_t i = 0; i < kDetectors; ++i) {
+    if (ToString(static_cast<Detector>(i)) == name) return static_cast<Detector>(i);
+  }
+  return std::nullopt;
+}
+
 std::string_view ToString(Detector detector) {
   switch (detector) {
     case Detector::kNone:

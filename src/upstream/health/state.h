@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,8 @@ enum class HealthState : uint8_t {
 };
 inline constexpr size_t kHealthStates = 7;
 std::string_view ToString(HealthState state);
+// nullopt: there is none of that name.
+std::optional<HealthState> HealthStateOf(std::string_view name);
 
 // What an endpoint's port has done with connections. A port that refuses one has no listener, and the next listener is
 // another process.
@@ -32,6 +35,7 @@ enum class EndpointPort : uint8_t { kSame, kRefused, kRestarted };
 enum class Detector : uint8_t { kNone, kConsecutive, kStuck, kErrorRate, kSlow, kManual };
 inline constexpr size_t kDetectors = 6;
 std::string_view ToString(Detector detector);
+std::optional<Detector> DetectorOf(std::string_view name);
 
 // Why an ejection was not made.
 enum class Suppression : uint8_t { kNone, kLast, kMinAvailable, kAllFailing };

@@ -307,5 +307,74 @@ TEST(ConcurrencyLimiterTasks, TasksWaitAndGoInTurn) {
   EXPECT_EQ(worker.runtime.LiveTasks(), 0u);
 }
 
+TEST_F(ConcurrencyLimiterTest, WhatIsLentIsNeitherFreeNorInUse) {
+  Make(4);
+  EXPECT_EQ(Ask(0), Kind::kGo);
+  EXPECT_EQ(limiter_->Lend(2), 2u);
+  EXPECT_EQ(limiter_->own(), 2u);
+  EXPECT_EQ(limiter_->in_use(), 1u);
+  EXPECT_EQ(Ask(1), Kind::kGo);
+  EXPECT_EQ(limiter_->Lend(10), 0u) << "none is free";
+  EXPECT_EQ(Ask(2), Kind::kWait);
+  tickets_[0].Drop();
+  EXPECT_EQ(Woken(), Numbers{2});
+  EXPECT_EQ(tickets_[2].Poll().kind, Kind::kGo);
+  EXPECT_EQ(limiter_->Lend(10), 0u);
+  limiter_->AddLent(-2);
+  EXPECT_EQ(limiter_->own(), 4u);
+  EXPECT_EQ(Ask(3), Kind::kGo);
+  EXPECT_EQ(Ask(4), Kind::kGo);
+  EXPECT_EQ(Ask(5), Kind::kWait);
+  for (auto& ticket : tickets_) ticket.Drop();
+  EXPECT_EQ(limiter_->in_use(), 0u);
+}
+
+TEST_F(ConcurrencyLimiterTest, NoneIsLentWhileACallWaits) {
+  Make(1);
+  EXPECT_EQ(Ask(0), Kind::kGo);
+  EXPECT_EQ(Ask(1), Kind::kWait);
+  EXPECT_EQ(limiter_->Lend(1), 0u);
+  tickets_[0].Drop();
+  EXPECT_EQ(Woken(), Numbers{1});
+  EXPECT_EQ(limiter_->Lend(1), 0u) << "the unit is the waiter's";
+  tickets_[1].Drop();
+  EXPECT_EQ(limiter_->Lend(5), 1u);
+  EXPECT_EQ(Ask(2), Kind::kWait);
+  limiter_->AddLent(-1);
+  EXPECT_EQ(Woken(), Numbers{2});
+}
+
+TEST_F(ConcurrencyLimiterTest, AProcessThatTakesOverBeginsWithNothingAndIsGivenItBitByBit) {
+  Make(3);
+  limiter_->AddLent(3);
+  EXPECT_EQ(limiter_->own(), 0u);
+  EXPECT_EQ(Ask(0), Kind::kWait);
+  EXPECT_EQ(Ask(1), Kind::kWait);
+  limiter_->AddLent(-1);
+  EXPECT_EQ(Woken(), Numbers{0});
+  limiter_->AddLent(-2);
+  EXPECT_EQ(Woken(), Numbers{1});
+  EXPECT_EQ(Ask(2), Kind::kGo);
+  EXPECT_EQ(Ask(3), Kind::kWait);
+  limiter_->AddLent(-7);  // more than was lent changes nothing
+  EXPECT_EQ(Woken(), Numbers{});
+}
+
+TEST_F(ConcurrencyLimiterTest, AChangeOfTheLimitLeavesWhatIsLent) {
+  Make(4);
+  EXPECT_EQ(limiter_->Lend(3), 3u);
+  limiter_->Configure({.max = 2, .queue_max = 100});
+  EXPECT_EQ(limiter_->own(), 0u);
+  EXPECT_EQ(Ask(0), Kind::kWait) << "the other process has three of two";
+  limiter_->AddLent(-2);
+  EXPECT_EQ(Woken(), Numbers{0});
+  limiter_->Configure({.max = 0, .queue_max = 100});
+  EXPECT_EQ(limiter_->Lend(1), 0u) << "there is no limit";
+  limiter_->Configure({.max = 6, .queue_max = 100});
+  EXPECT_EQ(limiter_->own(), 5u);
+  limiter_->Close();
+  EXPECT_EQ(limiter_->Lend(1), 0u);
+}
+
 }  // namespace
 }  // namespace sluice::limits

@@ -199,5 +199,66 @@ TEST(RegistryDeathTest, ANameHasOneKindAndHelp) {
   EXPECT_DEATH(registry.AddCounter("z", "Z.", {{"__a", "1"}}), "IsLabelName");
 }
 
+// All of one registry, as another one that goes on from it.
+TEST(RegistryCounts, AnotherRegistryCountsOn) {
+  const std::string_view values[] = {"a", "b"};
+  const auto fill = [&](Registry& registry) {
+    registry.AddCounter("c_total", "h", {{"x", "1"}})->Add(0, 5);
+    registry.AddCounters("row_total", "h", {{"z", "q"}}, "by", values, Show::kTouched)[1].Add(1, 7);
+    registry.AddGauge("g", "h")->Add(0, 9);
+    registry.AddHistogram("d_seconds", "h", 1e-9)->Observe(0, 5000);
+    registry.AddCallback("line_total", "h", "counter", [] {
+      return std::vector<Sample>{{{{"l", "a b"}}, 3}, {{{"l", "zero"}}, 0}};
+    });
+  };
+  Registry former(1), next(1);
+  fill(former);
+  const std::vector<Counted> counts = former.Counts();
+  // Half of it is there before the series are.
+  for (const Counted& counted : counts) next.AddCounts(counted);
+  fill(next);
+  for (const Counted& counted : counts) {
+    if (counted.kind == Counted::Kind::kLine) next.AddCounts(counted);
+  }
+  EXPECT_EQ(next.AddCounter("c_total", "h", {{"x", "1"}})->Value(), 10u);
+  EXPECT_EQ(next.AddCounters("row_total", "h", {{"z", "q"}}, "by", values, Show::kTouched)[1].Value(), 14u);
+  EXPECT_EQ(next.AddGauge("g", "h")->Value(), 9) << "gauges are of a process";
+  const Histogram::Snapshot observed = next.AddHistogram("d_seconds", "h", 1e-9)->Read();
+  EXPECT_EQ(observed.count, 2u);
+  EXPECT_EQ(observed.sum, 10'000u);
+  const std::string text = next.RenderPrometheus();
+  EXPECT_NE(text.find("line_total{l=\"a b\"} 6\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("line_total{l=\"zero\"} 0\n"), std::string::npos) << text;
+  // A third one gets the sum.
+  Registry third(1);
+  fill(third);
+  for (const Counted& counted : next.Counts()) third.AddCounts(counted);
+  EXPECT_EQ(third.AddCounter("c_total", "h", {{"x", "1"}})->Value(), 15u);
+  EXPECT_NE(third.RenderPrometheus().find("line_total{l=\"a b\"} 9\n"), std::string::npos);
+}
+
+TEST(RegistryCounts, ALineThatIsNotWrittenHereStaysThere) {
+  Registry registry(1);
+  registry.AddCallback("line_total", "h", "counter", [] { return std::vector<Sample>{}; });
+  registry.AddCounts(
+      {.kind = Counted::Kind::kLine, .name = "line_total", .labels = "line_total{l=\"gone\"}", .line = 4});
+  EXPECT_NE(registry.RenderPrometheus().find("line_total{l=\"gone\"} 4\n"), std::string::npos);
+  EXPECT_EQ(registry.Counts().size(), 1u);
+}
+
+TEST(RegistryCounts, WhatFitsNothingIsLeftOut) {
+  Registry registry(1);
+  registry.AddCounter("c_total", "h")->Add(0, 1);
+  registry.AddGauge("g", "h")->Add(0, 1);
+  const std::string before = registry.RenderPrometheus();
+  Counted histogram{.kind = Counted::Kind::kHistogram, .name = "c_total"};
+  histogram.observed.buckets[3] = 1;
+  registry.AddCounts(histogram);
+  registry.AddCounts({.name = "g", .count = 5});
+  registry.AddCounts({.kind = Counted::Kind::kLine, .name = "c_total", .labels = "other_total", .line = 1});
+  registry.AddCounts({.kind = Counted::Kind::kLine, .name = "unknown_total", .labels = "unknown_total", .line = 1});
+  EXPECT_EQ(registry.RenderPrometheus(), before);
+}
+
 }  // namespace
 }  // namespace sluice::metrics
