@@ -54,6 +54,7 @@ constexpr CommandSpec kCommands[] = {
      "why a call failed, by its sluice-call-id or x-request-id; without: the last failed calls", "[CALL-ID]", 0, 1},
     {"top", Command::kTop, kLook,
      "live: clusters, endpoints, limits and hot keys; one table where there is no terminal"},
+    {"processes", Command::kProcesses, kLook, "the process that serves, and those that it has replaced"},
     {"metrics", Command::kMetrics, kLook, "all metrics, in Prometheus text format"},
     {"add", Command::kAdd, kEndpoints, "add endpoints; without NAME the address is the name", kEndpoint, 2, kMany,
      kOfferClusters},
@@ -92,6 +93,8 @@ constexpr CommandSpec kCommands[] = {
      "with 0: nothing, 1: something, 2: trouble",
      "[FILE]", 0, 1, kOfferFiles},
     {"reload", Command::kReload, kChange, "read the configuration file again; with an error in it nothing changes"},
+    {"upgrade", Command::kUpgrade, kChange,
+     "start a new process from the program's file; it takes over, and this one goes when its streams have ended"},
     {"log-level", Command::kLogLevel, kChange, "show or set the level: trace, debug, info, warn, error or off",
      "[LEVEL]", 0, 1, "trace debug info warn error off"},
     {"drain", Command::kDrain, kChange, "say not ready, then take no new work, finish what runs, exit"},
@@ -256,6 +259,8 @@ class Parser {
          ParseTimeout, &args_.over);
     Switch({C::kEndpoints}, "--why", "health: state, since when and why, last error, next probe; and its last changes",
            &args_.why);
+    Switch({C::kUpgrade}, "--or-reload", "where the program's file is the one that runs: only a reload",
+           &args_.or_reload);
     Switch({C::kTop}, "--once", "look twice, print one table and end", &args_.once);
     Flag({C::kTop}, "--interval", "DURATION", "between two looks: 100ms to 1h, default 2s", ParseInterval,
          &args_.interval);

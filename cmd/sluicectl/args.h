@@ -41,6 +41,8 @@ enum class Command : uint8_t {
   kConfigDump,
   kConfigDiff,
   kReload,
+  kUpgrade,
+  kProcesses,
   kMetrics,
   kLogLevel,
   kDrain,
@@ -90,6 +92,7 @@ struct Args {
   std::optional<uint64_t> if_version;
   bool preview = false;
   bool force = false;                        // a removal may take away all keys
+  bool or_reload = false;                    // upgrade: a reload, where the program's file is the one that runs
   bool once = false;                         // top: one table
   std::chrono::milliseconds interval{2000};  // top: between two looks
   bool why = false;                          // endpoints: with their health and its changes

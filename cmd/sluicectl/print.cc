@@ -31,8 +31,9 @@ std::string Printable(std::string text) {
   return text;
 }
 
-// "3d 4h", "4h 5m", "5m 6s", "6s".
-std::string Age(uint64_t seconds) {
+}  // namespace
+
+std::string AgeText(uint64_t seconds) {
   const uint64_t parts[] = {seconds / 86'400, seconds / 3'600 % 24, seconds / 60 % 60, seconds % 60};
   for (size_t i = 0; i < 3; ++i) {
     if (parts[i] > 0) {
@@ -41,6 +42,8 @@ std::string Age(uint64_t seconds) {
   }
   return std::to_string(seconds) + "s";
 }
+
+namespace {
 
 // "active" for STATE_ACTIVE. A newer daemon may have states that have no name here.
 std::string StateName(v1::Endpoint::State state) {
@@ -124,7 +127,7 @@ std::string Print(const v1::GetServerResponse& server) {
                 {"State", server.draining() ? "draining" : (server.ready() ? "ready" : "not ready")},
                 {"Configuration", server.config_file()},
                 {"Process", std::to_string(server.pid())},
-                {"Uptime", Age(server.uptime_seconds())},
+                {"Uptime", AgeText(server.uptime_seconds())},
                 {"Workers", std::to_string(server.workers())},
                 {"Connections", std::to_string(server.downstream_connections())},
                 {"Calls in flight", std::to_string(server.calls_in_flight())}},
@@ -182,7 +185,7 @@ std::string PrintHealth(const v1::Cluster& cluster) {
   for (const v1::Endpoint& endpoint : cluster.endpoints()) {
     if (!endpoint.has_health()) continue;
     const v1::Health& health = endpoint.health();
-    rows.push_back({endpoint.name(), health.state(), health.why().empty() ? "-" : Age(health.in_state_ms() / 1000),
+    rows.push_back({endpoint.name(), health.state(), health.why().empty() ? "-" : AgeText(health.in_state_ms() / 1000),
                     Percent(health.share()),
                     health.has_probe_in_ms() ? Format("%.1fs", static_cast<double>(health.probe_in_ms()) / 1000) : "-",
                     health.why().empty() ? "-" : health.why(),
@@ -195,7 +198,7 @@ std::string PrintHealth(const v1::Cluster& cluster) {
   if (cluster.health_changes().empty()) return text;
   rows = {{"AGO", "NAME", "FROM", "TO", "WHY"}};
   for (const v1::HealthChange& change : cluster.health_changes())
-    rows.push_back({Age(change.ago_ms() / 1000), change.endpoint(), change.from(), change.to(), change.why()});
+    rows.push_back({AgeText(change.ago_ms() / 1000), change.endpoint(), change.from(), change.to(), change.why()});
   return text + "\n" + Table(rows, {true, false, false, false, false});
 }
 
@@ -254,7 +257,7 @@ std::string Print(const v1::GetXdsResponse& xds) {
                             {"Stream", xds.server() + " " + xds.stream()},
                             {"Error", xds.error().empty() ? "-" : xds.error()}},
                            {false, false});
-  const auto age = [](uint64_t milliseconds) { return Age(milliseconds / 1000) + " ago"; };
+  const auto age = [](uint64_t milliseconds) { return AgeText(milliseconds / 1000) + " ago"; };
   std::string notes;
   std::vector<std::vector<std::string>> rows = {{"TYPE", "NAME", "STATE", "VERSION", "UPDATED"}};
   for (const v1::XdsResource& one : xds.resources()) {

@@ -12,6 +12,8 @@ namespace sluice::ctl {
 // spaces; control characters in cells (names come from elsewhere) are shown as ?.
 std::string Table(const std::vector<std::vector<std::string>>& rows, const std::vector<bool>& right);
 
+// "3d 4h", "4h 5m", "5m 6s", "6s".
+std::string AgeText(uint64_t seconds);
 std::string Print(const admin::v1::GetServerResponse& server);
 std::string Print(const admin::v1::ListClustersResponse& clusters);
 std::string PrintEndpoints(const admin::v1::Cluster& cluster);

@@ -12,6 +12,7 @@
 #include "sluicectl/config_diff.h"
 #include "sluicectl/print.h"
 #include "sluicectl/top.h"
+#include "sluicectl/upgrade.h"
 #include "sluicectl/wait_ready.h"
 #include "sluicectl/why.h"
 
@@ -130,13 +131,18 @@ class Session {
       case Command::kWhy:
         return Why();
       case Command::kTop:
-        return RunTop(args_, *stub_, [this](const grpc::Status& status, const std::string& reason) {
-          return Explain(status, reason);
-        });
+        return RunTop(args_, *stub_, explain_);
+      case Command::kProcesses:
+        return Call(&v1::Admin::Stub::ListProcesses, v1::ListProcessesRequest(), PrintProcesses);
+      case Command::kUpgrade: {
+        bool same = false;
+        const int code = RunUpgrade(args_, *stub_, explain_, &same);
+        return code == kDone && same ? Reload() : code;
+      }
       case Command::kMetrics:
         return Call(&v1::Admin::Stub::GetMetrics, v1::GetMetricsRequest(), [](const auto& r) { return r.text(); });
       case Command::kConfigDump:
-        return ConfigDump();
+        return AskConfig(args_.from_file, &answer_, true);
       case Command::kConfigDiff:
         return ConfigDiff();
       case Command::kReload:
@@ -262,11 +268,6 @@ class Session {
     return answer->errors().empty() ? kDone : kRefused;
   }
 
-  int ConfigDump() {
-    v1::GetConfigResponse answer;
-    return AskConfig(args_.from_file, &answer, true);
-  }
-
   int ConfigDiff() {
     v1::GetConfigResponse running, file;
     int result = AskConfig(false, &running, false);
@@ -377,6 +378,8 @@ class Session {
   const Args& args_;
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Admin::Stub> stub_;
+  v1::GetConfigResponse answer_;  // of config dump
+  const ExplainStatus explain_ = [this](const auto& status, const auto& reason) { return Explain(status, reason); };
 };
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,12 +19,16 @@
 #include "config/check_files.h"
 #include "config/config.h"
 #include "config/dump.h"
+#include "handover/predecessor.h"
+#include "handover/program.h"
 #include "server/log_setup.h"
 #include "server/server.h"
 #include "server/version.h"
 #include "sluiced/init.h"
 
 namespace {
+
+using sluice::handover::Predecessor;
 
 struct Flags {
   std::string config;
@@ -60,7 +65,9 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags& flags) {
                  &flags.core_dumps);
   app.footer(
       "`sluiced init [FILE]` writes a first configuration, commented and working, to FILE or standard output.\n"
-      "Signals: TERM, INT drain and stop (a second one stops now); HUP reloads; USR1 opens log files anew.\n"
+      "Signals: TERM, INT drain and stop (a second one stops now); HUP reloads; USR1 opens log files anew; USR2 starts "
+      "a "
+      "new process, which takes over.\n"
       "Exit: 0 stopped or checked well, 1 the configuration or the start failed, 2 wrong flags.");
   sluice::base::Result<std::string> text = cli::Parse(app, {argv + 1, argv + argc});
   if (text.ok() && !text->empty()) {
@@ -78,7 +85,7 @@ std::optional<int> ParseFlags(int argc, char** argv, Flags& flags) {
 sigset_t OurSignals() {
   sigset_t set;
   sigemptyset(&set);
-  for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) sigaddset(&set, signal);
+  for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) sigaddset(&set, signal);
   return set;
 }
 
@@ -92,6 +99,8 @@ void Serve(sluice::server::Server& server, const sigset_t& signals) {
       server.Reload();
     } else if (signal == SIGUSR1) {
       if (auto status = server.ReopenLogs(); !status) SLUICE_LOG_ERROR("{}", status.error().detail);
+    } else if (signal == SIGUSR2) {
+      server.BeginUpgrade();
     } else if (signal == SIGTERM || signal == SIGINT) {
       if (draining) {
         server.Stop();
@@ -147,16 +156,36 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "sluiced: --strict goes with --check\n");
     return sluice::cli::kUsageError;
   }
+  const auto program = sluice::handover::Program::OfThisProcess(argc, argv);
   DropPrivileges(flags.core_dumps);
   // Before anything takes time: a SIGHUP that is not blocked ends the process, and the parent may send one at once.
   // Signals that arrive before Serve wait until then.
   const sigset_t signals = OurSignals();
   if (!flags.check && !flags.dump) pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
+  // A process that starts this one to be replaced by it hears why it does not come up.
+  std::shared_ptr<Predecessor> predecessor;
+  if (!flags.check && !flags.dump) {
+    auto met = Predecessor::FromEnvironment(sluice::server::kVersion);
+    if (!met) {
+      std::fprintf(stderr, "sluiced: cannot take over: %s\n", met.error().detail.c_str());
+      return 1;
+    }
+    predecessor = std::move(*met);
+  }
+  const auto fail = [&predecessor](const std::string& why) {
+    std::fprintf(stderr, "%s\n", why.c_str());
+    if (predecessor != nullptr) predecessor->Fail(why);
+  };
+
   sluice::config::ParseResult parsed = sluice::config::Load(flags.config);
   if (!flags.dump) sluice::config::CheckFiles(&parsed);
-  for (const auto& error : parsed.errors) std::fprintf(stderr, "%s\n", error.ToString().c_str());
-  if (!parsed.ok()) return 1;
+  if (!parsed.ok()) {
+    std::string errors;
+    for (const auto& error : parsed.errors) errors.append(errors.empty() ? "" : "\n").append(error.ToString());
+    fail(errors);
+    return 1;
+  }
   if (flags.dump) {
     std::error_code none;
     const std::string dump = sluice::config::Dump(parsed.config, {std::filesystem::current_path(none).string(), false});
@@ -167,19 +196,24 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // a log at its RLIMIT_FSIZE is an error of write(2), not the end of all calls
   if (auto status = sluice::server::SetUpLog(parsed.config.log); !status) {
-    std::fprintf(stderr, "sluiced: %s\n", status.error().ToString().c_str());
+    fail("sluiced: " + status.error().ToString());
     return 1;
   }
   for (const auto& warning : parsed.warnings) SLUICE_LOG_WARN("{}", warning.ToString());
   if (geteuid() == 0) SLUICE_LOG_WARN("runs as root; it needs none of root's rights: see deploy/sluiced.service");
   auto supervisor = sluice::server::Supervisor::FromEnvironment();
   if (!supervisor) {
-    std::fprintf(stderr, "sluiced: cannot start: %s\n", supervisor.error().detail.c_str());
+    fail("sluiced: cannot start: " + supervisor.error().detail);
     return 1;
   }
-  auto server = sluice::server::Server::Start(std::move(parsed.config), {flags.config, std::move(*supervisor)});
+  sluice::server::ServerOptions options;
+  options.config_file = flags.config;
+  options.supervisor = std::move(*supervisor);
+  options.program = program;
+  options.predecessor = predecessor;
+  auto server = sluice::server::Server::Start(std::move(parsed.config), std::move(options));
   if (!server) {
-    std::fprintf(stderr, "sluiced: cannot start: %s\n", server.error().detail.c_str());
+    fail("sluiced: cannot start: " + server.error().detail);
     sluice::server::ShutDownLog();
     return 1;
   }

@@ -11,6 +11,8 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <mutex>
 #include <optional>
 
@@ -63,6 +65,7 @@ struct AdminServer::Impl {
   std::optional<ControlAcceptor> acceptor;
   std::optional<HealthReporter> reporter;
   std::string address;
+  int listener = -1;  // the acceptor's
   std::once_flag shut_down;
 };
 
@@ -71,7 +74,7 @@ AdminServer::~AdminServer() { Shutdown(base::Nanos::zero()); }
 std::string AdminServer::address() const { return impl_->address; }
 
 base::Result<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string& text, Backend& backend,
-                                                              AdminSecurity security) {
+                                                              AdminSecurity security, AdminSocket from) {
   const base::Result<net::Address> address = net::Address::Parse(text);
   if (!address.ok()) return address.error();
   const bool local = address->kind() == net::Address::Kind::kUnix || address->is_loopback();
@@ -84,9 +87,12 @@ base::Result<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string&
   auto impl = std::make_unique<Impl>(security.tls != nullptr, std::move(security.roles));
   impl->tls = std::move(security.tls);
   base::Result<net::ListenSocket> socket =
-      net::ListenSocket::Open(*address, {.backlog = kBacklog, .unix_mode = kSocketMode});
+      from.passed ? base::Result<net::ListenSocket>(std::move(*from.passed))
+                  : net::ListenSocket::Open(*address, {.backlog = kBacklog, .unix_mode = kSocketMode});
   if (!socket.ok()) return socket.error();
+  socket->SetTenure(std::move(from.ours));
   impl->address = socket->address().ToString();
+  impl->listener = socket->fd();
 
   EnablePluginsOnce();
   impl->service = MakeAdminService(backend, impl->access);
@@ -128,6 +134,12 @@ base::Result<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string&
       });
   impl->loop.Start();
   return std::unique_ptr<AdminServer>(new AdminServer(std::move(impl)));
+}
+
+int AdminServer::fd() const { return impl_->listener; }
+
+void AdminServer::StopAccepting() {
+  boost::asio::post(impl_->loop.context(), [impl = impl_.get()] { impl->acceptor.reset(); });
 }
 
 void AdminServer::SetRoles(Roles roles) { impl_->access.SetRoles(std::move(roles)); }

@@ -5,15 +5,18 @@
 // Backend must outlive it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "admin/access.h"
 #include "admin/backend.h"
 #include "admin/grpc_credentials.h"
 #include "base/clock.h"
+#include "net/listen_socket.h"
 
 namespace sluice::admin {
 
@@ -22,6 +25,12 @@ namespace sluice::admin {
 struct AdminSecurity {
   std::shared_ptr<GrpcCredentials> tls;
   Roles roles;  // with tls; a client without one may only ask for health and reflection
+};
+
+// Where it accepts from.
+struct AdminSocket {
+  std::optional<net::ListenSocket> passed;        // one that listens at the address already; none: a new one
+  std::shared_ptr<const std::atomic<bool>> ours;  // of net::ListenSocket::SetTenure; null: for ever
 };
 
 class AdminServer {
@@ -38,12 +47,16 @@ class AdminServer {
   // `address`: "unix:/path" (a socket file that a dead process left is replaced) or "ip:port" (port 0: any).
   // kInvalidArgument (also: neither TLS nor loopback), kConflict (in use), kIo.
   static base::Result<std::unique_ptr<AdminServer>> Start(const std::string& address, Backend& backend,
-                                                          AdminSecurity security = {});
+                                                          AdminSecurity security = {}, AdminSocket socket = {});
   // As Shutdown without grace.
   ~AdminServer();
 
   // What clients dial: "unix:/path" or "ip:port" with the real port.
   std::string address() const;
+  // Of the socket that it accepts from, for another process.
+  int fd() const;
+  // Another process has the socket from now on: no further connection is accepted here, those that are up go on.
+  void StopAccepting();
 
   // For later RPCs, also on connections that are up. Of no consequence without TLS.
   void SetRoles(Roles roles);

@@ -236,6 +236,26 @@ class AdminService final : public v1::Admin::Service {
     });
   }
 
+  grpc::Status ListProcesses(Context* context, const v1::ListProcessesRequest*,
+                             v1::ListProcessesResponse* response) override {
+    return Read(*context, "ListProcesses", [&] {
+      for (const ProcessView& view : backend_.ListProcesses()) ToMessage(view, *response->add_processes());
+      return grpc::Status::OK;
+    });
+  }
+
+  grpc::Status Upgrade(Context* context, const v1::UpgradeRequest* request, v1::UpgradeResponse* response) override {
+    return Write(*context, "Upgrade", request->only_if_changed() ? "only if changed" : "", [&]() -> Outcome {
+      base::Result<UpgradeResult> result = backend_.Upgrade(request->only_if_changed());
+      if (!result.ok()) return ToStatus(*context, result.error());
+      response->set_replaced(result->replaced);
+      response->set_pid(result->pid);
+      response->set_generation(result->generation);
+      response->set_version(result->version);
+      return {grpc::Status::OK, result->replaced ? "by process " + std::to_string(result->pid) : "the same file"};
+    });
+  }
+
   grpc::Status Stop(Context* context, const v1::StopRequest*, v1::StopResponse*) override {
     return Write(*context, "Stop", "", [&]() -> Outcome {
       backend_.Stop();
@@ -265,7 +285,10 @@ class AdminService final : public v1::Admin::Service {
   grpc::Status Write(Context& context, std::string_view method, const std::string& what, Fn&& fn) {
     const Caller caller = Identify(context, access_.locals());
     if (auto refused = Refuse(context, caller, method, what)) return *refused;
-    const Outcome outcome = fn();
+    // What ends or replaces the process is no change that a process which takes over could lose.
+    base::Result<std::shared_ptr<const void>> change = std::shared_ptr<const void>();
+    if (method != "Drain" && method != "Stop" && method != "Upgrade") change = backend_.BeginChange();
+    const Outcome outcome = change.ok() ? Outcome(fn()) : Outcome(ToStatus(context, change.error()));
     LogAudit(caller, method, what, outcome.Text(), false);
     return outcome.status;
   }

@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -135,6 +136,23 @@ struct ServerView {
   uint64_t downstream_connections = 0, calls_in_flight = 0;
 };
 
+// A process of the daemon: the one that serves, or one that it has replaced and that still has calls.
+struct ProcessView {
+  uint64_t pid = 0;
+  uint32_t generation = 1;  // grows by one with every process that takes over
+  std::string version;
+  bool serving = true;
+  base::Nanos since{};  // it began to serve; or it was replaced
+  uint64_t calls = 0, connections = 0;
+};
+
+struct UpgradeResult {
+  bool replaced = true;  // false: the program's file is the one that runs already
+  uint64_t pid = 0;      // this and the rest: of the new process
+  uint32_t generation = 0;
+  std::string version;
+};
+
 // Calls that an endpoint has been given since the start.
 struct EndpointCalls {
   std::string name;
@@ -191,6 +209,17 @@ class Backend {
  public:
   virtual ~Backend() = default;
   virtual ServerView DescribeServer() = 0;
+  // The one that serves, then those that it has replaced, newest first.
+  virtual std::vector<ProcessView> ListProcesses() { return {}; }
+  // Starts a new process from the program's file, which takes over from this one; returns when it serves. On an error
+  // this one serves as before. `only_if_changed`: not where the file is the one that runs. Blocks for half a minute at
+  // most. kBusy, kConflict, kIo, kInvalidArgument.
+  virtual base::Result<UpgradeResult> Upgrade([[maybe_unused]] bool only_if_changed) {
+    return base::MakeError(base::ErrorKind::kNotFound, "there is no program to start");
+  }
+  // For as long as the result lives an RPC may change something, and a process that takes over waits. kBusy: one takes
+  // over, and what is changed here would be lost.
+  virtual base::Result<std::shared_ptr<const void>> BeginChange() { return std::shared_ptr<const void>(); }
   // All clusters, or the one named; kNotFound.
   virtual base::Result<std::vector<ClusterView>> ListClusters(std::string_view name) = 0;
   // Returns when every later call sees the new list. kNotFound, kInvalidArgument, kConflict, kIo (state file;

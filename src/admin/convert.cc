@@ -94,6 +94,16 @@ uint64_t Milliseconds(base::Nanos span) {
       std::max<int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(span).count()));
 }
 
+void ToMessage(const ProcessView& view, v1::Process& message) {
+  message.set_pid(view.pid);
+  message.set_generation(view.generation);
+  message.set_version(view.version);
+  message.set_serving(view.serving);
+  message.set_since_seconds(std::chrono::duration<double>(view.since).count());
+  message.set_calls(view.calls);
+  message.set_connections(view.connections);
+}
+
 void ToMessage(const ServerView& view, v1::GetServerResponse& message) {
   message.set_version(view.version);
   message.set_config_file(view.config_file);

@@ -12,6 +12,7 @@ inline constexpr int kEndpointsPerChangeMax = 4096;
 // As the messages have spans: whole milliseconds, 0 for one below zero.
 uint64_t Milliseconds(base::Nanos span);
 
+void ToMessage(const ProcessView& view, v1::Process& message);
 void ToMessage(const ServerView& view, v1::GetServerResponse& message);
 void ToMessage(const ClusterView& view, v1::Cluster& message);
 void ToMessage(const ChangeResult& result, v1::ChangeEndpointsResponse& message);

@@ -260,6 +260,8 @@ struct HttpServer::Impl {
   Shared shared;
   asio::steady_timer history_timer{shared.pages.context()};
   std::optional<ControlAcceptor> acceptor;
+  net::Address address;
+  int listener = -1;  // the acceptor's
 };
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -270,17 +272,21 @@ HttpServer::~HttpServer() {
 }
 
 base::Result<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& text, Backend& backend,
-                                                            HttpOptions options) {
+                                                            HttpOptions options,
+                                                            std::optional<net::ListenSocket> passed) {
   const base::Result<net::Address> address = net::Address::Parse(text);
   if (!address.ok()) return address.error();
   if (address->kind() == net::Address::Kind::kUnix) {
     return base::MakeError(base::ErrorKind::kInvalidArgument, "the HTTP port must be ip:port, not " + text);
   }
   base::Result<net::ListenSocket> socket =
-      net::ListenSocket::Open(*address, {.backlog = static_cast<int>(options.backlog)});
+      passed ? base::Result<net::ListenSocket>(std::move(*passed))
+             : net::ListenSocket::Open(*address, {.backlog = static_cast<int>(options.backlog)});
   if (!socket.ok()) return socket.error();
   auto impl = std::make_unique<Impl>(backend, options);
   impl->shared.loopback = address->is_loopback();
+  impl->address = socket->address();
+  impl->listener = socket->fd();
   const tcp protocol = address->host().find(':') == std::string::npos ? tcp::v4() : tcp::v6();
   impl->acceptor.emplace(impl->shared.sockets.context(), std::move(*socket), "admin HTTP",
                          net::DescriptorReserve::kNothingKept,
@@ -291,7 +297,12 @@ base::Result<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& t
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
 
-uint16_t HttpServer::port() const { return impl_->acceptor->address().port(); }
-std::string HttpServer::address() const { return impl_->acceptor->address().ToString(); }
+uint16_t HttpServer::port() const { return impl_->address.port(); }
+std::string HttpServer::address() const { return impl_->address.ToString(); }
+int HttpServer::fd() const { return impl_->listener; }
+
+void HttpServer::StopAccepting() {
+  asio::post(impl_->shared.sockets.context(), [impl = impl_.get()] { impl->acceptor.reset(); });
+}
 
 }  // namespace sluice::admin

@@ -9,9 +9,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "admin/backend.h"
+#include "net/listen_socket.h"
 
 namespace sluice::admin {
 
@@ -35,14 +37,18 @@ struct HttpOptions {
 
 class HttpServer {
  public:
-  // `address`: "ip:port"; port 0: any. kInvalidArgument, kConflict (in use), kIo.
+  // `socket`: one that listens there already; without: a new one. `address`: "ip:port"; port 0: any. kInvalidArgument, kConflict (in use), kIo.
   static base::Result<std::unique_ptr<HttpServer>> Start(const std::string& address, Backend& backend,
-                                                         HttpOptions options = {});
+                                                         HttpOptions options = {},
+                                                         std::optional<net::ListenSocket> socket = std::nullopt);
   // Cuts what is open and ends the thread. Must not be called from a Backend function.
   ~HttpServer();
 
   uint16_t port() const;
   std::string address() const;  // "ip:port" with the real port
+  // As AdminServer has them.
+  int fd() const;
+  void StopAccepting();
 
  private:
   struct Impl;

@@ -131,12 +131,14 @@ base::Result<ListenSocket> ListenSocket::Adopt(int fd, bool removes_file) {
 ListenSocket::ListenSocket(ListenSocket&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
       address_(std::move(other.address_)),
+      ours_(std::move(other.ours_)),
       borrowed_(other.borrowed_),
       file_(std::exchange(other.file_, {})) {}
 
 ListenSocket& ListenSocket::operator=(ListenSocket&& other) noexcept {
   std::swap(fd_, other.fd_);
   std::swap(address_, other.address_);
+  std::swap(ours_, other.ours_);
   std::swap(borrowed_, other.borrowed_);
   std::swap(file_, other.file_);
   return *this;
@@ -145,7 +147,7 @@ ListenSocket& ListenSocket::operator=(ListenSocket&& other) noexcept {
 ListenSocket::~ListenSocket() {
   if (fd_ < 0) return;
   // Only our own: another process may have taken the path since.
-  if (file_ != File() && FileAt(address_) == file_) ::unlink(address_.host().c_str());
+  if (!left() && file_ != File() && FileAt(address_) == file_) ::unlink(address_.host().c_str());
   ::close(fd_);
 }
 
@@ -164,7 +166,7 @@ void ListenSocket::SetShared(bool shared) {
 
 // Without the filter a client could be let in between the last accept and the close, which resets it.
 void ListenSocket::DropNewConnections() {
-  if (is_unix() || borrowed_) return;
+  if (is_unix() || borrowed_ || left()) return;
   constexpr uint32_t kFlagsAt = 13, kSyn = 0x02, kAll = UINT32_MAX;  // RFC 9293 3.1
   sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_B | BPF_ABS, kFlagsAt), BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kSyn, 0, 1),
                          BPF_STMT(BPF_RET | BPF_K, 0), BPF_STMT(BPF_RET | BPF_K, kAll)};

@@ -4,7 +4,9 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "base/error.h"
@@ -42,6 +44,10 @@ class ListenSocket {
   // Made by a supervisor, which has it whatever happens here.
   bool borrowed() const { return borrowed_; }
 
+  // From now on this process has the socket only as long as `ours` is true: where it is false, another process has taken
+  // it over, as if a supervisor had made it. It may change at any time, on any thread.
+  void SetTenure(std::shared_ptr<const std::atomic<bool>> ours) { ours_ = std::move(ours); }
+
   // New options for the socket that is there. kIo: some could not be had and stay as they were.
   base::Status Apply(const Options& options);
   // While `shared`, a ListenSocket with beside_shared may have an address that covers this one's, or that this one's
@@ -60,8 +66,11 @@ class ListenSocket {
   bool is_unix() const { return address_.kind() == Address::Kind::kUnix; }
   base::Status Bind(const Options& options);
 
+  bool left() const { return ours_ != nullptr && !ours_->load(std::memory_order_relaxed); }
+
   int fd_ = -1;
   Address address_;
+  std::shared_ptr<const std::atomic<bool>> ours_;  // null: it is
   bool borrowed_ = false;
   File file_{};  // the file that a Unix socket made; zeros: none
 };

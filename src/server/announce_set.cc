@@ -54,6 +54,15 @@ void AnnounceSet::Withdraw(std::function<void()> done) {
   End(ended);
 }
 
+void AnnounceSet::Leave() {
+  Announcers left;
+  {
+    std::lock_guard lock(mutex_);
+    left.swap(announcers_);
+  }
+  for (const auto& announcer : left) announcer->Leave();
+}
+
 void AnnounceSet::End(const Announcers& ended) {
   for (const auto& announcer : ended) announcer->Withdraw([this] { Ended(); });
 }

@@ -26,6 +26,8 @@ class AnnounceSet {
   // reload or an earlier Withdraw has ended, or the time for it is over (Announcer::kWithdrawMax); not at all if the
   // runtime shuts down before.
   void Withdraw(std::function<void()> done);
+  // Stops announcing, without taking anything back: another process announces the same.
+  void Leave();
   bool empty() const;
 
  private:

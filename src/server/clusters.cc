@@ -37,15 +37,21 @@ Clusters::Clusters(metrics::Registry& registry, uint32_t workers, ClusterWaits w
       snapshots_(workers),
       first_version_(first_version) {}
 
-base::Status Clusters::Init(const config::Config& config, const SnapshotInputs& inputs) {
+base::Status Clusters::Init(const config::Config& config, const SnapshotInputs& inputs,
+                            const InheritedLists* inherited) {
   SavedLists saved;
-  if (!config.state_file.empty()) {
+  if (inherited != nullptr) {
+    for (const auto& [name, was] : *inherited) {
+      if (was.list.source != ListSource::kConfig) saved.emplace(name, was.list);
+    }
+  } else if (!config.state_file.empty()) {
     auto loaded = LoadStateOrSetAside(config.state_file);
     if (!loaded) return loaded.error();
     saved = std::move(*loaded);
   }
   auto plan = MakePlan(config, saved, {});
   if (!plan) return plan.error();
+  if (inherited != nullptr) Inherit(*inherited, *plan);
   Entries entries = BuildEntries(config, inputs, *plan, {});
   SavedLists kept;
   for (auto& [name, list] : plan->lists) {

@@ -51,6 +51,14 @@ struct SnapshotInputs {
   const GateTable* gates = nullptr;  // null: no route asks for any (CHECK)
 };
 
+// What another process had in force of a cluster (docs/handover.md).
+struct InheritedList {
+  SavedList list;  // of kConfig without endpoints
+  uint64_t version = 0;
+  bool released = false;
+};
+using InheritedLists = std::map<std::string, InheritedList>;  // by cluster
+
 class Clusters final : public discovery::ListSink {
  public:
   // `limits`: its EndpointConcurrency is what endpoints get when a list has changed; null: their cluster's options.
@@ -58,8 +66,14 @@ class Clusters final : public discovery::ListSink {
   Clusters(metrics::Registry& registry, uint32_t workers, ClusterWaits waits = {}, const LimitSet* limits = nullptr,
            uint64_t first_version = 1);
 
-  // The first snapshot: the configuration, with what the state file keeps of earlier changes. Once, before workers run.
-  base::Status Init(const config::Config& config, const SnapshotInputs& inputs = {});
+  // The first snapshot: the configuration, with what the state file keeps of earlier changes; or, in place of the file,
+  // what another process had in force. Once, before workers run.
+  base::Status Init(const config::Config& config, const SnapshotInputs& inputs = {},
+                    const InheritedLists* inherited = nullptr);
+  // For another process, which takes over.
+  InheritedLists ListsInForce();
+  // From now on another process writes the state file.
+  void LeaveStateFile() { state_.Leave(); }
   // The workers to tell of endpoints that leave: set before Apply and Change, and to none before they are destroyed.
   void SetWorkers(std::vector<proxy::CallContext*> workers) {
     std::lock_guard lock(mutex_);
@@ -116,6 +130,7 @@ class Clusters final : public discovery::ListSink {
     upstream::ListSource source;
     int64_t put_at = 0;     // as of Entry
     bool released = false;  // the same
+    uint64_t version = 0;   // of a list that another process had; 0: none
   };
   struct Plan {
     std::map<std::string, PlannedList, std::less<>> lists;  // of clusters that are new or change
@@ -154,6 +169,8 @@ class Clusters final : public discovery::ListSink {
   base::Result<std::vector<LockedCluster>> LockForReload(const config::Config& config, const Entries& before) const;
   // All of a configuration that can fail: lists, clusters of routes, the access log. kInvalidArgument, kIo.
   base::Result<Plan> MakePlan(const config::Config& config, const SavedLists& saved, const Entries& before);
+  // The same list keeps its version, another one has a greater one.
+  void Inherit(const InheritedLists& inherited, Plan& plan);
   // The entries of `config`: those of `before` where the plan has no list, else new states. Their series of metrics are
   // there from then on, and for as long as the process.
   Entries BuildEntries(const config::Config& config, const SnapshotInputs& inputs, const Plan& plan,

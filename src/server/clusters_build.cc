@@ -158,9 +158,9 @@ Clusters::Entries Clusters::BuildEntries(const config::Config& config, const Sna
     // With the list that is configured now: a reset goes back to it.
     const bool same = previous != nullptr && *previous->options == options;
     auto shared = same ? previous->options : std::make_shared<const upstream::ClusterOptions>(options);
-    auto state =
-        upstream::BuildClusterState(shared, list.wanted, previous, list.source, worker_count_, registry_,
-                                    ClusterLimitsOf(inputs, options.name, previous, registry_), first_version_);
+    auto state = upstream::BuildClusterState(shared, list.wanted, previous, list.source, worker_count_, registry_,
+                                             ClusterLimitsOf(inputs, options.name, previous, registry_),
+                                             list.version != 0 ? list.version : first_version_);
     SLUICE_CHECK(state.ok());  // the plan has checked the list
     auto lock = previous == nullptr ? std::make_shared<ClusterLock>(options.name) : it->second.lock;
     entries[options.name] = {std::move(*state), list.configured, std::move(lock), DiscoveryOf(config, options.name),

@@ -32,6 +32,12 @@ void LifeCycle::PartDrained() {
   changed_.notify_all();
 }
 
+void LifeCycle::LimitDrain(std::chrono::milliseconds timeout) {
+  std::lock_guard lock(mutex_);
+  if (phase_ == Phase::kDraining) drain_deadline_ = std::min(drain_deadline_, Clock::now() + timeout);
+  changed_.notify_all();
+}
+
 void LifeCycle::Call(std::function<void()> fn, std::chrono::milliseconds delay) {
   std::lock_guard lock(mutex_);
   calls_.push_back({Clock::now() + delay, std::move(fn)});
@@ -73,13 +79,20 @@ bool LifeCycle::draining() const {
   return drain_begun_;
 }
 
+bool LifeCycle::stopping() const {
+  std::lock_guard lock(mutex_);
+  return phase_ >= Phase::kStopping;
+}
+
 void LifeCycle::WaitForEnd(std::chrono::milliseconds period, const std::function<void()>& poll) {
   std::unique_lock lock(mutex_);
   // Files are polled during a drain too, which may be long: clusters and the admin RPC still make connections.
-  const auto wait = [&](Clock::time_point until, auto&& done) {
+  // `until` may change meanwhile.
+  const auto wait = [&](const Clock::time_point& until, auto&& done) {
     for (;;) {
-      const Clock::time_point turn = std::min(until, Clock::now() + period);
-      while (!done() && Clock::now() < std::min(turn, NextDue())) changed_.wait_until(lock, std::min(turn, NextDue()));
+      const Clock::time_point turn = Clock::now() + period;
+      const auto next = [&] { return std::min({turn, until, NextDue()}); };
+      while (!done() && Clock::now() < next()) changed_.wait_until(lock, next());
       if (done()) return true;
       const std::vector<Order> calls = TakeDue(Clock::now());
       if (calls.empty() && Clock::now() >= until) return false;

@@ -28,6 +28,8 @@ class LifeCycle {
   // False if it drains or stops already. `parts`: how many have to say PartDrained.
   bool BeginDrain(std::chrono::milliseconds timeout, size_t parts);
   void PartDrained();
+  // A drain that has begun ends after `timeout` at most, counted from now.
+  void LimitDrain(std::chrono::milliseconds timeout);
   // `fn` is called once by WaitForEnd, in its thread, as soon as `delay` has passed; not at all if that returns before.
   void Call(std::function<void()> fn, std::chrono::milliseconds delay = std::chrono::milliseconds(0));
   void Stop();
@@ -37,6 +39,8 @@ class LifeCycle {
   bool ready() const;
   // A drain has begun; true until the end.
   bool draining() const;
+  // WaitForEnd has returned, or will at once: it calls nothing any more.
+  bool stopping() const;
 
   // Returns when the server is to be taken down (kStopping); never before SetStarted. Calls `poll` once a `period`
   // meanwhile, and what Call brings. Both may block; the end waits for them.

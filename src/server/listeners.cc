@@ -33,6 +33,10 @@ base::Result<Listeners::Added> Listeners::Prepare(const std::vector<proxy::Liste
     const bool known = std::ranges::any_of(
         listeners_, [&](const auto& listener) { return listener->options().address == options.address; });
     if (known) continue;
+    if (auto inherited = TakeInherited(options)) {
+      added.emplace_back(options, std::move(*inherited));
+      continue;
+    }
     if (auto passed = supervisor_ != nullptr ? supervisor_->Find(options) : std::nullopt) {
       added.emplace_back(options, std::move(*passed));
       continue;
@@ -42,6 +46,26 @@ base::Result<Listeners::Added> Listeners::Prepare(const std::vector<proxy::Liste
     added.emplace_back(options, std::move(*socket));
   }
   return added;
+}
+
+// By the address as it is written, for port 0 is another port each time; or, of a supervisor's, by the name.
+std::optional<net::ListenSocket> Listeners::TakeInherited(const proxy::ListenerOptions& options) {
+  auto found = std::ranges::find(inherited_, options.address.ToString(), &Inherited::configured);
+  if (found == inherited_.end())
+    found = std::ranges::find_if(inherited_, [&](const Inherited& i) {
+      return i.socket.borrowed() && !i.name.empty() && i.name == options.name;
+    });
+  if (found == inherited_.end()) return std::nullopt;
+  net::ListenSocket socket = std::move(found->socket);
+  inherited_.erase(found);
+  (void)socket.Apply({static_cast<int>(options.backlog), options.unix_mode, false});  // it listens, whatever its queue
+  return socket;
+}
+
+std::vector<const proxy::Listener*> Listeners::All() const {
+  std::vector<const proxy::Listener*> out;
+  for (const auto& listener : listeners_) out.push_back(listener.get());
+  return out;
 }
 
 // A listener that leaves may have the port of a new one, at 0.0.0.0 where the new one is at 127.0.0.1 or the other way
@@ -95,6 +119,7 @@ void Listeners::Apply(const std::vector<proxy::ListenerOptions>& wanted, Added a
 
 void Listeners::Add(const proxy::ListenerOptions& options, net::ListenSocket socket) {
   if (supervisor_ != nullptr) supervisor_->Keep(socket);
+  socket.SetTenure(ours_);
   // Listeners take turns in which worker accepts for them; the list starts with it.
   std::vector<proxy::WorkerFront*> order(workers_);
   std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(listeners_.size() % order.size()),

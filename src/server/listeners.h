@@ -7,9 +7,12 @@
 // Thread safety: none; the server's reload mutex guards it. Waits for workers, so never on one of them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -41,6 +44,19 @@ class Listeners {
   // Has sockets for listeners, and keeps those that are made here: before the first Prepare; outlives this.
   void SetSupervisor(Supervisor& supervisor) { supervisor_ = &supervisor; }
 
+  // Sockets of another process, for the listeners that it had: before the first Prepare.
+  struct Inherited {
+    std::string configured, name;  // of the listener: its address as it is written, its name
+    net::ListenSocket socket;
+  };
+  void SetInherited(std::vector<Inherited> inherited) { inherited_ = std::move(inherited); }
+  // Closes those of them that no listener has taken.
+  void DropInherited() { inherited_.clear(); }
+  // Whether the process has its sockets (net::ListenSocket::SetTenure): before the first Prepare.
+  void SetTenure(std::shared_ptr<const std::atomic<bool>> ours) { ours_ = std::move(ours); }
+  // The listeners with their sockets, for another process.
+  std::vector<const proxy::Listener*> All() const;
+
   // Opens the sockets that are new in `wanted`. On an error nothing has changed.
   base::Result<Added> Prepare(const std::vector<proxy::ListenerOptions>& wanted);
   // From here on `wanted` is in force: new options apply and the addresses that are gone are free when this returns.
@@ -60,7 +76,11 @@ class Listeners {
                                              const std::vector<proxy::ListenerOptions>& wanted);
   void Add(const proxy::ListenerOptions& options, net::ListenSocket socket);
 
+  std::optional<net::ListenSocket> TakeInherited(const proxy::ListenerOptions& options);
+
   Supervisor* supervisor_ = nullptr;
+  std::vector<Inherited> inherited_;
+  std::shared_ptr<const std::atomic<bool>> ours_;
   std::vector<proxy::WorkerFront*> workers_;
   std::vector<std::unique_ptr<proxy::Listener>> listeners_;
 };

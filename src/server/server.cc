@@ -19,9 +19,12 @@
 #include "runtime/runtime.h"
 #include "server/admin_address.h"
 #include "server/certificate_view.h"
+#include "server/handover_state.h"
 #include "server/insight_view.h"
+#include "server/leaving.h"
 #include "server/log_setup.h"
 #include "server/path_check.h"
+#include "server/processes.h"
 #include "server/version.h"
 
 namespace sluice::server {
@@ -64,6 +67,12 @@ base::Status Server::Init() {
   for (const std::string& expired : tls_->Expired()) SLUICE_LOG_ERROR("{}", expired);
   for (const TlsReloader::Ending& ending : tls_->EndingSoon()) SLUICE_LOG_WARN("{}", ending.text);
   limits_.Apply(config_);
+  std::optional<HandedLists> handed;
+  if (options_.predecessor != nullptr) {
+    auto met = MeetPredecessor();
+    if (!met) return met.error();
+    handed = std::move(*met);
+  }
   clusters_ = std::make_unique<Clusters>(*registry_, count, ClusterWaits(), &limits_, FirstListVersion());
   limits_.SetHooks({[this](const std::string& cluster) { return clusters_->UseOfEndpoints(cluster); },
                     [this](const std::string& cluster) { clusters_->ConfigureEndpoints(cluster); }});
@@ -74,7 +83,10 @@ base::Status Server::Init() {
   gates_ = std::make_unique<GateSet>(*registry_, count, WallSeconds);
   auto gates = gates_->Prepare(config_);
   if (!gates) return gates.error();
-  if (auto status = clusters_->Init(config_, {&limits, cache_->cache(), tracer, &gates->table}); !status) return status;
+  const SnapshotInputs inputs{&limits, cache_->cache(), tracer, &gates->table};
+  if (auto status = clusters_->Init(config_, inputs, handed ? &handed->lists : nullptr); !status) return status;
+  processes_ = std::make_unique<Processes>(limits_, *clusters_, *registry_);
+  giving_ = std::make_unique<Leaving>(limits_, *clusters_, *registry_);
   gates_->Commit(std::move(*gates));
   traces_.Take(std::move(tracer));
   discovery_ = std::make_unique<DiscoverySet>(*runtime_, *clusters_, *registry_);
@@ -94,6 +106,7 @@ base::Status Server::Init() {
   clusters_->SetWorkers(contexts);
   listeners_.SetWorkers(fronts);
   listeners_.SetSupervisor(*options_.supervisor);
+  listeners_.SetTenure(sockets_ours_);
   AddMetrics();
 
   auto sockets = listeners_.Prepare(config_.listeners);
@@ -113,11 +126,24 @@ base::Status Server::Init() {
     TearDown();
     life_.SetStopped();
   });
+  // The predecessor gives away its part of everything only when all that can fail is done.
+  if (options_.predecessor != nullptr) {
+    if (auto status = TakeOver(); !status) return status;
+  }
+  if (auto status = StartAdmin(); !status) return status;
   {
     std::lock_guard lock(reload_mutex_);  // Stop, Drain
     listeners_.Apply(config_.listeners, std::move(*sockets));
   }
-  return StartAdmin();
+  BeginServing();
+  return base::Ok();
+}
+
+// As it is configured.
+std::string Server::AdminGrpcAddress() const {
+  return config_.admin.grpc == config::kAdminAuto
+             ? DefaultAdminAddress(std::getenv("RUNTIME_DIRECTORY"), std::getenv("XDG_RUNTIME_DIR"))
+             : config_.admin.grpc;
 }
 
 base::Status Server::StartAdmin() {
@@ -128,17 +154,15 @@ base::Status Server::StartAdmin() {
       if (!credentials) return credentials.error();
       security.tls = std::move(*credentials);
     }
-    const std::string address =
-        config_.admin.grpc == config::kAdminAuto
-            ? DefaultAdminAddress(std::getenv("RUNTIME_DIRECTORY"), std::getenv("XDG_RUNTIME_DIR"))
-            : config_.admin.grpc;
-    auto admin = admin::AdminServer::Start(address, *this, std::move(security));
+    const std::string address = AdminGrpcAddress();
+    auto admin = admin::AdminServer::Start(address, *this, std::move(security),
+                                           {AdoptAdmin(/*rpc=*/true, address), sockets_ours_});
     if (!admin) return admin.error();
     admin_ = std::move(*admin);
     SLUICE_LOG_INFO("admin RPC on {}{}", admin_->address(), config_.admin.tls.enabled() ? " with TLS" : "");
   }
   if (!config_.admin.http.empty()) {
-    auto http = admin::HttpServer::Start(config_.admin.http, *this);
+    auto http = admin::HttpServer::Start(config_.admin.http, *this, {}, AdoptAdmin(/*rpc=*/false, config_.admin.http));
     if (!http) return http.error();
     http_ = std::move(*http);
     SLUICE_LOG_INFO("status page and metrics on http://{}/", http_->address());
@@ -177,7 +201,15 @@ base::Status Server::Drain(std::optional<milliseconds> timeout, std::optional<mi
                            fmt::format("the delay of {} ms is not below the drain's {} ms, of which it is a part",
                                        wait.count(), limit.count()));
   }
-  if (!life_.BeginDrain(limit, workers_.size())) return base::Ok();
+  if (left_.load(std::memory_order_relaxed)) {
+    life_.LimitDrain(limit);
+    return base::Ok();
+  }
+  // Streams in processes that this one has replaced are the daemon's, too.
+  const bool waits = processes_->size() > 0;
+  waits_for_processes_.store(waits, std::memory_order_relaxed);
+  if (!life_.BeginDrain(limit, workers_.size() + (waits ? 1 : 0))) return base::Ok();
+  TellProcessesToEnd(limit);
   leaving_ = true;
   options_.supervisor->Stopping();
   SLUICE_LOG_INFO("draining, for {} ms at most{}", limit.count(),
@@ -269,6 +301,7 @@ void Server::TearDown() {
     admin_.reset();  // a reload would tell it the roles
     listeners_.StopAll([] {});
   }
+  if (announce_ != nullptr && !sockets_ours_->load(std::memory_order_relaxed)) announce_->Leave();
   if (announce_ != nullptr && control_.joinable()) WithdrawAndWait();
   if (discovery_ != nullptr) discovery_->Stop();
   if (control_.joinable()) {
@@ -279,6 +312,7 @@ void Server::TearDown() {
   }
   runtime_->Shutdown();
   if (clusters_ != nullptr) CloseAccessLog();
+  if (giving_ != nullptr) giving_->Finish();
   traces_.Stop();
   std::lock_guard lock(reload_mutex_);
   listeners_.Clear();
@@ -317,7 +351,13 @@ base::Result<admin::ChangeResult> Server::ChangeEndpoints(const upstream::Endpoi
   return result;
 }
 
+void Server::Stop() {
+  TellProcessesToEnd(milliseconds(0));
+  life_.Stop();
+}
+
 base::Status Server::ReopenLogs() {
+  if (processes_ != nullptr) processes_->TellToReopenLogs();
   auto log = ReopenLog();
   auto access = clusters_->access_log()->Reopen();
   return !log ? log : access;

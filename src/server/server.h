@@ -13,8 +13,12 @@
 // Thread safety: every public function from any thread but a worker's.
 #pragma once
 
+#include <sys/types.h>
+
+#include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,9 +29,11 @@
 #include "admin/backend.h"
 #include "base/error.h"
 #include "config/config.h"
+#include "handover/program.h"
 #include "proxy/downstream/worker_front.h"
 #include "server/announce_set.h"
 #include "server/cache_owner.h"
+#include "server/change_gate.h"
 #include "server/clusters.h"
 #include "server/discovery_set.h"
 #include "server/gate_set.h"
@@ -43,15 +49,26 @@ namespace sluice::admin {
 class AdminServer;
 class HttpServer;
 }  // namespace sluice::admin
+namespace sluice::handover {
+class Channel;
+class Predecessor;
+class Successor;
+}  // namespace sluice::handover
 namespace sluice::runtime {
 class Runtime;
 }
 
 namespace sluice::server {
 
+struct HandedLists;
+class Leaving;
+class Processes;
+
 struct ServerOptions {
   std::string config_file;  // what Reload reads again; empty: Reload is refused
   std::shared_ptr<Supervisor> supervisor = std::make_shared<Supervisor>();  // not null
+  handover::Program program{};                                              // for Upgrade; without a path it is refused
+  std::shared_ptr<handover::Predecessor> predecessor{};                     // this process takes over from it; or null
   // Every call moves to another worker, if there are several, instead of when that pays.
   bool move_all_calls_for_test = false;
 };
@@ -82,10 +99,13 @@ class Server final : private admin::Backend {
   base::Status Drain(std::optional<std::chrono::milliseconds> timeout,
                      std::optional<std::chrono::milliseconds> delay) override;
   // Stops now. Returns at once.
-  void Stop() override { life_.Stop(); }
+  void Stop() override;
   // True once stopped.
   bool WaitStopped(std::chrono::milliseconds timeout) { return life_.WaitStopped(timeout); }
   admin::ReloadResult Reload() override;
+  base::Result<admin::UpgradeResult> Upgrade(bool only_if_changed) override;
+  // The same without the result, which is in the log; returns at once.
+  void BeginUpgrade();
   std::optional<admin::ReloadView> DescribeReload() override;
   admin::ConfigView DescribeConfig(bool from_file) override;
   // Opens log files anew (SIGUSR1). The first error, if any.
@@ -97,6 +117,8 @@ class Server final : private admin::Backend {
 
   // admin::Backend
   admin::ServerView DescribeServer() override;
+  std::vector<admin::ProcessView> ListProcesses() override;
+  base::Result<std::shared_ptr<const void>> BeginChange() override { return changes_.Enter(); }
   base::Result<std::vector<admin::ClusterView>> ListClusters(std::string_view name) override;
   base::Result<admin::ChangeResult> ChangeEndpoints(const upstream::EndpointChange& change) override;
   base::Status SetEndpointHealth(const admin::HealthOrder& order) override { return clusters_->SetHealth(order); }
@@ -121,7 +143,26 @@ class Server final : private admin::Backend {
   // Under reload_mutex_. `changes`: what it has changed.
   admin::ReloadResult ReloadLocked(std::vector<std::string>* changes);
   void TakeCacheAndBounds(std::shared_ptr<proxy::ResponseCache> cache, const config::Config& config);
+  std::string AdminGrpcAddress() const;
   base::Status StartAdmin();
+  // The socket of the predecessor's admin RPC, or HTTP port, where that has listened at `address`.
+  std::optional<net::ListenSocket> AdoptAdmin(bool rpc, const std::string& address);
+
+  // server_upgrade.cc: this process is replaced. All but the first on the control thread.
+  using Upgraded = base::Result<admin::UpgradeResult>;
+  std::shared_ptr<std::promise<Upgraded>> OrderUpgrade();
+  Upgraded UpgradeNow();
+  Upgraded Converse(handover::Successor& successor, std::vector<metrics::Counted>* counts);
+  base::Status SendBegin(handover::Channel& channel);
+  base::Status SendTake(handover::Channel& channel, std::vector<metrics::Counted>* counts);
+  void LeaveTo(handover::Channel channel, const admin::UpgradeResult& by, const std::vector<metrics::Counted>& counts);
+  void StepLeaving();
+  // server_takeover.cc: this process replaces another one.
+  base::Result<HandedLists> MeetPredecessor();
+  base::Status TakeOver();
+  void BeginServing();
+  void StepProcesses();
+  void TellProcessesToEnd(std::chrono::milliseconds within);
   void AddMetrics();
   void StopListening();
   void DrainWorkers();
@@ -161,7 +202,20 @@ class Server final : private admin::Backend {
   };
   std::mutex last_reload_mutex_;  // not held while anything else is waited for
   std::optional<LastReload> last_reload_;
-  bool leaving_ = false;  // draining or stopping: no reload any more
+  bool leaving_ = false;    // draining or stopping: no reload any more
+  bool upgrading_ = false;  // another process is about to take over: no reload either
+
+  // A handover (docs/handover.md). The sockets are this process's: not before it serves, nor once it is replaced.
+  const std::shared_ptr<std::atomic<bool>> sockets_ours_ = std::make_shared<std::atomic<bool>>(true);
+  ChangeGate changes_;
+  uint32_t generation_ = 1;
+  base::TimePoint serving_since_{};
+  std::unique_ptr<Processes> processes_;          // that this one has replaced
+  std::unique_ptr<Leaving> giving_;               // to the process that replaces this one
+  std::atomic<bool> left_{false};                 // it has
+  std::atomic<bool> waits_for_processes_{false};  // a drain does: the control thread ends that
+  base::TimePoint left_at_{};                     // the control thread's, as the next
+  pid_t successor_ = 0;
 
   std::unique_ptr<admin::AdminServer> admin_;
   std::unique_ptr<admin::HttpServer> http_;

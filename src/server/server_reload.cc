@@ -39,6 +39,7 @@ admin::ReloadResult Server::ReloadLocked(std::vector<std::string>* changes) {
     return result;
   };
   if (leaving_) return failed("the server is draining or stopping");
+  if (upgrading_) return failed("a new process is about to take over; repeat it");
   if (options_.config_file.empty()) return failed("there is no configuration file to read again");
   config::ParseResult parsed = config::Load(options_.config_file);
   config::CheckFiles(&parsed);

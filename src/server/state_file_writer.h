@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -26,8 +27,14 @@ class StateFileWriter {
     in_file_ = in_file;
   }
 
+  // Another process writes it from now on: returns when what is being written here is.
+  void Leave() {
+    std::lock_guard lock(mutex_);
+    left_.store(true, std::memory_order_relaxed);
+  }
+
   // There is a file to write.
-  bool keeps() const { return !path_.empty(); }
+  bool keeps() const { return !path_.empty() && !left_.load(std::memory_order_relaxed); }
 
   // Returns when the file is written (SaveState); on an error (kIo) it is as before, and so are the lists where they
   // `must` be in it, else they are written with the next change. Where no list changes there is nothing to write, so a
@@ -35,6 +42,7 @@ class StateFileWriter {
   base::Status Update(Changes changes, bool must = true) {
     if (path_.empty()) return base::Ok();
     std::lock_guard lock(mutex_);
+    if (left_.load(std::memory_order_relaxed)) return base::Ok();
     const bool something = std::any_of(changes.begin(), changes.end(), [this](const auto& change) {
       return change.second || lists_.contains(change.first);
     });
@@ -68,6 +76,7 @@ class StateFileWriter {
   }
 
   std::string path_;
+  std::atomic<bool> left_{false};  // written under mutex_; for once
   std::mutex mutex_;
   // Under mutex_.
   SavedLists lists_;

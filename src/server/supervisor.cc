@@ -10,15 +10,28 @@
 namespace sluice::server {
 
 base::Result<std::shared_ptr<Supervisor>> Supervisor::FromEnvironment() {
-  const char* address = std::getenv("NOTIFY_SOCKET");
+  const char* set = std::getenv("NOTIFY_SOCKET");
+  std::string address(set != nullptr ? set : "");
   base::Result<net::NotifySocket> notify = net::NotifySocket();
-  if (address != nullptr) notify = net::NotifySocket::Open(address);
+  if (set != nullptr) notify = net::NotifySocket::Open(address);
   auto passed = net::PassedSockets::Take(std::getenv("LISTEN_PID"), std::getenv("LISTEN_FDS"),
                                          std::getenv("LISTEN_FDNAMES"), ::getpid());
   for (const char* name : {"NOTIFY_SOCKET", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) ::unsetenv(name);
   if (!notify) return notify.error();
   if (!passed) return passed.error();
-  return std::make_shared<Supervisor>(std::move(*notify), std::move(*passed));
+  return std::make_shared<Supervisor>(std::move(*notify), std::move(*passed), std::move(address));
+}
+
+std::vector<std::string> Supervisor::Environment() const {
+  if (address_.empty()) return {};
+  std::string variable("NOTIFY_SOCKET=");
+  variable += address_;
+  return {std::move(variable)};
+}
+
+void Supervisor::LeaveTo(uint64_t pid) {
+  Send("MAINPID=" + std::to_string(pid));
+  left_.store(true, std::memory_order_relaxed);
 }
 
 std::optional<net::ListenSocket> Supervisor::Find(const proxy::ListenerOptions& options) {
@@ -69,6 +82,7 @@ void Supervisor::ForgetAll() {
 }
 
 bool Supervisor::Send(const std::string& lines, std::span<const int> fds) {
+  if (left_.load(std::memory_order_relaxed)) return true;
   const auto status = notify_.Send(lines, fds);
   if (!status) SLUICE_LOG_WARN("{}", status.error().detail);
   return status.ok();

@@ -2,11 +2,14 @@
 // where the daemon stands (Type=notify), and sockets to keep over a crash (FileDescriptorStoreMax=).
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -24,8 +27,13 @@ class Supervisor {
   // By NOTIFY_SOCKET, LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES, which it takes out of the environment: before there
   // are threads. kInvalidArgument, kIo.
   static base::Result<std::shared_ptr<Supervisor>> FromEnvironment();
-  Supervisor(net::NotifySocket notify, net::PassedSockets passed)
-      : notify_(std::move(notify)), passed_(std::move(passed)) {}
+  Supervisor(net::NotifySocket notify, net::PassedSockets passed, std::string address = {})
+      : notify_(std::move(notify)), address_(std::move(address)), passed_(std::move(passed)) {}
+
+  // A process that takes over: "NAME=value" for its environment; from now on that one speaks for the daemon, and this
+  // one says nothing any more.
+  std::vector<std::string> Environment() const;
+  void LeaveTo(uint64_t pid);
 
   // A socket that was passed, by the listener's address or else by its name.
   std::optional<net::ListenSocket> Find(const proxy::ListenerOptions& options);
@@ -48,6 +56,8 @@ class Supervisor {
   bool Send(const std::string& lines, std::span<const int> fds = {});
 
   net::NotifySocket notify_;
+  std::string address_;  // of notify_; empty: none
+  std::atomic<bool> left_{false};
   std::mutex mutex_;
   net::PassedSockets passed_;   // under mutex_
   std::set<std::string> kept_;  // under mutex_: names in the supervisor's store

@@ -27,6 +27,7 @@ sources_of() {
     admin_http) echo src/admin/http ;;
     etcd) echo src/discovery/etcd src/config/parse_etcd src/config/parse_endpoint proto/etcd ;;
     jwt) echo src/proxy/identity ;;
+    handover) echo src/handover src/server/handover src/server/processes src/server/clusters_handover src/metrics/registry proto/sluice/handover ;;
     *) echo "run.sh: sources_of does not know the target $1" >&2; exit 2 ;;
   esac
 }

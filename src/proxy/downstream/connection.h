@@ -44,6 +44,8 @@ class DownstreamConnection final : public base::ListNode<DownstreamConnection>, 
   // Held until the connection has closed.
   void Hold(ConnectionLimits::PlacePtr place) { place_ = std::move(place); }
   void Drain() { connection_.Drain(); }
+  // The last GOAWAY has been said: the client begins no call here any more.
+  bool closing() const { return connection_.session().closing(); }
   // GOAWAY as far as the socket takes it, and the end. Calls have been answered, or are reset.
   void CloseNow();
   const std::string& peer_name() const { return connection_.peer_name(); }

@@ -113,6 +113,8 @@ struct Listener::State : std::enable_shared_from_this<State> {
 
 Listener::Listener(ListenerOptions options, net::ListenSocket socket, std::vector<WorkerFront*> workers)
     : address_(socket.address()),
+      fd_(socket.fd()),
+      borrowed_(socket.borrowed()),
       options_(std::make_shared<const ListenerOptions>(std::move(options))),
       state_(std::make_shared<State>(std::move(socket), std::move(workers))) {
   state_->options = options_;

@@ -33,11 +33,16 @@ class Listener {
   void Update(const ListenerOptions& options, std::function<void()> done);
 
   const net::Address& address() const { return address_; }
+  // Of its socket, until Stop: for another process of the daemon; and whether a supervisor has made it.
+  int fd() const { return fd_; }
+  bool borrowed() const { return borrowed_; }
   const ListenerOptions& options() const { return *options_; }
 
  private:
   struct State;
   net::Address address_;
+  int fd_;
+  bool borrowed_;
   std::shared_ptr<const ListenerOptions> options_;
   std::shared_ptr<State> state_;
 };

@@ -34,6 +34,14 @@ void WorkerFront::DrainDownstream() {
   OnDownstreamClosed();
 }
 
+bool WorkerFront::NoneCanBegin() {
+  if (!draining || !handshakes.empty()) return false;
+  for (DownstreamConnection* c = downstream.front(); c != nullptr; c = downstream.Next(*c)) {
+    if (!c->closing()) return false;
+  }
+  return true;
+}
+
 void WorkerFront::EndCalls() {
   draining = true;
   cache_fast_path.StartCalls();

@@ -25,6 +25,8 @@ struct WorkerFront final : ConnectionHost, private HandoffOwner {
 
   // All client connections begin their two-step GOAWAY. Those whose TLS handshake is under way have no calls, and end.
   void DrainDownstream();
+  // After DrainDownstream: no client can begin a call here any more, on no connection.
+  bool NoneCanBegin();
   // First step of the worker's end: every call is told that it ends, and answers when its task runs. Again until
   // HasCalls is false on all workers.
   void EndCalls();

@@ -1,0 +1,86 @@
+// Processes: the processes of the daemon that this one has replaced, and that still have calls. What they have of the
+// limits counts here too, until they say that they have it no more, or end; what they count is counted on here.
+//
+// Thread safety: every function from any thread but a worker's; one mutex, which is held for as long as it takes to
+// read what the processes have said.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "admin/backend.h"
+#include "base/clock.h"
+#include "handover/channel.h"
+#include "metrics/registry.h"
+#include "server/limit_set.h"
+
+namespace sluice::server {
+
+class Clusters;
+
+// A limit of which a process that leaves has a part, by name: one of the two is set.
+struct SharedLimit {
+  std::shared_ptr<limits::ConcurrencyLimiter> permits;
+  std::shared_ptr<limits::RateLimiter> capped;
+};
+using SharedLimits = std::map<std::string, SharedLimit>;
+// All of `limits` and of the endpoints ("cluster/NAME/endpoint/ENDPOINT").
+SharedLimits FindSharedLimits(const LimitTable& limits, Clusters& clusters);
+
+class Processes {
+ public:
+  // So many may be there: one more is not made.
+  static constexpr size_t kMax = 8;
+
+  Processes(LimitSet& limits, Clusters& clusters, metrics::Registry& registry)
+      : limits_(limits), clusters_(clusters), registry_(registry) {}
+
+  // The processes of `take`, whose channels are `channels` but for the last, which has none yet. Before any call.
+  void Take(const handover::v1::Take& take, std::vector<handover::Channel> channels);
+  void SetLastChannel(handover::Channel channel);
+
+  size_t size() const;
+  // Reads what they have said. True: there was something.
+  bool Read();
+  // Orders to all of them. What cannot be told to one is not told.
+  void TellToEnd(std::chrono::milliseconds within);
+  void TellToReopenLogs();
+  std::vector<admin::ProcessView> List(base::TimePoint now) const;
+
+  // For the process that takes over from this one: the processes as this one sees them, and their sockets. Nothing is
+  // read meanwhile: until Keep, or LetGo.
+  void HandOn(handover::v1::Take* take, std::vector<int>* sockets);
+  void Keep();
+  void LetGo();
+  // Units of each limit that all of them have.
+  std::map<std::string, uint64_t> Held() const;
+
+ private:
+  struct Former {
+    handover::v1::Process told;
+    handover::Channel channel;
+    std::map<std::string, uint64_t> held;
+    std::map<std::string, uint32_t> permille;
+  };
+
+  void Tell(const handover::v1::Order& order);
+  // Under mutex_, all of these.
+  void Hear(Former& former, const handover::Channel::Received& received);
+  void GiveBack(Former& former, const std::string& limit, uint64_t units);
+  void End(Former& former);
+  void ApplyShares(const std::string& limit);
+
+  LimitSet& limits_;
+  Clusters& clusters_;
+  metrics::Registry& registry_;
+  mutable std::mutex mutex_;
+  std::vector<Former> formers_;  // oldest first
+  bool handed_on_ = false;
+};
+
+}  // namespace sluice::server

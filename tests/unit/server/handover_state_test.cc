@@ -1,0 +1,356 @@
+// What goes from one process to the next, by way of the memory files: both sides in one process here.
+#include "server/handover_state.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <random>
+
+#include "handover/message_socket.h"
+#include "server/leaving.h"
+#include "server/processes.h"
+#include "upstream/cluster_health.h"
+
+namespace sluice::server {
+namespace {
+
+using limits::RateLimiter;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using upstream::HealthState;
+
+// One side: a configuration with each kind of limit, and what serves by it.
+struct Side {
+  explicit Side(const config::Config& c) : config(c) {
+    limits.Apply(config);
+    clusters.emplace(registry, 1, ClusterWaits(), &limits);
+  }
+  void Init(const InheritedLists* inherited = nullptr) {
+    const LimitTable table = limits.MakePlan(config);
+    auto status = clusters->Init(config, {.limits = &table}, inherited);
+    ASSERT_TRUE(status.ok()) << status.error().detail;
+  }
+  LimitTable Table() { return limits.Table(); }
+  const RateLimit& Rate(const std::string& name) {
+    table = limits.Table();
+    return std::get<RateLimit>(table.Get(name)->limit);
+  }
+  const ClientRateLimit& Clients(const std::string& name) {
+    table = limits.Table();
+    return std::get<ClientRateLimit>(table.Get(name)->limit);
+  }
+  limits::ConcurrencyLimiter& Permits(const std::string& name) {
+    return *FindSharedLimits(limits.Table(), *clusters)[name].permits;
+  }
+  upstream::ClusterHealth& Health() { return *clusters->States()[0]->health; }
+  upstream::Endpoint& Endpoint(const std::string& name) {
+    const auto state = clusters->States()[0];
+    return *state->endpoints[state->Find(name)].endpoint;
+  }
+
+  config::Config config;
+  metrics::Registry registry{1};
+  LimitSet limits;
+  LimitTable table;
+  std::optional<Clusters> clusters;
+};
+
+config::Config MakeConfig() {
+  config::Config config;
+  config.concurrency.max = 50;
+  config.clusters.resize(1);
+  config.clusters[0].name = "c";
+  config.clusters[0].rate_limit = {.rate = 10, .burst = 80};
+  config.clusters[0].concurrency.max = 8;
+  config.clusters[0].endpoint_concurrency.max = 4;
+  for (const auto& [name, address] : {std::pair("a", "10.0.0.1:1"), {"b", "10.0.0.2:1"}})
+    config.clusters[0].endpoints.push_back({name, *net::Address::Parse(address), 1});
+  config.routes.resize(1);
+  config.routes[0].name = "r";
+  config.routes[0].cluster = "c";
+  config.routes[0].rate_limit = {.rate = 10, .burst = 20, .capped = true};
+  config.routes[0].client_rate_limit.metadata = "x-client";
+  config.routes[0].client_rate_limit.rate = {.rate = 1, .burst = 8};
+  return config;
+}
+
+class HandoverStateTest : public ::testing::Test {
+ protected:
+  const config::Config config = MakeConfig();
+  const base::TimePoint now = base::Clock::Steady().Now();
+};
+
+TEST_F(HandoverStateTest, ListsKeepTheirVersionsWhereTheyAreTheSame) {
+  Side former(config);
+  former.Init();
+  upstream::EndpointChange change;
+  change.cluster = "c";
+  change.kind = upstream::EndpointChange::Kind::kAdd;
+  change.endpoints = {{"x", "10.0.0.9:1", 2, 1, "here"}};
+  ASSERT_TRUE(former.clusters->Change(change).ok());
+  auto file = WriteLists(former.clusters->ListsInForce(), former.Table());
+  ASSERT_TRUE(file.ok());
+  const auto handed = ReadLists(*file);
+  ASSERT_TRUE(handed.ok()) << handed.error().detail;
+
+  Side same(config);
+  same.Init(&handed->lists);
+  const auto before = former.clusters->List("c"), after = same.clusters->List("c");
+  ASSERT_TRUE(before.ok() && after.ok());
+  EXPECT_EQ((*after)[0].version, (*before)[0].version);
+  EXPECT_EQ((*after)[0].digest, (*before)[0].digest);
+  EXPECT_EQ((*after)[0].source, upstream::ListSource::kRpc);
+
+  // Another list in the file: that one is in force, under a version that no list has had.
+  Side other(config);
+  other.config.clusters[0].endpoints.pop_back();
+  other.Init(&handed->lists);
+  const auto changed = other.clusters->List("c");
+  ASSERT_TRUE(changed.ok());
+  EXPECT_GT((*changed)[0].version, (*before)[0].version);
+  EXPECT_EQ((*changed)[0].endpoints.size(), 1u);
+}
+
+TEST_F(HandoverStateTest, WhatWasPutInForceByRpcIsSoWhereTheSameIsConfigured) {
+  Side former(config);
+  former.Init();
+  ASSERT_TRUE(former.limits.Change({.name = "cluster/c/rate", .rate = 33}).ok());
+  ASSERT_TRUE(former.limits.Change({.name = "cluster/c/endpoint_concurrency", .max = 3}).ok());
+  ASSERT_TRUE(former.limits.Change({.name = "route/r/client_rate", .rate = 5}).ok());
+  ASSERT_TRUE(former.limits.Change({.name = "process/concurrency", .max = 44}).ok());
+  auto file = WriteLists(former.clusters->ListsInForce(), former.Table());
+  ASSERT_TRUE(file.ok());
+  const auto handed = ReadLists(*file);
+  ASSERT_TRUE(handed.ok());
+
+  Side next(config);
+  next.config.concurrency.max = 51;
+  next.limits.Apply(next.config);
+  for (const auto& limit : handed->limits) next.limits.TakeInForce(limit);
+  next.Init();
+  EXPECT_EQ(next.Rate("cluster/c/rate").in_force.rate, 33);
+  EXPECT_EQ(next.Clients("route/r/client_rate").in_force.rate, 5);
+  EXPECT_EQ(next.limits.EndpointConcurrency("c").max, 3u);
+  EXPECT_EQ(std::get<ConcurrencyLimit>(next.Table().Get("process/concurrency")->limit).in_force.max, 51u);
+}
+
+TEST_F(HandoverStateTest, HealthStays) {
+  Side former(config), next(config);
+  former.Init();
+  next.Init();
+  const auto list = former.clusters->States()[0];
+  ASSERT_TRUE(
+      former.Health().Command(list->endpoints, former.Endpoint("a"), upstream::ClusterHealth::Order::kEject, now).ok());
+  auto file = WriteState({*former.clusters, former.Table(), former.registry, nullptr}, {}, {}, now);
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE(ReadState(*file, {*next.clusters, next.Table(), next.registry, nullptr}, now).ok());
+  const upstream::HealthView view = next.Health().Describe(next.Endpoint("a"), now);
+  EXPECT_EQ(view.state, HealthState::kEjected);
+  EXPECT_EQ(view.why, former.Health().Describe(former.Endpoint("a"), now).why);
+  EXPECT_TRUE(next.Endpoint("a").out());
+  EXPECT_EQ(next.Health().Describe(next.Endpoint("b"), now).state, HealthState::kUp);
+}
+
+// The two processes with the socket between them.
+class TwoProcesses : public HandoverStateTest {
+ protected:
+  void SetUp() override {
+    former.Init();
+    next.Init();
+  }
+  // Up to Serving.
+  void HandOver() {
+    auto pair = handover::MessageSocket::MakePair();
+    ASSERT_TRUE(pair.ok());
+    auto other = handover::MessageSocket::Adopt(pair->second.Release());
+    ASSERT_TRUE(other.ok());
+    handover::v1::Take take;
+    const HandedLevels levels = leaving.Split({}, now, take.add_processes());
+    const auto counts = former.registry.Counts();
+    auto file = WriteState({*former.clusters, former.Table(), former.registry, nullptr}, levels, counts, now);
+    ASSERT_TRUE(file.ok());
+    processes.Take(take, {});
+    ASSERT_TRUE(ReadState(*file, {*next.clusters, next.Table(), next.registry, nullptr}, now).ok());
+    processes.SetLastChannel(handover::Channel(std::move(*other)));
+    leaving.Begin(handover::Channel(std::move(pair->first)), counts, now);
+  }
+  void Step(bool closed = false) {
+    leaving.Step({.closed = closed}, now);
+    processes.Read();
+  }
+
+  Side former{config}, next{config};
+  Leaving leaving{former.limits, *former.clusters, former.registry};
+  Processes processes{next.limits, *next.clusters, next.registry};
+};
+
+constexpr const char* kPermits = "cluster/c/concurrency";
+
+TEST_F(TwoProcesses, PermitsAreNeverMoreThanTheLimitAndInTheEndTheNewOnes) {
+  std::mt19937 random(4711);
+  limits::ConcurrencyLimiter &a = former.Permits(kPermits), &b = next.Permits(kPermits);
+  int held_a = 0, held_b = 0;
+  const auto act = [&](limits::ConcurrencyLimiter& limiter, int& held) {
+    if (random() % 2 == 0) {
+      held += limiter.TryTake() ? 1 : 0;
+    } else if (held > 0) {
+      limiter.Return();
+      --held;
+    }
+    ASSERT_LE(held_a + held_b, 8);
+    ASSERT_LE(a.own() + b.own(), 8u);
+  };
+  for (int i = 0; i < 5; ++i) held_a += a.TryTake() ? 1 : 0;
+  HandOver();
+  for (int i = 0; i < 2000; ++i) {
+    act(a, held_a);
+    act(b, held_b);
+    if (random() % 3 == 0) Step();
+  }
+  for (; held_a > 0; --held_a) a.Return();
+  Step(/*closed=*/true);
+  EXPECT_EQ(b.own(), 8u);
+  EXPECT_EQ(a.own(), 0u);
+  for (; held_b > 0; --held_b) b.Return();
+}
+
+TEST_F(TwoProcesses, WhatAProcessHadThatEndsComesBack) {
+  limits::ConcurrencyLimiter& a = former.Permits("cluster/c/endpoint/a");
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(a.TryTake());
+  HandOver();
+  Step(/*closed=*/true);
+  EXPECT_EQ(next.Permits("cluster/c/endpoint/a").own(), 1u);
+  EXPECT_EQ(processes.size(), 1u);
+  leaving.Finish();
+  EXPECT_TRUE(processes.Read());
+  EXPECT_EQ(processes.size(), 0u);
+  EXPECT_EQ(next.Permits("cluster/c/endpoint/a").own(), 4u);
+  EXPECT_EQ(next.Rate("cluster/c/rate").permille, kWhole);
+  for (int i = 0; i < 3; ++i) a.Return();
+}
+
+TEST_F(TwoProcesses, AHandoverThatFailsLeavesAllAsItWas) {
+  ASSERT_TRUE(former.Permits(kPermits).TryTake());
+  handover::v1::Take take;
+  (void)leaving.Split({}, now, take.add_processes());
+  EXPECT_LT(former.Permits(kPermits).own(), 8u);
+  EXPECT_EQ(leaving.state(), Leaving::State::kSplit);
+  leaving.Join();
+  EXPECT_EQ(former.Permits(kPermits).own(), 8u);
+  EXPECT_EQ(former.Permits("cluster/c/endpoint/b").own(), 4u);
+  EXPECT_EQ(former.Rate("cluster/c/rate").permille, kWhole);
+  EXPECT_EQ(leaving.state(), Leaving::State::kWhole);
+  former.Permits(kPermits).Return();
+}
+
+// How many calls start at once.
+int Burst(RateLimiter& limiter, base::TimePoint now) {
+  int count = 0;
+  while (count < 1000 && limiter.TryStart(now) == RateLimiter::Start::kFree) ++count;
+  return count;
+}
+
+TEST_F(TwoProcesses, ABurstIsOneOfBoth) {
+  RateLimiter& a = *former.Rate("cluster/c/rate").limiter;
+  for (int i = 0; i < 30; ++i) ASSERT_EQ(a.TryStart(now), RateLimiter::Start::kFree);
+  HandOver();
+  RateLimiter& b = *next.Rate("cluster/c/rate").limiter;
+  const int both = Burst(a, now) + Burst(b, now);
+  EXPECT_LE(both, 50);
+  EXPECT_GE(both, 40) << "a part is lost to whole numbers, no more";
+  EXPECT_NEAR(a.rate() + b.rate(), 10, 1e-6);
+  Step(/*closed=*/true);
+  EXPECT_NEAR(b.rate(), 10, 1e-6);
+}
+
+TEST_F(TwoProcesses, AClientsDebtStays) {
+  const auto a = former.Clients("route/r/client_rate").limiter->Get(42, now);
+  EXPECT_EQ(Burst(*a, now), 8);
+  HandOver();
+  const auto b = next.Clients("route/r/client_rate").limiter->Get(42, now);
+  EXPECT_EQ(Burst(*b, now), 0);
+  const auto fresh = next.Clients("route/r/client_rate").limiter->Get(43, now);
+  EXPECT_EQ(Burst(*fresh, now), 7) << "an eighth may start in the other process for a moment";
+}
+
+TEST_F(TwoProcesses, CallsOfACappedRateHoldTheirTokensUntilTheyEnd) {
+  RateLimiter& a = *former.Rate("route/r/rate").limiter;
+  for (int i = 0; i < 10; ++i) ASSERT_EQ(a.TryStart(now), RateLimiter::Start::kHeld);
+  HandOver();
+  RateLimiter& b = *next.Rate("route/r/rate").limiter;
+  EXPECT_EQ(b.outstanding(), 10u);
+  for (int i = 0; i < 10; ++i) a.Release();
+  Step();
+  EXPECT_EQ(b.outstanding(), 0u);
+}
+
+TEST_F(TwoProcesses, CountsGoOnToBeTold) {
+  metrics::Counter* a = former.registry.AddCounter("x_total", "h");
+  metrics::Counter* b = next.registry.AddCounter("x_total", "h");
+  a->Add(0, 3);
+  HandOver();
+  EXPECT_EQ(b->Value(), 3u);
+  a->Add(0, 2);
+  leaving.Step({}, now + Leaving::kCountPeriod);
+  processes.Read();
+  EXPECT_EQ(b->Value(), 5u);
+  a->Add(0, 1);
+  leaving.Finish();
+  processes.Read();
+  EXPECT_EQ(b->Value(), 6u);
+}
+
+TEST_F(TwoProcesses, OrdersReachTheProcessThatLeaves) {
+  HandOver();
+  processes.TellToEnd(milliseconds(1500));
+  processes.TellToReopenLogs();
+  const auto heard = leaving.Step({}, now);
+  ASSERT_EQ(heard.orders.size(), 2u);
+  EXPECT_EQ(heard.orders[0].end_within_ms(), 1500u);
+  EXPECT_TRUE(heard.orders[1].reopen_logs());
+}
+
+TEST_F(HandoverStateTest, ResponsesStay) {
+  proxy::CacheOptions options;
+  options.capacity_bytes = 1 << 20;
+  Side former(config), next(config);
+  former.Init();
+  next.Init();
+  proxy::ResponseCache from(options, former.registry), to(options, next.registry);
+  http2::HeaderList headers, trailers;
+  headers.Add(":status", "200");
+  headers.Add("content-type", "application/grpc");
+  trailers.Add("grpc-status", "0");
+  auto response = std::make_shared<proxy::CachedResponse>();
+  response->headers = proxy::FlatHeaders(headers);
+  response->message = base::Slice::Copy(std::string("\0\0\0\0\2ab", 7));
+  response->trailers = proxy::FlatHeaders(trailers);
+  response->status = proxy::GrpcCode::kOk;
+  response->stored = now;
+  proxy::cache_policy::Lifetime life;
+  life.fresh_until = life.revalidate_until = life.unavailable_until = now + seconds(60);
+  std::string key("\4\0\0\0\5\0\0\0/s/M", 12);
+  key += std::string("\0\0\0\0\0", 5);
+  ASSERT_TRUE(from.Restore(key, response, life, now));
+  ASSERT_FALSE(from.Restore("no key", response, life, now));
+  auto file = WriteState({*former.clusters, former.Table(), former.registry, &from}, {}, {}, now);
+  ASSERT_TRUE(file.ok());
+  ASSERT_TRUE(ReadState(*file, {*next.clusters, next.Table(), next.registry, &to}, now).ok());
+  int found = 0;
+  to.ForEachStored([&](const proxy::ResponseCache::Stored& stored) {
+    ++found;
+    EXPECT_EQ(stored.key, key);
+    EXPECT_EQ(stored.response.message.view(), response->message.view());
+    EXPECT_TRUE(stored.response.headers == response->headers);
+    EXPECT_TRUE(stored.response.trailers == response->trailers);
+    EXPECT_EQ(stored.life.fresh_until, life.fresh_until);
+  });
+  EXPECT_EQ(found, 1);
+  // One that is over is not taken.
+  proxy::ResponseCache late(options, next.registry);
+  ASSERT_TRUE(ReadState(*file, {*next.clusters, next.Table(), next.registry, &late}, now + seconds(61)).ok());
+  EXPECT_EQ(late.stats().entries, 0u);
+}
+
+}  // namespace
+}  // namespace sluice::server
