@@ -21,7 +21,8 @@ for (let i = 2; i + 1 < process.argv.length; i += 2) {
 
 const same = (bytes) => bytes;
 const now = () => performance.now();
-const text = (error) => `${grpc.status[error.code]}: ${error.details}`;
+// Without the times that differ in each message.
+const text = (error) => `${grpc.status[error.code]}: ${error.details}`.replace(/ (after|within) [\d.]+s.*/, '');
 
 // What was noticed; the same fields as src/client_tally.h.
 const tally = {answeredAt: new Array(options.channels).fill(undefined), outstanding: 0};
@@ -42,6 +43,12 @@ for (let i = 0; i < options.channels; ++i) {
   clients.push(new grpc.Client(options.target, grpc.credentials.createInsecure(), {'grpc.use_local_subchannel_pool': 1}));
 }
 
+function noteGap(before, time) {
+  if (before === undefined || time - before <= tally.gap) return;
+  tally.gap = time - before;
+  tally.gapAt = Date.now() / 1000;
+}
+
 function makeCall(channel) {
   const begun = now();
   ++tally.outstanding;
@@ -50,11 +57,7 @@ function makeCall(channel) {
     ++tally.calls;
     if (error) return fail('call', text(error), tally.failed);
     const ended = now();
-    const before = tally.answeredAt[channel];
-    if (before !== undefined && ended - before > tally.gap) {
-      tally.gap = ended - before;
-      tally.gapAt = Date.now() / 1000;
-    }
+    noteGap(tally.answeredAt[channel], ended);
     tally.answeredAt[channel] = ended;
     tally.latencies.push(ended - begun);
   });
@@ -137,6 +140,7 @@ input.on('line', (line) => {
 input.on('close', () => {
   stopped = true;
   clearInterval(pacer);
+  for (const at of tally.answeredAt) noteGap(at, now()); // a channel without an answer since long has a gap too
   for (const call of open) call.cancel();
   const wait = setInterval(() => {
     if (tally.outstanding !== 0) return;

@@ -134,6 +134,7 @@ def make_calls(options, channels, tally, stop, streams):
             ready = True
             print("ready", flush=True)
         time.sleep(0.002)
+    tally.stop()
     end = time.monotonic() + DEADLINE + 2
     while tally.outstanding and time.monotonic() < end:
         time.sleep(0.01)

@@ -32,11 +32,19 @@ class Tally:
             self.calls += 1
             if status is not None:
                 return self.fail("call", status, self.failed)
-            before = self.answered_at[channel]
-            if before is not None and now - before > self.gap:
-                self.gap, self.gap_at = now - before, time.time()
+            self.note_gap(self.answered_at[channel], now)
             self.answered_at[channel] = now
             self.latencies.append(took)
+
+    def note_gap(self, before, now):
+        if before is not None and now - before > self.gap:
+            self.gap, self.gap_at = now - before, time.time()
+
+    def stop(self):
+        """No more calls are made: a channel without an answer since long has a gap too."""
+        with self.lock:
+            for at in self.answered_at:
+                self.note_gap(at, time.monotonic())
 
     def fail(self, what, status, counts):
         counts[status] = counts.get(status, 0) + 1

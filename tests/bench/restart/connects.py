@@ -11,7 +11,8 @@ import json
 import sys
 import time
 
-HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])  # the preface and an empty SETTINGS frame
+from processes import HELLO
+
 TIMEOUT = 5
 
 

@@ -23,6 +23,7 @@ class Proxy:
     def __init__(self, options, run, port, backends):
         self.options, self.run, self.port, self.backends = options, run, port, backends
         self.started, self.baseline = [], 0
+        self.serving = None  # the process that accepted a connection last
         found = shutil.which(self.program, path=f"{options.build}/bin:{os.environ['PATH']}:/usr/sbin")
         if found is None:
             raise RuntimeError(f"{self.name}: {self.program} is missing (deploy/install-deps.sh peers, or a build of Sluice)")
@@ -60,7 +61,7 @@ class Proxy:
 
     def start(self):
         self.spawn(self.command())
-        wait_accepted_by_new(self.port, self.pids, set(), START_SECONDS)
+        self.serving = wait_accepted_by_new(self.port, self.pids, set(), START_SECONDS)
         time.sleep(0.3)  # those that fork go on for a moment
         self.baseline = len(self.pids())
 
@@ -68,7 +69,7 @@ class Proxy:
         """Seconds until a new process accepted a connection."""
         before, begun = self.pids(), time.monotonic()
         self.trigger(before)
-        wait_accepted_by_new(self.port, self.pids, before, START_SECONDS)
+        self.serving = wait_accepted_by_new(self.port, self.pids, before, START_SECONDS)
         return time.monotonic() - begun
 
     def pids(self):
@@ -102,7 +103,16 @@ class Sluiced(Proxy):
         # It exits 0 when the new process serves.
         control = os.path.join(os.path.dirname(self.program), "sluicectl")
         subprocess.run([control, "--address", f"unix:{self.names()['ADMIN']}", "upgrade"], check=True, timeout=START_SECONDS,
-                       capture_output=True)
+                       capture_output=True, text=True)
+
+
+class SluicedSignal(Sluiced):
+    """The same by a signal, which says nothing of the outcome."""
+
+    name, title = "sluiced-usr2", "Sluice, SIGUSR2"
+
+    def trigger(self, before):
+        os.kill(self.serving, signal.SIGUSR2)
 
 
 class SluicedPlain(Sluiced):
@@ -192,7 +202,7 @@ class Nginx(Proxy):
         os.kill(old, signal.SIGUSR2)
         end = time.monotonic() + START_SECONDS
         while time.monotonic() < end:
-            new = self.master()
+            new = self.master()  # none while the old one's file is renamed
             if new not in (None, old) and any(parent == new for parent, _ in parents().values()):
                 break
             time.sleep(0.002)
@@ -222,11 +232,9 @@ class Nghttpx(Proxy):
     def command(self):
         return [self.program, f"--conf={self.render()}"]
 
-    def main(self):
-        return int((self.run / "nghttpx.pid").read_text())
-
     def trigger(self, before):
-        os.kill(self.main(), signal.SIGUSR2)
+        os.kill(int((self.run / "nghttpx.pid").read_text()), signal.SIGUSR2)
 
 
-PROXIES = {c.name: c for c in (Sluiced, SluicedPlain, SluicedService, SluicedStill, HAProxy, HAProxyNew, Nginx, NginxReload, Nghttpx)}
+PROXIES = {c.name: c for c in (Sluiced, SluicedSignal, SluicedPlain, SluicedService, SluicedStill, HAProxy, HAProxyNew, Nginx, NginxReload,
+                               Nghttpx)}

@@ -1,5 +1,5 @@
-// restart_backend: what the proxies call. Holds each unary call for a while, echoes each message of a stream, and counts
-// how many unary calls it has at once: over all processes of a proxy, as only a backend sees.
+// restart_backend: what the proxies call. Holds each unary call for a while, echoes each message of a stream, and
+// counts how many unary calls it has at once: over all processes of a proxy, as only a backend sees.
 //
 //   restart_backend --listen 127.0.0.1:0 --hold-ms 5 --limit 8
 //

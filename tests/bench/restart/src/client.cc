@@ -1,5 +1,5 @@
-// restart_client: gRPC C++ as it is by default (its own transparent retries, its own back-off), calling at a steady rate
-// and holding streams open, while the proxy it calls is replaced. It measures what an application would notice.
+// restart_client: gRPC C++ as it is by default (its own transparent retries, its own back-off), calling at a steady
+// rate and holding streams open, while the proxy it calls is replaced. It measures what an application would notice.
 //
 //   restart_client --target 127.0.0.1:7070 --rate 800 --channels 4 --streams 50 --stream-seconds 15
 //
@@ -42,6 +42,26 @@ std::string Name(const grpc::Status& status) {
   const auto code = static_cast<size_t>(status.error_code());
   return (code < std::size(kNames) ? kNames[code] : "code " + std::to_string(code)) + (": " + status.error_message());
 }
+
+// Tells the pacer to end.
+class Stop {
+ public:
+  void Set() {
+    std::lock_guard lock(mutex_);
+    stopped_ = true;
+    changed_.notify_all();
+  }
+  // Whether it is set, after `time` at most.
+  bool WaitFor(Clock::duration time) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, time, [this] { return stopped_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopped_ = false;  // guarded by mutex_
+};
 
 // One unary call; its callback deletes it.
 struct Call {
@@ -89,15 +109,6 @@ class Stream final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
     return true;
   }
 
-  // The run is over: its end says nothing of the proxy.
-  void Abandon() {
-    {
-      std::lock_guard lock(mutex_);
-      abandoned_ = true;
-    }
-    context_.TryCancel();
-  }
-
   void OnReadDone(bool ok) override {
     std::lock_guard lock(mutex_);
     if (!ok) {
@@ -117,7 +128,7 @@ class Stream final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
   void OnDone(const grpc::Status& status) override {
     {
       std::lock_guard lock(mutex_);
-      if (!abandoned_) tally_->StreamEnded(status.ok() && clean_, answered_, Name(status));
+      tally_->StreamEnded(status.ok() && clean_, answered_, Name(status));
     }
     done_.store(true, std::memory_order_release);  // the pacer may delete this from here on; pairs with Tick
   }
@@ -149,7 +160,7 @@ class Stream final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::Byte
   std::mutex mutex_;  // guards all below
   Clock::time_point next_write_ = Clock::now(), written_{};
   bool writing_ = false, awaits_echo_ = false, answered_ = false, failed_ = false;
-  bool closing_ = false, clean_ = false, abandoned_ = false;
+  bool closing_ = false, clean_ = false;
   std::atomic<bool> done_{false};
 };
 
@@ -170,13 +181,13 @@ class Client {
     }
   }
 
-  // Until `*stop`.
-  void Run(const std::atomic<bool>* stop) {
+  // Until `*stop`; streams that are open then go on to the process's end.
+  void Run(Stop* stop) {
     const Clock::time_point start = Clock::now();
     uint64_t made = 0;
     bool ready = false;
     std::vector<Clock::time_point> open_at(streams_.size(), start);
-    while (!stop->load(std::memory_order_relaxed)) {
+    do {
       const Clock::time_point now = Clock::now();
       const auto due = static_cast<uint64_t>(std::chrono::duration<double>(now - start).count() * rate_);
       if (made < due) {
@@ -198,14 +209,9 @@ class Client {
         ready = true;
         std::cout << "ready" << std::endl;
       }
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    } while (!stop->WaitFor(std::chrono::milliseconds(1)));
+    tally_.Stop();
     tally_.WaitForCalls();
-    for (auto& stream : streams_) {
-      if (!stream) continue;
-      stream->Abandon();
-      while (stream->Tick(Clock::now())) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
   }
 
   Tally& tally() { return tally_; }
@@ -227,10 +233,11 @@ class Client {
   // The first ones have different lives, so that they do not all end at once.
   void OpenStream(size_t index) {
     double life = stream_seconds_;
-    if (opened_ < streams_.size()) life *= 0.2 + 0.8 * static_cast<double>(index + 1) / static_cast<double>(streams_.size());
+    if (opened_ < streams_.size())
+      life *= 0.2 + 0.8 * static_cast<double>(index + 1) / static_cast<double>(streams_.size());
     ++opened_;
-    streams_[index] =
-        std::make_unique<Stream>(&tally_, std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(life)));
+    streams_[index] = std::make_unique<Stream>(
+        &tally_, std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(life)));
     streams_[index]->Start(stubs_[index % stubs_.size()].get());
   }
 
@@ -243,15 +250,15 @@ class Client {
 
 int Main(const Options& options) {
   Client client(options);
-  std::atomic<bool> stop{false};  // a flag and no more: relaxed
+  Stop stop;
   std::thread pacer([&] { client.Run(&stop); });
   for (std::string line; std::getline(std::cin, line);) {
     if (line == "go") client.tally().Restart();
   }
-  stop.store(true, std::memory_order_relaxed);
+  stop.Set();
   pacer.join();
   std::cout << client.tally().Json() << std::endl;
-  return 0;
+  std::_Exit(0);  // streams are open: they say nothing of the proxy any more, and gRPC's threads still have them
 }
 
 }  // namespace

@@ -27,12 +27,8 @@ class Tally {
     ++calls_;
     if (!ok) return Failed("call", status, &failed_);
     const Clock::time_point now = Clock::now();
-    Clock::time_point& before = answered_at_[channel];
-    if (before != Clock::time_point() && now - before > gap_) {
-      gap_ = now - before;
-      gap_at_ = WallSeconds();
-    }
-    before = now;
+    Gap(answered_at_[channel], now);
+    answered_at_[channel] = now;
     latencies_ms_.push_back(static_cast<float>(Milliseconds(took)));
   }
   void StreamAnswered(Clock::duration took) {
@@ -61,6 +57,12 @@ class Tally {
       if (at == Clock::time_point()) return false;
     }
     return true;
+  }
+  // No more calls are made: a channel without an answer since long has a gap too.
+  void Stop() {
+    std::lock_guard lock(mutex_);
+    const Clock::time_point now = Clock::now();
+    for (const auto& at : answered_at_) Gap(at, now);
   }
   // Each call has a deadline, so this ends.
   void WaitForCalls() {
@@ -104,6 +106,12 @@ class Tally {
 
  private:
   static constexpr size_t kEventsMax = 20000;  // failures with their time; more are only counted
+
+  void Gap(Clock::time_point before, Clock::time_point now) {
+    if (before == Clock::time_point() || now - before <= gap_) return;
+    gap_ = now - before;
+    gap_at_ = WallSeconds();
+  }
 
   void Failed(const char* what, const std::string& status, std::map<std::string, uint64_t>* counts) {
     ++(*counts)[status];
