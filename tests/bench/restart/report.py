@@ -23,7 +23,8 @@ def row(record):
     calls = sum(client["calls"] for client in clients)
     gaps = " / ".join(f"{record['clients'][name]['gap_ms']:.0f}" if name in record["clients"] else "-" for name in CLIENTS)
     above = sum(backend["above_limit"] for backend in record["backends"])
-    streams = sum(client["streams"] for client in clients)
+    unopened = sum(total(client["unopened"]) for client in clients)
+    streams = sum(client["streams"] for client in clients) - unopened
     return [
         record["title"],
         f"{len(durations)}" + (f" ({errors} failed)" if errors else ""),
@@ -37,7 +38,7 @@ def row(record):
         f"{max(backend['concurrent_max'] for backend in record['backends'])}",
         f"{above}" if record["limits"] else "-",
         f"{sum(total(client['broken']) for client in clients)} of {streams}",
-        f"{sum(total(client['unopened']) for client in clients)}",
+        str(unopened),
         f"{max(client['stream_wait_ms'] for client in clients):.0f}",
         f"{quantile(durations, 0.5):.0f} / {max(durations, default=float('nan')):.0f}",
         f"{max((one['waited_ms'] for one in record['restarts']), default=0) / 1e3:.1f}",
