@@ -27,8 +27,8 @@ const text = (error) => `${grpc.status[error.code]}: ${error.details}`.replace(/
 // What was noticed; the same fields as src/client_tally.h.
 const tally = {answeredAt: new Array(options.channels).fill(undefined), outstanding: 0};
 function restart() {
-  Object.assign(tally, {calls: 0, failed: {}, gap: 0, gapAt: 0, lag: 0, latencies: [], streams: 0, broken: {}, unopened: {}, messages: 0,
-    streamWait: 0, events: []});
+  Object.assign(tally, {calls: 0, failed: {}, gap: 0, gapAt: 0, lag: 0, latencies: [], streams: 0, broken: {}, unopened: {},
+    messages: 0, streamWait: 0, events: []});
 }
 restart();
 
@@ -128,8 +128,8 @@ const pacer = setInterval(() => {
 function report() {
   const sorted = Float64Array.from(tally.latencies).sort();
   const quantile = (q) => (sorted.length ? sorted[Math.floor(q * (sorted.length - 1))] : 0);
-  return JSON.stringify({client: 'js', calls: tally.calls, failed: tally.failed, gap_ms: tally.gap, gap_at: tally.gapAt, lag_ms: tally.lag,
-    p50_ms: quantile(0.5), p99_ms: quantile(0.99), max_ms: quantile(1), streams: tally.streams, broken: tally.broken,
+  return JSON.stringify({client: 'js', calls: tally.calls, failed: tally.failed, gap_ms: tally.gap, gap_at: tally.gapAt,
+    lag_ms: tally.lag, p50_ms: quantile(0.5), p99_ms: quantile(0.99), max_ms: quantile(1), streams: tally.streams, broken: tally.broken,
     unopened: tally.unopened, messages: tally.messages, stream_wait_ms: tally.streamWait, events: tally.events});
 }
 

@@ -33,7 +33,8 @@ class Streams:
             thread.start()
 
     def run(self, index):
-        life = self.options.stream_seconds * (0.2 + 0.8 * (index + 1) / self.options.streams)  # so that they do not all end at once
+        # The first ones have different lives, so that they do not all end at once.
+        life = self.options.stream_seconds * (0.2 + 0.8 * (index + 1) / self.options.streams)
         method = self.channels[index % len(self.channels)].stream_stream(STREAM)
         while not self.stop.is_set():
             self.one(index, method, life)
@@ -159,7 +160,8 @@ def main():
     parser.add_argument("--stream-seconds", type=float, default=15)
     options = parser.parse_args()
     # The one thing that is not the default: without it all channels to one target share a connection.
-    channels = [grpc.insecure_channel(options.target, options=[("grpc.use_local_subchannel_pool", 1)]) for _ in range(options.channels)]
+    arguments = [("grpc.use_local_subchannel_pool", 1)]
+    channels = [grpc.insecure_channel(options.target, options=arguments) for _ in range(options.channels)]
     tally, stop = Tally("python", options.channels), threading.Event()
     streams = Streams(options, channels, tally)
     pacer = threading.Thread(target=make_calls, args=(options, channels, tally, stop, streams))

@@ -78,6 +78,6 @@ class Tally:
             def quantile(q):
                 return self.latencies[int(q * last)] * 1e3 if self.latencies else 0
             return json.dumps(dict(
-                client=self.client, calls=self.calls, failed=self.failed, gap_ms=self.gap * 1e3, gap_at=self.gap_at, lag_ms=self.lag * 1e3,
-                p50_ms=quantile(0.5), p99_ms=quantile(0.99), max_ms=quantile(1), streams=self.streams, broken=self.broken,
+                client=self.client, calls=self.calls, failed=self.failed, gap_ms=self.gap * 1e3, gap_at=self.gap_at,
+                lag_ms=self.lag * 1e3, p50_ms=quantile(0.5), p99_ms=quantile(0.99), max_ms=quantile(1), streams=self.streams, broken=self.broken,
                 unopened=self.unopened, messages=self.messages, stream_wait_ms=self.stream_wait * 1e3, events=self.events))

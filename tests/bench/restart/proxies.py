@@ -62,8 +62,13 @@ class Proxy:
     def start(self):
         self.spawn(self.command())
         self.serving = wait_accepted_by_new(self.port, self.pids, set(), START_SECONDS)
-        time.sleep(0.3)  # those that fork go on for a moment
-        self.baseline = len(self.pids())
+        # Those that fork go on for a moment.
+        seen, since = set(), time.monotonic()
+        while time.monotonic() - since < 1:
+            if self.pids() != seen:
+                seen, since = self.pids(), time.monotonic()
+            time.sleep(0.05)
+        self.baseline = len(seen)
 
     def restart(self):
         """Seconds until a new process accepted a connection."""
@@ -209,7 +214,8 @@ class Nginx(Proxy):
         os.kill(old, signal.SIGQUIT)
 
     def ready_for_next(self):
-        return len(self.pids()) <= self.baseline
+        # Until then the new master's parent is the old one; what has lost its parent is this program's (adopt_orphans).
+        return parents().get(self.master(), (None, False))[0] == os.getpid()
 
 
 class NginxReload(Nginx):

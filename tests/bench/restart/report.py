@@ -46,9 +46,10 @@ def row(record):
     ]
 
 
-HEAD = ["proxy", "restarts", "calls/s", "failed calls", "failed connects", "restarts noticed", "longest gap c++ / js / python, ms", "slowest call, ms",
-        "clients' lag, ms", "most calls at a backend", "above the limit", "broken streams", "unopened streams", "slowest echo, ms",
-        "restart p50 / max, ms", "longest wait for the old, s", "old processes max / end"]
+HEAD = [
+    "proxy", "restarts", "calls/s", "failed calls", "failed connects", "restarts noticed", "longest gap c++ / js / python, ms",
+    "slowest call, ms", "clients' lag, ms", "most calls at a backend", "above the limit", "broken streams", "unopened streams",
+    "slowest echo, ms", "restart p50 / max, ms", "longest wait for the old, s", "old processes max / end"]
 
 
 def details(record):
@@ -58,9 +59,11 @@ def details(record):
         for what in ("failed", "broken", "unopened"):
             for status, count in sorted(client.get(what, {}).items(), key=lambda item: -item[1])[:8]:
                 out.append(f"- {record['proxy']}, {name}, {what}: {count} x {status}")
-    for number, one in enumerate(record["restarts"], 1):
-        if "error" in one:
-            out.append(f"- {record['proxy']}, restart {number}: {one['error']}")
+    if record.get("stopped"):
+        out.append(f"- {record['proxy']}, ended early: {record['stopped'].splitlines()[0]}")
+    errors = [(number, one) for number, one in enumerate(record["restarts"], 1) if "error" in one]
+    for number, one in errors[:8]:
+        out.append(f"- {record['proxy']}, restart {number}: {one['error']}")
     return out
 
 

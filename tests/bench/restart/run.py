@@ -23,6 +23,7 @@ SHARES = {"c++": (0.40, 0.5), "js": (0.35, 0.3), "python": (0.25, 0.2)}
 READY_SECONDS = 40
 SETTLE_SECONDS = 12  # after the last restart: longer than a call or an echo may take
 BACKENDS = 2
+FAILURES_MAX = 4  # of restarts in a row
 
 
 class Helper:
@@ -32,8 +33,8 @@ class Helper:
         self.name, self.lines = name, []
         self.error = scratch / f"{name}.err"
         with open(self.error, "wb") as error:
-            self.process = subprocess.Popen([str(w) for w in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=error, text=True,
-                                            env=os.environ | env)
+            self.process = subprocess.Popen([str(word) for word in command], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            stderr=error, text=True, env=os.environ | env)
 
     def wait_line(self, seconds):
         """The next line it prints, or an error after `seconds`."""
@@ -82,14 +83,16 @@ class Bed:
 
     def begin(self):
         options, programs = self.options, self.options.programs
-        self.backends = [self.helper(f"backend-{i}", [programs / "restart_backend", "--hold-ms", options.hold_ms, "--limit", options.limit])
-                         for i in range(BACKENDS)]
+        command = [programs / "restart_backend", "--hold-ms", options.hold_ms, "--limit", options.limit]
+        self.backends = [self.helper(f"backend-{i}", command) for i in range(BACKENDS)]
         ports = [int(backend.wait_line(10).split()[1]) for backend in self.backends]
         self.proxy = PROXIES[self.name](options, self.scratch, free_ports(1)[0], ports)
         self.proxy.start()
         target = ["--target", f"127.0.0.1:{self.proxy.port}"]
-        self.clients = [self.helper("connects", [sys.executable, HERE / "connects.py", *target, "--rate", options.connects])]
-        programs = {"c++": [programs / "restart_client"], "python": [sys.executable, HERE / "client.py"], "js": ["node", HERE / "client.js"]}
+        connects = [sys.executable, HERE / "connects.py", *target, "--rate", options.connects]
+        self.clients = [self.helper("connects", connects)]
+        programs = {"c++": [programs / "restart_client"], "python": [sys.executable, HERE / "client.py"],
+                    "js": ["node", HERE / "client.js"]}
         for name in options.clients:
             calls, streams = SHARES[name]
             whole = [sum(SHARES[c][i] for c in options.clients) for i in (0, 1)]
@@ -124,32 +127,38 @@ class Bed:
             shutil.rmtree(self.scratch, ignore_errors=True)
 
 
+def wait_ready(proxy, seconds):
+    """Until the proxy obeys another restart. Milliseconds; None: not within `seconds`."""
+    begun = time.monotonic()
+    while not proxy.ready_for_next():
+        if time.monotonic() - begun > seconds:
+            return None
+        time.sleep(0.05)
+    return (time.monotonic() - begun) * 1e3
+
+
 def restarts(proxy, options, tell):
-    """Makes them: one dict each, and the counts of old processes."""
+    """Makes them: one dict each, the most old processes there were, and why it ended early."""
     done, old_max = [], 0
-    for number in range(options.restarts):
-        begun = time.monotonic()
-        # Counted here and not while it happens: a look at all processes takes a millisecond of a core.
-        while not proxy.ready_for_next():
-            if time.monotonic() - begun > options.patience:
-                raise RuntimeError(f"{proxy.name}: not ready for another restart after {options.patience} s")
-            time.sleep(0.05)
-        one = dict(at=time.time(), waited_ms=(time.monotonic() - begun) * 1e3)
+    for number in range(1, options.restarts + 1):
+        waited = wait_ready(proxy, options.patience)
+        if waited is None:
+            return done, old_max, f"not ready for restart {number} after {options.patience:.0f} s"
+        done.append(dict(at=time.time(), waited_ms=waited))
         begun = time.monotonic()
         try:
-            one["serves_ms"] = proxy.restart() * 1e3
+            done[-1]["serves_ms"] = proxy.restart() * 1e3
         except (OSError, RuntimeError, subprocess.SubprocessError) as error:
-            one["error"] = f"{error} {getattr(error, 'stderr', None) or ''}".strip()
-            tell(f"{proxy.name}: restart {number + 1}: {one['error']}")
+            done[-1]["error"] = f"{error} {getattr(error, 'stderr', None) or ''}".strip()
+            tell(f"{proxy.name}: restart {number}: {done[-1]['error']}")
+        if sum("error" in one for one in done[-FAILURES_MAX:]) == FAILURES_MAX:
+            return done, old_max, f"{FAILURES_MAX} restarts in a row have failed\n{proxy.log()}"
         while time.monotonic() < begun + options.interval:
             old_max = max(old_max, proxy.old())
             time.sleep(min(0.2, max(0, begun + options.interval - time.monotonic())))
-        done.append(one)
-        if sum("error" in r for r in done) > 3:
-            raise RuntimeError(f"{proxy.name}: restarts fail: {one['error']}\n{proxy.log()}")
-        if (number + 1) % 20 == 0:
-            tell(f"{proxy.name}: {number + 1} restarts")
-    return done, old_max
+        if number % 20 == 0:
+            tell(f"{proxy.name}: {number} restarts")
+    return done, old_max, None
 
 
 def measure(name, options, tell):
@@ -157,7 +166,7 @@ def measure(name, options, tell):
         for helper in bed.backends + bed.clients:
             helper.go()
         begun = time.monotonic()
-        done, old_max = restarts(bed.proxy, options, tell)
+        done, old_max, stopped = restarts(bed.proxy, options, tell)
         time.sleep(SETTLE_SECONDS)
         seconds, old_end = time.monotonic() - begun, bed.proxy.old()
         results = bed.results()
@@ -165,13 +174,15 @@ def measure(name, options, tell):
         at = [one["at"] for one in done]
         hit = {bisect.bisect(at, event[0]) for client in clients.values() for event in client["events"]}
         return dict(proxy=name, title=bed.proxy.title, limits=bed.proxy.limits, limit=options.limit, rate=options.rate,
-                    interval=options.interval, streams=options.streams, stream_seconds=options.stream_seconds, workers=options.workers,
-                    seconds=seconds, restarts=done, old_max=old_max, old_end=old_end, restarts_noticed=len(hit - {0}), clients=clients,
+                    interval=options.interval, streams=options.streams, stream_seconds=options.stream_seconds,
+                    workers=options.workers, seconds=seconds, restarts=done, stopped=stopped, old_max=old_max, old_end=old_end,
+                    restarts_noticed=len(hit - {0}), clients=clients,
                     backends=[r for r in results if "client" not in r], when=time.strftime("%FT%TZ", time.gmtime()))
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description="What clients notice of restarts of a proxy; README.md", formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser = argparse.ArgumentParser(description="What clients notice of restarts of a proxy; README.md",
+                                     formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     parser.add_argument("--proxies", default="sluiced,haproxy,nginx,nghttpx", help=f"some of {','.join(PROXIES)}")
     parser.add_argument("--restarts", type=int, default=20)
     parser.add_argument("--interval", type=float, default=3, help="seconds from one restart to the next, at least")
@@ -212,6 +223,9 @@ def main():
             print(f"{name}: {error}", file=sys.stderr)
             failed = True
             continue
+        if records[-1]["stopped"]:
+            print(f"{name}: {records[-1]['stopped']}", file=sys.stderr)
+            failed = True
         if options.json:
             with open(options.json, "a", encoding="utf-8") as file:
                 file.write(json.dumps(records[-1]) + "\n")
