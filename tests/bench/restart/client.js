@@ -142,8 +142,9 @@ input.on('close', () => {
   clearInterval(pacer);
   for (const at of tally.answeredAt) noteGap(at, now()); // a channel without an answer since long has a gap too
   for (const call of open) call.cancel();
+  const end = now() + DEADLINE_MS + 5000;
   const wait = setInterval(() => {
-    if (tally.outstanding !== 0) return;
+    if (tally.outstanding !== 0 && now() < end) return;
     clearInterval(wait);
     process.stdout.write(report() + '\n', () => process.exit(0));
   }, 10);

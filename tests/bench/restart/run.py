@@ -113,7 +113,7 @@ class Bed:
             for helper in group:
                 helper.close()
             for helper in group:
-                out.append(json.loads(helper.wait_line(30)) | dict(helper=helper.name))
+                out.append(json.loads(helper.wait_line(60)) | dict(helper=helper.name))
         return out
 
     def __exit__(self, *_):
