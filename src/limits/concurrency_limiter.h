@@ -93,8 +93,8 @@ class BasicConcurrencyLimiter {
     lent_ += units;
     return units;
   }
-  // `units` more are another process's, whether they are free here or not; negative: so many of them have come back, and
-  // the first waiters get them.
+  // `units` more are another process's, whether they are free here or not; negative: so many of them have come back,
+  // and the first waiters get them.
   void AddLent(int64_t units) {
     std::lock_guard lock(configure_);
     lent_ = std::max<int64_t>(0, lent_ + units);

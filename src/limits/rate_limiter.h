@@ -114,7 +114,7 @@ class BasicRateLimiter {
   Level LevelAt(base::TimePoint now);
   // Goes on from `level`, before any call: calls of the other process that hold a token give it back by Release.
   void Resume(const Level& level);
-  // `calls` of the other process, that hold a token of level.outstanding, have ended; at most as many as do.
+  // `calls` of the other process have ended; of those that hold a token by level.outstanding. One thread at a time.
   void ReleaseForOther(uint64_t calls);
   // When the bucket will be full if no call comes; in the past if it is. `now`: time is counted up to it first.
   base::TimePoint FullAt(base::TimePoint now);
@@ -165,6 +165,7 @@ class BasicRateLimiter {
   void WakeReleaseWaiter();
 
   Bucket bucket_;
+  Atomic<uint64_t> others_{0};         // capped: calls of another process that hold a token
   Atomic<bool> on_;                    // false: no limit; written under mutex_
   Atomic<bool> wants_release_{false};  // the first waits for the end of a call
   Atomic<uint32_t> waiting_{0};        // size of queue_; written under mutex_

@@ -32,7 +32,8 @@ BasicRateLimiter<Traits>::BasicRateLimiter(const RateOptions& options, base::Tim
 template <typename Traits>
 BasicRateLimiter<Traits>::~BasicRateLimiter() {
   SLUICE_CHECK(queue_.empty());
-  SLUICE_DCHECK(outstanding() == 0);  // audit: holders of tokens keep this alive
+  // Audit: holders of tokens keep this alive.
+  SLUICE_DCHECK(outstanding() == others_.load(std::memory_order_relaxed));
 }
 
 template <typename Traits>
@@ -116,14 +117,19 @@ auto BasicRateLimiter<Traits>::LevelAt(base::TimePoint now) -> Level {
 template <typename Traits>
 void BasicRateLimiter<Traits>::Resume(const Level& level) {
   constexpr uint64_t kCallsMax = Plain::kTokensMax / concurrent::kTokensPerCall;
-  const uint64_t outstanding = capped() ? std::min(level.outstanding, kCallsMax) * concurrent::kTokensPerCall : 0;
-  WithBucket([&](auto& bucket) { bucket.Resume(level.missing, outstanding); });
+  const uint64_t others =
+      capped() ? std::min(level.outstanding, kCallsMax - others_.load(std::memory_order_relaxed)) : 0;
+  others_.fetch_add(others, std::memory_order_relaxed);
+  WithBucket([&](auto& bucket) { bucket.Resume(level.missing, others * concurrent::kTokensPerCall); });
 }
 
 template <typename Traits>
 void BasicRateLimiter<Traits>::ReleaseForOther(uint64_t calls) {
   auto* bucket = std::get_if<Capped>(&bucket_);
-  if (bucket == nullptr || !bucket->Release(std::min(calls, outstanding()) * concurrent::kTokensPerCall)) return;
+  calls = std::min(calls, others_.load(std::memory_order_relaxed));
+  if (bucket == nullptr || calls == 0) return;
+  others_.fetch_sub(calls, std::memory_order_relaxed);
+  SLUICE_CHECK(bucket->Release(calls * concurrent::kTokensPerCall));
   // seq_cst: as in Release.
   if (wants_release_.load(std::memory_order_seq_cst)) WakeReleaseWaiter();
 }
