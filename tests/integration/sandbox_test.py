@@ -294,6 +294,15 @@ access_log: {{format: json, path: {folder}/access.log}}
         daemon = self.sandboxed(f"{folder}/sluiced", "-c", config)
         self.until(lambda: daemon.poll() is not None or "ready" in ctl("status").stdout, why)
         self.assertIn("kept", ctl("endpoints", "echo").stdout, why())
+        # It may start its own program, and hand over what it has, in the same sandbox.
+        result = ctl("upgrade")
+        self.assertEqual(result.returncode, 0, f"{result.stderr} {why()}")
+        self.assertIn("kept", ctl("endpoints", "echo").stdout, why())
+        calls = self.run_bin("sluice-echo", "client", "--target", f"unix:{folder}/listen.sock", "--kind", "all",
+                             "--calls", "200")
+        self.assertEqual(calls.returncode, 0, calls.stdout + calls.stderr + why())
+        self.assertEqual(daemon.wait(timeout=LONG_WAIT), 0, why())
+        self.assertEqual(ctl("stop").returncode, 0, why())
 
 
 def main():
