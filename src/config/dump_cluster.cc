@@ -83,6 +83,17 @@ void DumpListener(DumpWriter& out, const proxy::ListenerOptions& listener) {
   out.Options(http2::kListenerLifeOptions, listener.life);
   DumpConnections(out, listener);
   if (listener.tls.enabled) out.Map("tls", [&] { DumpListenerTls(out, listener.tls); });
+  if (!listener.grpc_web.enabled) return;
+  const proxy::CorsOptions& cors = listener.grpc_web.cors;
+  if (!cors.enabled()) return out.Line("grpc_web", "{}");
+  out.Map("grpc_web", [&] {
+    out.Map("cors", [&] {
+      out.Texts("origins", cors.origins);
+      out.Texts("headers", cors.headers);
+      out.Texts("expose", cors.expose);
+      out.Options(proxy::kCorsOptions, cors);
+    });
+  });
 }
 
 void DumpEndpoint(DumpWriter& out, const upstream::EndpointOptions& endpoint) {

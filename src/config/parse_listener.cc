@@ -65,6 +65,7 @@ void ParseListener(Section& section, proxy::ListenerOptions* out) {
   section.Options(http2::kListenerLifeOptions, &out->life);
   ParseConnections(section, out);
   section.Map("tls", [&](Section& tls) { ParseListenerTls(tls, &out->tls); });
+  section.Map("grpc_web", [&](Section& web) { ParseGrpcWeb(web, &out->grpc_web); });
 }
 
 }  // namespace

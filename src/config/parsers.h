@@ -69,6 +69,7 @@ void ParseCache(Section& section, proxy::CacheOptions* out);
 void ParseTracing(Section& section, proxy::TracingOptions* out);
 void ParseAccessLog(Section& section, proxy::AccessLogOptions* out);
 
+void ParseGrpcWeb(Section& section, proxy::GrpcWebOptions* out);
 void ParseListeners(Section& root, std::vector<proxy::ListenerOptions>* out);
 using Discoveries = std::map<std::string, discovery::DiscoveryOptions>;
 // The sources of clusters that have one are put in `discoveries`.

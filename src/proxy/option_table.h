@@ -11,6 +11,10 @@ inline constexpr base::Option<ListenerOptions> kListenerOptions[] = {
     {"connections_per_peer_max", &ListenerOptions::connections_per_peer_max, 0, 1e6},
     {"backlog", &ListenerOptions::backlog, 1, 65535},
 };
+inline constexpr base::Option<CorsOptions> kCorsOptions[] = {
+    {"max_age", &CorsOptions::max_age, 0, base::kDay},
+    {"credentials", &CorsOptions::credentials},
+};
 inline constexpr base::Option<RouteOptions> kRouteOptions[] = {{"timeout", &RouteOptions::timeout, 0, base::kDay}};
 inline constexpr base::Option<RetryOptions> kRetryOptions[] = {
     {"attempts", &RetryOptions::attempts_max, 1, 10},

@@ -21,6 +21,30 @@ class CurrentTlsContext;
 
 namespace sluice::proxy {
 
+// Which pages of other origins may use gRPC-Web (the Fetch standard's CORS protocol). Without origins: off, and what
+// backends say of it goes on as it is.
+struct CorsOptions {
+  // As browsers say them: "https://app.example.com", "https://*.example.com" (any name below), or "*", every origin.
+  std::vector<std::string> origins;
+  // Request headers that scripts may set beyond those of gRPC-Web, in lower case; "*": whatever they ask for.
+  std::vector<std::string> headers;
+  // Response headers that scripts may read beyond gRPC's, in lower case; "*": all, where there are no credentials.
+  std::vector<std::string> expose;
+  // How long a browser may remember what a preflight was answered.
+  std::chrono::milliseconds max_age{600000};
+  // Cookies and client certificates may be sent along. Not with "*" in origins.
+  bool credentials = false;
+  bool enabled() const { return !origins.empty(); }
+  bool operator==(const CorsOptions&) const = default;
+};
+inline constexpr size_t kCorsListMax = 64;
+
+struct GrpcWebOptions {
+  bool enabled = false;  // the section is there
+  CorsOptions cors;
+  bool operator==(const GrpcWebOptions&) const = default;
+};
+
 struct ListenerOptions {
   std::string name;  // default: the address
   net::Address address;
@@ -37,6 +61,7 @@ struct ListenerOptions {
   http2::LifeOptions life;
   http2::SessionOptions http2;
   net::ListenerTlsOptions tls;
+  GrpcWebOptions grpc_web;
   // Not configured: where the context for `tls` stands, put here by server::TlsReloader.
   // Options that are equal have the same one. Null with tls.enabled: every connection is closed.
   std::shared_ptr<net::CurrentTlsContext> tls_slot;

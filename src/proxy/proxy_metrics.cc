@@ -17,6 +17,13 @@ ProxyMetrics::ProxyMetrics(metrics::Registry& registry) : abuse(registry) {
       registry.AddCounter("sluice_downstream_connections_total", "Client connections accepted.");
   downstream_connections_refused = registry.AddCounter(
       "sluice_downstream_connections_refused_total", "Client connections closed at once: their address has too many.");
+  for (size_t i = 0; i < 2; ++i) {
+    grpc_web_requests[i] = registry.AddCounter("sluice_grpc_web_requests_total", "Requests that came as gRPC-Web.",
+                                               {{"encoding", i == 1 ? "text" : "binary"}});
+    cors_preflights[i] =
+        registry.AddCounter("sluice_cors_preflights_total", "Preflight requests of CORS, which the proxy answers.",
+                            {{"origin", i == 1 ? "allowed" : "refused"}});
+  }
   memory_read_pauses = registry.AddCounter("sluice_memory_read_pauses_total",
                                            "Times a connection was not read because the process holds too much.");
   memory_connections_closed = registry.AddCounter("sluice_memory_connections_closed_total",

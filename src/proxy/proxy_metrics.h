@@ -18,6 +18,8 @@ struct ProxyMetrics {
   metrics::Counter* downstream_connections_total;
   metrics::Counter* downstream_connections_refused;          // connections_per_peer_max
   std::array<metrics::Counter*, http2::kTimeouts> timeouts;  // of client connections, by http2::Timeout
+  std::array<metrics::Counter*, 2> grpc_web_requests;        // by whether they come as text
+  std::array<metrics::Counter*, 2> cors_preflights;          // by whether their origin is allowed
   metrics::Counter* memory_read_pauses;
   metrics::Counter* memory_connections_closed;
   // By base::ErrorKind.

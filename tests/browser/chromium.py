@@ -18,7 +18,8 @@ def chromium():
 
 
 class Browser:
-    def __init__(self):
+    # `more`: further flags.
+    def __init__(self, more=()):
         self.folder = tempfile.mkdtemp(prefix="sluice-chromium.")
         # Of the browser's descriptors 3 is read and 4 is written: messages of JSON that end with a zero byte.
         child_reads, self._write = os.pipe()
@@ -27,7 +28,7 @@ class Browser:
                  "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-gpu",
                  "--disable-dev-shm-usage", "--disable-extensions", "--hide-scrollbars", "--mute-audio",
                  # No name is looked up: what is not on loopback fails, and is seen as a request all the same.
-                 "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1"]
+                 "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1", *more]
         if os.geteuid() == 0:
             flags.append("--no-sandbox")  # Chromium has none for root
         with open(f"{self.folder}/chromium.out", "wb") as out:
@@ -117,6 +118,7 @@ class Page:
     def __init__(self, browser, session, scripts=True, scheme="light", width=1280, height=900):
         self.browser, self.session = browser, session
         self.requests, self.statuses, self.complaints, self.loads, self.idle = [], {}, [], 0, False
+        self.protocols = {}  # of responses, by URL
         browser.add(session, self)
         for domain in ("Page", "Network", "Runtime", "Log"):
             self.ask(f"{domain}.enable")
@@ -136,6 +138,7 @@ class Page:
             self.requests.append(params["request"]["url"])
         elif method == "Network.responseReceived":
             self.statuses[params["response"]["url"]] = params["response"]["status"]
+            self.protocols.setdefault(params["response"]["url"], []).append(params["response"].get("protocol"))
         elif method == "Page.loadEventFired":
             self.loads += 1
         elif method == "Runtime.consoleAPICalled":

@@ -47,6 +47,31 @@ def trace_context():
         yield name, text.encode()
 
 
+# A byte of options (1: the request is text, 2: the response), then steps: 0 a piece of the request, 2 its last, 3 a message, 5 a read,
+# 6 the trailers, 7 a reset.
+def grpc_web():
+    def ask(data, end=False):
+        return bytes([2 if end else 0, len(data)]) + data
+
+    def answer(data, message=True):
+        return bytes([3, 1 if message else 0, len(data)]) + data
+
+    body = b"\0\0\0\0\3abc"
+    text = base64.b64encode(body)
+    read, trailers = b"\5\0\7", b"\6"
+    for name, data in {"binary": b"\0" + ask(body, True) + answer(b"xyz") + read + trailers,
+                       "text": b"\3" + ask(text, True) + answer(b"xyz") + answer(b"") + read + trailers,
+                       "text-in-pieces": b"\3" + b"".join(ask(text[i:i + 1]) for i in range(len(text))) + ask(b"", True) + trailers,
+                       "padding-inside": b"\1" + ask(b"YQ==YWI=YWJj", True) + answer(b"a") + trailers,
+                       "no-base64": b"\3" + ask(b"YW*j") + answer(b"a"), "cut": b"\3" + ask(b"YWJ", True),
+                       "bad-after-answer": b"\3" + ask(b"YWJj") + answer(b"a") + ask(b"?"),
+                       "half-message": b"\2" + answer(b"\0\0\0\0\7ab", False) + trailers,
+                       "trailers-as-message": b"\2" + answer(b"\x80\0\0\0\0", False) + trailers,
+                       "message-in-pieces": b"\2" + b"".join(answer(body[i:i + 1], False) for i in range(len(body))) + read + trailers,
+                       "reset": b"\3" + ask(b"YWJj") + answer(b"a") + b"\7\0"}.items():
+        yield name, data
+
+
 def hpack_blocks(*blocks):
     return b"".join(bytes([len(b)]) + b for b in blocks)
 
@@ -600,7 +625,7 @@ def main():
     targets = {"frame": frame_corpus}
     for name in ("grpc_timeout", "hpack_decode", "hpack_round_trip", "message_field", "config", "descriptor_set", "xds",
                  "admin", "admin_http", "server_session", "client_session", "proxy", "dns_reply", "etcd", "trace_context",
-                 "jwt", "handover"):
+                 "jwt", "grpc_web", "handover"):
         targets[name] = globals()[name]
     for target, make in targets.items():
         os.makedirs(os.path.join(root, target), exist_ok=True)

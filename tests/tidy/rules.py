@@ -79,7 +79,8 @@ ROOMS = {
         "call": [".", "access_log", "insight", "tracing", "response_cache"],
         "identity": [".", "call"],
         "handoff": [".", "response_cache", "call"],
-        "downstream": [".", "tracing", "response_cache", "call", "handoff"],
+        "grpc_web": ["."],
+        "downstream": [".", "tracing", "response_cache", "call", "handoff", "grpc_web"],
     },
 }
 

@@ -56,7 +56,7 @@ struct StreamBacklog final : ReadyNode {
   uint8_t still_rounds = 0;              // sweeps since any of it went (Session::SweepUnread)
 };
 
-class Stream final : public StreamIo, public OwnedNode {
+class Stream final : public RequestStream, public OwnedNode {
  public:
   void SendHeaders(const HeaderList& fields, bool end_stream) override;
   void SendData(const base::Slice& bytes, bool end_stream) override;
@@ -64,8 +64,7 @@ class Stream final : public StreamIo, public OwnedNode {
   void Reset(ErrorCode code) override;
   void Release() override;
 
-  // From now on `events` hears of the stream, unless it is closed. From inside an event of it only in OnHeaders.
-  void SetEvents(StreamEvents& events) {
+  void SetEvents(StreamEvents& events) override {
     if (!closed_) events_ = &events;
   }
 

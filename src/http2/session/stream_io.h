@@ -22,6 +22,7 @@ enum class ResetCause : uint8_t {
   kConnectionLost,  // the transport ended or the connection broke; the code is what we know of it
   kProtocolError,   // the peer broke a rule on this stream; we reset it with the code given
   kStalled,         // the peer neither took what it was sent nor sent what it owes for too long; we reset it
+  kMalformedBody,   // a stand-in could not translate the peer's DATA, and has answered it; no session says this
 };
 
 class StreamIo {
@@ -47,6 +48,18 @@ class StreamIo {
 
  protected:
   ~StreamIo() = default;
+};
+
+class StreamEvents;
+
+// The stream of a request, which may be buffered before there is a consumer for the whole of it.
+class RequestStream : public StreamIo {
+ public:
+  // From now on `events` hears of the stream, unless it is closed. From inside an event of it only in OnHeaders.
+  virtual void SetEvents(StreamEvents& events) = 0;
+
+ protected:
+  ~RequestStream() = default;
 };
 
 // Called by the session from inside Feed(), on the connection's worker; may call back into any StreamIo,

@@ -144,6 +144,7 @@ void Attempt::OnReset(ErrorCode code, ResetCause cause) {
       return Fail(error(ErrorKind::kUpstreamProtocol,
                         "the response" + where + " broke HTTP/2: " + std::string(ToString(code))));
     case ResetCause::kPeerReset:
+    case ResetCause::kMalformedBody:  // of requests only
       break;
   }
   if (code == ErrorCode::kCancel && RanOut()) {

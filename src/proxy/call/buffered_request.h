@@ -9,7 +9,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "base/clock.h"
-#include "http2/session/stream.h"
+#include "http2/session/stream_io.h"
 #include "proxy/client.h"
 #include "runtime/frame_pool.h"
 
@@ -27,7 +27,7 @@ struct BufferedRequest : http2::StreamEvents {
   static void operator delete(void* memory, size_t bytes) { runtime::FreeFrame(memory, bytes); }
 
   // `now`: the turn in which the headers were read.
-  BufferedRequest(http2::Stream& on, http2::HeaderList request, base::TimePoint now)
+  BufferedRequest(http2::RequestStream& on, http2::HeaderList request, base::TimePoint now)
       : stream(&on), fields(std::move(request)), started(now) {}
 
   void OnHeaders(http2::HeaderList&& fields_now, bool) override { trailers = std::move(fields_now); }
@@ -43,7 +43,7 @@ struct BufferedRequest : http2::StreamEvents {
   // are given away. Not from inside an event of the stream. `client` must have been set.
   void Start(CallContext& context);
 
-  http2::Stream* const stream;
+  http2::RequestStream* const stream;
   ClientPtr client;
   http2::HeaderList fields;
   const base::TimePoint started;

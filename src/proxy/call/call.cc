@@ -211,6 +211,10 @@ void Call::OnReset(ErrorCode code, ResetCause cause) {
     return Fail(ErrorKind::kMalformedRequest, "the client broke HTTP/2 on its stream: " + rule,
                 ErrorSource::kDownstream);
   }
+  if (cause == ResetCause::kMalformedBody) {
+    return Fail(ErrorKind::kMalformedRequest, "the client's body could not be translated to gRPC",
+                ErrorSource::kDownstream);
+  }
   const char* why = cause == ResetCause::kPeerReset ? "cancelled by the client"
                     : cause == ResetCause::kStalled ? "the client took or sent too little for too long"
                                                     : "the client's connection ended";

@@ -15,8 +15,8 @@ namespace sluice::proxy {
 
 class CacheFastPath::Candidate final : public base::ListNode<Candidate>, public BufferedRequest {
  public:
-  Candidate(CacheFastPath& hits, const ClientPtr& connection_client, http2::Stream& on, http2::HeaderList request,
-            base::TimePoint now)
+  Candidate(CacheFastPath& hits, const ClientPtr& connection_client, http2::RequestStream& on,
+            http2::HeaderList request, base::TimePoint now)
       : BufferedRequest(on, std::move(request), now), hits_(hits), connection_client_(&connection_client) {}
 
   void OnData(const base::Slice& bytes, bool end) override {
@@ -59,7 +59,8 @@ const RouteConfig* CacheFastPath::Config() const {
   return config != nullptr && config->cache != nullptr ? config : nullptr;
 }
 
-http2::StreamEvents* CacheFastPath::Buffer(http2::Stream& stream, const ClientPtr& client, http2::HeaderList request) {
+http2::StreamEvents* CacheFastPath::Buffer(http2::RequestStream& stream, const ClientPtr& client,
+                                           http2::HeaderList request) {
   auto* candidate = new Candidate(*this, client, stream, std::move(request), context_.worker().now());
   candidates_.PushBack(*candidate);
   context_.worker().AtIoEnd(*this);

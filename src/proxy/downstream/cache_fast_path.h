@@ -23,10 +23,6 @@
 #include "proxy/tracing/call_trace.h"
 #include "runtime/worker.h"
 
-namespace sluice::http2 {
-class Stream;
-}
-
 namespace sluice::proxy {
 
 class CacheFastPath final : private runtime::IoHook {
@@ -40,7 +36,7 @@ class CacheFastPath final : private runtime::IoHook {
     return config != nullptr && plans_.For(*config, context_.config_version, request, client.listener) != nullptr;
   }
   // From OnRequest, with a request that has not ended. `client`: the connection's; it lives until the stream was reset.
-  http2::StreamEvents* Buffer(http2::Stream& stream, const ClientPtr& client, http2::HeaderList request);
+  http2::StreamEvents* Buffer(http2::RequestStream& stream, const ClientPtr& client, http2::HeaderList request);
 
   // Answers the request, whose `message` is all its DATA, and releases the stream, if a fresh response is stored.
   // False: nothing was sent or counted. `started`: when its headers were read.

@@ -6,6 +6,8 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "proxy/call/call.h"
+#include "proxy/grpc_web/media_type.h"
+#include "proxy/grpc_web/web_stream.h"
 
 namespace sluice::proxy {
 namespace {
@@ -41,7 +43,8 @@ DownstreamConnection::DownstreamConnection(ConnectionHost& host, std::unique_ptr
                   http2::ConnectionOptions{options.http2, options.keepalive, options.life}, *this),
       client_(MakeClient(connection_.peer_name(), options.name, tls)),
       calls_max_(static_cast<long>(
-          std::min<uint64_t>(uint64_t{kCallsPerStream} * options.http2.concurrent_streams_max, LONG_MAX))) {
+          std::min<uint64_t>(uint64_t{kCallsPerStream} * options.http2.concurrent_streams_max, LONG_MAX))),
+      web_(options.grpc_web.enabled ? std::make_shared<const grpc_web::Cors>(options.grpc_web.cors) : nullptr) {
   host_.context.metrics.downstream_connections->Add(host_.context.index(), 1);
   host_.context.metrics.downstream_connections_total->Add(host_.context.index());
 }
@@ -92,12 +95,46 @@ http2::StreamEvents* DownstreamConnection::OnRequest(http2::Connection& connecti
     stream.Release();
     return nullptr;
   }
+  http2::StreamEvents* events = nullptr;
+  if (web_ != nullptr && TakeWeb(stream, fields, end_stream, &events)) [[unlikely]]
+    return events;
+  return Take(stream, std::move(fields), end_stream);
+}
+
+http2::StreamEvents* DownstreamConnection::Take(http2::RequestStream& stream, http2::HeaderList&& fields,
+                                                bool end_stream) {
   if (host_.handoff != nullptr && host_.handoff->active()) {
     return host_.handoff->Buffer(stream, client_, away_, calls_max_, std::move(fields), end_stream);
   }
   if (!end_stream && host_.cache_fast_path.May(*client_, fields))
     return host_.cache_fast_path.Buffer(stream, client_, std::move(fields));
   return Call::Start(host_.context, stream, client_, std::move(fields), end_stream, host_.context.worker().now());
+}
+
+// Not inlined: a listener without gRPC-Web pays a load and a branch.
+[[gnu::noinline]] bool DownstreamConnection::TakeWeb(http2::Stream& stream, http2::HeaderList& fields, bool end_stream,
+                                                     http2::StreamEvents** events) {
+  ProxyMetrics& metrics = host_.context.metrics;
+  if (web_->enabled() && grpc_web::Cors::IsPreflight(fields)) {
+    const bool allowed = web_->Allows(fields.Find("origin")->value());
+    metrics.cors_preflights[allowed ? 1 : 0]->Add(host_.context.index());
+    stream.SendHeaders(web_->AnswerPreflight(fields), true);
+    stream.Release();
+    return true;
+  }
+  const http2::Field* method = fields.Find(http2::Token::kMethod);
+  const http2::Field* content = fields.Find(http2::Token::kContentType);
+  if (content == nullptr || method == nullptr || method->value() != "POST") return false;
+  const auto type = grpc_web::ParseMediaType(content->value());
+  if (!type) return false;
+  metrics.grpc_web_requests[type->text ? 1 : 0]->Add(host_.context.index());
+  auto* web = new grpc_web::WebStream(stream, web_, *type, fields);
+  // Null: it was released, and is gone.
+  http2::StreamEvents* above = Take(*web, std::move(fields), end_stream);
+  if (above == nullptr) return true;
+  web->SetEvents(*above);
+  *events = web;
+  return true;
 }
 
 void DownstreamConnection::OnTimeout(http2::Connection& connection, http2::Timeout which, size_t streams) {

@@ -17,6 +17,7 @@
 #include "proxy/client.h"
 #include "proxy/downstream/connection_host.h"
 #include "proxy/downstream/connection_limits.h"
+#include "proxy/grpc_web/cors.h"
 #include "proxy/handoff/remote_call.h"
 #include "proxy/options.h"
 
@@ -58,6 +59,11 @@ class DownstreamConnection final : public base::ListNode<DownstreamConnection>, 
  private:
   http2::StreamEvents* OnRequest(http2::Connection& connection, http2::Stream& stream, http2::HeaderList&& fields,
                                  bool end_stream) override;
+  // To a call, or buffered first.
+  http2::StreamEvents* Take(http2::RequestStream& stream, http2::HeaderList&& fields, bool end_stream);
+  // Of a listener with grpc_web. True: the request was one of gRPC-Web, or a browser's question, and `*events` is what
+  // OnRequest returns.
+  bool TakeWeb(http2::Stream& stream, http2::HeaderList& fields, bool end_stream, http2::StreamEvents** events);
   void OnCapacity(http2::Connection&) override {}
   void OnGoaway(http2::Connection&) override {}
   void OnTimeout(http2::Connection& connection, http2::Timeout which, size_t streams) override;
@@ -73,6 +79,7 @@ class DownstreamConnection final : public base::ListNode<DownstreamConnection>, 
   http2::Connection connection_;
   ClientPtr client_;
   const long calls_max_;
+  const std::shared_ptr<const grpc_web::Cors> web_;  // null: gRPC-Web is off
 };
 
 using ClientConnections = base::IntrusiveList<DownstreamConnection, DownstreamConnection>;

@@ -15,7 +15,7 @@ using http2::ErrorCode;
 // Its connection is there as long as it has not been reset.
 class Handoff::Pending final : public BufferedRequest {
  public:
-  Pending(http2::Stream& on, http2::HeaderList request, base::TimePoint now, AwayClients& away_clients, long max)
+  Pending(http2::RequestStream& on, http2::HeaderList request, base::TimePoint now, AwayClients& away_clients, long max)
       : BufferedRequest(on, std::move(request), now), away(away_clients), calls_max(max) {}
 
   AwayClients& away;
@@ -69,8 +69,8 @@ MirrorReceiver& Handoff::FieldsFrom(Target& target) {
   return *target.fields;
 }
 
-http2::StreamEvents* Handoff::Buffer(http2::Stream& stream, const ClientPtr& client, AwayClients& away, long calls_max,
-                                     http2::HeaderList fields, bool end_stream) {
+http2::StreamEvents* Handoff::Buffer(http2::RequestStream& stream, const ClientPtr& client, AwayClients& away,
+                                     long calls_max, http2::HeaderList fields, bool end_stream) {
   auto* request = new Pending(stream, std::move(fields), worker().now(), away, calls_max);
   request->client = client;
   request->ended = end_stream;

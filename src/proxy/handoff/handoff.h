@@ -30,10 +30,6 @@
 #include "proxy/handoff/field_mirror.h"
 #include "proxy/handoff/remote_call.h"
 
-namespace sluice::http2 {
-class Stream;
-}
-
 namespace sluice::proxy {
 
 struct BufferedRequest;
@@ -66,7 +62,7 @@ class Handoff final : private runtime::IoHook, private BatchReader {
     return policy_.active();
   }
   // From OnRequest. `away`: the connection's. `calls_max`: what one worker may have alive of it.
-  http2::StreamEvents* Buffer(http2::Stream& stream, const ClientPtr& client, AwayClients& away, long calls_max,
+  http2::StreamEvents* Buffer(http2::RequestStream& stream, const ClientPtr& client, AwayClients& away, long calls_max,
                               http2::HeaderList fields, bool end_stream);
 
   // From now on calls stay, buffered ones too. For the end of the worker.

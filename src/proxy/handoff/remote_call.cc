@@ -26,7 +26,7 @@ AwayClient& AwayClients::On(RemoteCalls& calls, const ClientPtr& client, long ca
   return made;
 }
 
-void HomeSide::Begin(RemoteCalls& calls, http2::Stream& stream, AwayClient& client) {
+void HomeSide::Begin(RemoteCalls& calls, http2::RequestStream& stream, AwayClient& client) {
   calls_ = &calls;
   stream_ = &stream;
   client_ = &client;

@@ -31,10 +31,6 @@
 #include "proxy/client.h"
 #include "proxy/handoff/channel.h"
 
-namespace sluice::http2 {
-class Stream;
-}
-
 namespace sluice::proxy {
 
 class AwayClients;
@@ -74,7 +70,7 @@ class AwayClients {
 // The events of the stream at home.
 class HomeSide : public http2::StreamEvents {
  public:
-  void Begin(RemoteCalls& calls, http2::Stream& stream, AwayClient& client);
+  void Begin(RemoteCalls& calls, http2::RequestStream& stream, AwayClient& client);
 
   void OnHeaders(http2::HeaderList&& fields, bool end_stream) override;
   void OnData(const base::Slice& bytes, bool end_stream) override;
@@ -96,7 +92,7 @@ class HomeSide : public http2::StreamEvents {
   WorkerChannel& channel();
 
   RemoteCalls* calls_ = nullptr;
-  http2::Stream* stream_ = nullptr;  // null once released
+  http2::RequestStream* stream_ = nullptr;  // null once released
   AwayClient* client_ = nullptr;
   SentBytes sent_;
   bool ended_ = false;  // the call has said END_STREAM, or reset: it hears no more of what was sent

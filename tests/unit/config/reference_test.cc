@@ -53,7 +53,8 @@ listeners:
   - {address: 127.0.0.1:50051}
   - {address: 127.0.0.1:50443, tls: {certificate: tls/server.crt, key: tls/server.key,
      sni: [{certificate: tls/other.crt, key: tls/other.key}], client_ca: tls/clients-ca.crt,
-     allowed_names: [spiffe://example.com/app/*]}}
+     allowed_names: [spiffe://example.com/app/*]},
+     grpc_web: {cors: {origins: ["https://app.example.com", "https://*.example.com"], headers: [authorization], expose: [sluice-reason]}}}
 clusters:
   - {name: users, endpoints: [127.0.0.1:50061]}
   - {name: users-tls, endpoints: [users.example.com:50443], tls: {ca: system, server_name: users.example.com,

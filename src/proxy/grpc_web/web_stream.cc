@@ -1,0 +1,132 @@
+#include "proxy/grpc_web/web_stream.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "proxy/grpc_status.h"
+#include "proxy/grpc_web/trailer_frame.h"
+
+namespace sluice::proxy::grpc_web {
+
+using http2::ErrorCode;
+using http2::ResetCause;
+using http2::Token;
+
+WebStream::WebStream(http2::RequestStream& stream, std::shared_ptr<const Cors> cors, const MediaType& type,
+                     http2::HeaderList& request)
+    : stream_(stream), cors_(std::move(cors)), text_request_(type.text), text_response_(type.text) {
+  if (const http2::Field* accept = request.Find("accept")) {
+    if (const auto wanted = ParseAccept(accept->value())) text_response_ = wanted->text;
+  }
+  if (const http2::Field* origin = request.Find("origin"); origin != nullptr && cors_->enabled()) {
+    origin_ = origin->value();
+  }
+  request.Set(Token::kContentType, "content-type", ToGrpcType(type));  // `type` points into the field that it replaces
+  request.Set(Token::kTe, "te", "trailers");  // gRPC over HTTP/2, "Requests": there are servers that insist
+  request.Remove(Token::kContentLength);      // of the text; gRPC has none
+}
+
+void WebStream::Release() {
+  stream_.Release();
+  delete this;
+}
+
+// --- The request ---
+
+void WebStream::OnHeaders(http2::HeaderList&& fields, bool end_stream) {
+  if (refused_) return;
+  if (!decoder_.complete()) return RefuseBody("its base64 ends inside of a group of four");
+  if (events_ != nullptr) events_->OnHeaders(std::move(fields), end_stream);
+}
+
+void WebStream::OnData(const base::Slice& bytes, bool end_stream) {
+  if (refused_) return;
+  if (!text_request_) {
+    if (events_ != nullptr) events_->OnData(bytes, end_stream);
+    return;
+  }
+  base::Slice decoded;
+  if (!decoder_.Decode(bytes.view(), &decoded)) return RefuseBody("it is not base64");
+  if (end_stream && !decoder_.complete()) return RefuseBody("its base64 ends inside of a group of four");
+  stream_.Consume(bytes.size() - decoded.size());
+  if (events_ != nullptr && (end_stream || !decoded.empty())) events_->OnData(decoded, end_stream);
+}
+
+// The call cannot say it: to it the stream is gone.
+void WebStream::RefuseBody(std::string_view why) {
+  refused_ = true;
+  std::string detail("the request's body cannot be read as gRPC-Web text: ");
+  detail.append(why);
+  if (!ended_) {
+    const base::Error error = base::MakeError(base::ErrorKind::kMalformedRequest, std::move(detail));
+    SendHeaders(MakeTrailers(ToGrpcError(error), !begun_), true);
+  }
+  if (events_ != nullptr) events_->OnReset(ErrorCode::kProtocolError, ResetCause::kMalformedBody);
+}
+
+void WebStream::OnReset(ErrorCode code, ResetCause cause) {
+  if (std::exchange(refused_, true)) return;
+  if (events_ != nullptr) events_->OnReset(code, cause);
+}
+
+// --- The response ---
+
+void WebStream::SendHeaders(const http2::HeaderList& fields, bool end_stream) {
+  if (ended_) return;
+  if (begun_) return SendTrailers(fields);
+  begun_ = true;
+  ended_ = end_stream;
+  SendResponseHeaders(fields, end_stream);
+}
+
+void WebStream::SendResponseHeaders(const http2::HeaderList& fields, bool end_stream) {
+  http2::HeaderList out;
+  for (const http2::Field* field : fields) {
+    if (field->token == Token::kContentLength) continue;  // trailers, and text, are more
+    if (cors_->enabled() && Cors::IsOurs(field->name())) continue;
+    if (field->token == Token::kContentType && field->value().starts_with("application/grpc")) {
+      out.Add("content-type", ToWebType(field->value(), text_response_));
+    } else {
+      out.Add(field->name(), field->value(), field->indexing);
+    }
+  }
+  cors_->AddTo(origin_, out);
+  stream_.SendHeaders(out, end_stream);
+}
+
+// A client would take them for a part of a message that has not ended. It learns by a reset that the response is not
+// whole.
+void WebStream::SendTrailers(const http2::HeaderList& fields) {
+  if (!framing_.between()) return End(ErrorCode::kInternalError);
+  ended_ = true;
+  const std::string frame = MakeTrailerFrame(fields);
+  Send(text_response_ ? encoder_.Encode(frame, /*flush=*/true) : base::Slice::Copy(frame), 0, true);
+}
+
+void WebStream::SendData(const base::Slice& bytes, bool end_stream) {
+  if (ended_) return;
+  if (!framing_.Advance(bytes.view())) return End(ErrorCode::kInternalError);
+  ended_ = end_stream;
+  if (!text_response_) return Send(bytes, bytes.size(), end_stream);
+  Send(encoder_.Encode(bytes.view(), end_stream || framing_.between()), bytes.size(), end_stream);
+}
+
+void WebStream::End(ErrorCode code) {
+  ended_ = true;
+  stream_.Reset(code);
+}
+
+void WebStream::Send(base::Slice bytes, size_t raw, bool end_stream) {
+  queued_ += bytes.size();
+  queued_raw_ += raw;
+  stream_.SendData(bytes, end_stream);  // which may say at once that they have gone
+}
+
+void WebStream::OnSent(size_t bytes) {
+  const uint64_t raw = bytes >= queued_ ? queued_raw_ : queued_raw_ * bytes / queued_;
+  queued_ -= std::min<uint64_t>(bytes, queued_);
+  queued_raw_ -= raw;
+  if (raw > 0 && events_ != nullptr) events_->OnSent(raw);
+}
+
+}  // namespace sluice::proxy::grpc_web
