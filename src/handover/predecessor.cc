@@ -68,10 +68,11 @@ base::Status Predecessor::Ready() {
   if (!take) return take.error();
   take_ = take->message.take();
   const auto processes = static_cast<size_t>(take_.processes_size());
-  if (processes == 0 || take->descriptors.size() != processes)
+  if (processes == 0 || take->descriptors.size() != processes + 1)
     return MakeError(ErrorKind::kInvalidArgument, "the other process has not sent the processes that it names");
   state_ = std::move(take->descriptors[0]);
-  for (size_t i = 1; i < take->descriptors.size(); ++i) processes_.push_back(std::move(take->descriptors[i]));
+  held_ = std::move(take->descriptors[1]);
+  for (size_t i = 2; i < take->descriptors.size(); ++i) processes_.push_back(std::move(take->descriptors[i]));
   return base::Ok();
 }
 
@@ -88,6 +89,9 @@ Channel Predecessor::Serving() {
   v1::Message serving;
   serving.mutable_serving();
   (void)channel_.Send(serving);
+  lists_ = Descriptor();
+  state_ = Descriptor();
+  held_ = Descriptor();
   return std::move(channel_);
 }
 

@@ -35,6 +35,8 @@ class Predecessor {
   // The records that came with Begin and with Take.
   const Descriptor& lists() const { return lists_; }
   const Descriptor& state() const { return state_; }
+  // What each process of take() has of the limits: a record each.
+  const Descriptor& held() const { return held_; }
 
   // Everything is built: returns when Take has come. kIo: the other process has gone, or has given up, and so must this
   // one. kInvalidArgument.
@@ -42,8 +44,8 @@ class Predecessor {
   // Of Take, with the sockets of all but the last, which is the predecessor itself.
   const v1::Take& take() const { return take_; }
   std::vector<Channel> TakeChannels();
-  // This process accepts calls: the predecessor leaves. Its channel, over which it says what it gives up from now on.
-  // It may be gone, which changes nothing any more.
+  // This process is about to accept calls, which cannot fail: the predecessor leaves, and the files are closed. Its
+  // channel, over which it says what it It may be gone, which changes nothing any more.
   Channel Serving();
   // This process gives up.
   void Fail(const std::string& why) { channel_.Fail(why); }
@@ -56,7 +58,7 @@ class Predecessor {
   Channel channel_;
   v1::Begin begin_;
   v1::Take take_;
-  Descriptor lists_, state_;
+  Descriptor lists_, state_, held_;
   std::vector<Descriptor> sockets_, processes_;
 };
 

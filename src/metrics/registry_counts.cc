@@ -84,7 +84,9 @@ std::vector<Counted> Registry::Counts() const {
         }
       }
     }
-    for (const auto& [place, counted] : impl_->waiting) out.push_back(counted);
+    for (const auto& [place, of_series] : impl_->waiting) {
+      for (const auto& [by, counted] : of_series) out.push_back(counted);
+    }
   }
   for (Lines& family : collected) {
     std::string text;
@@ -114,7 +116,14 @@ void Registry::AddCounts(const Counted& counted) {
     if (const auto series = family->second.series.find(counted.labels); series != family->second.series.end())
       return AddTo(series->second, family->second.values, slots_, counted);
   }
-  if (impl_->waiting.size() < kWaitingMax) impl_->waiting.emplace(std::pair(counted.name, counted.labels), counted);
+  auto& of_series = impl_->waiting[std::pair(counted.name, counted.labels)];
+  if (const auto there = of_series.find(counted.by); there != of_series.end()) {
+    there->second.count += counted.count;
+    there->second.observed.Add(counted.observed);
+  } else if (impl_->waiting_count < kWaitingMax) {
+    ++impl_->waiting_count;
+    of_series.emplace(counted.by, counted);
+  }
 }
 
 }  // namespace sluice::metrics

@@ -100,9 +100,11 @@ struct Registry::Impl {
   void AddWaiting(const Family& family, SeriesMap::value_type& series) {
     const auto name =
         std::find_if(families.begin(), families.end(), [&](const auto& f) { return &f.second == &family; });
-    const auto [begin, end] = waiting.equal_range(std::pair(name->first, series.first));
-    for (auto it = begin; it != end; ++it) AddTo(series.second, family.values, shared_slot, it->second);
-    waiting.erase(begin, end);
+    const auto found = waiting.find(std::pair(name->first, series.first));
+    if (found == waiting.end()) return;
+    for (const auto& [by, counted] : found->second) AddTo(series.second, family.values, shared_slot, counted);
+    waiting_count -= found->second.size();
+    waiting.erase(found);
   }
 
   Counter MakeCounter(std::atomic<uint64_t>* cells) { return {cells, CellArena::kRowCells, shared_slot}; }
@@ -132,8 +134,9 @@ struct Registry::Impl {
   std::map<std::string, Family, std::less<>> families;  // guarded by mutex
   CellArena arena;                                      // guarded by mutex (allocation; the cells are not)
   const size_t shared_slot;
-  // By name and labels: of series that are not there. Guarded by mutex.
-  std::multimap<std::pair<std::string, std::string>, Counted> waiting;
+  // By name and labels, then by the value of `by`: of series that are not there. Guarded by mutex.
+  std::map<std::pair<std::string, std::string>, std::map<std::string, Counted>> waiting;
+  size_t waiting_count = 0;  // the same
   std::atomic<size_t> rendered_bytes{0};  // of the last text: the next one is about as long
 };
 

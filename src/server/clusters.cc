@@ -63,6 +63,7 @@ base::Status Clusters::Init(const config::Config& config, const SnapshotInputs& 
   // come back.
   const bool in_file = kept.size() == saved.size();
   state_.Start(config.state_file, std::move(kept), in_file);
+  if (inherited != nullptr) state_.Leave();
   auto route_config = BuildRouteConfig(config, inputs, *plan, entries);
   std::lock_guard lock(mutex_);
   entries_ = std::move(entries);

@@ -72,8 +72,10 @@ class Clusters final : public discovery::ListSink {
                     const InheritedLists* inherited = nullptr);
   // For another process, which takes over.
   InheritedLists ListsInForce();
-  // From now on another process writes the state file.
+  // From now on another process writes the state file; or this one does, which took over from another. After Init with
+  // lists of another process that one writes it.
   void LeaveStateFile() { state_.Leave(); }
+  void TakeStateFile() { state_.Enter(); }
   // The workers to tell of endpoints that leave: set before Apply and Change, and to none before they are destroyed.
   void SetWorkers(std::vector<proxy::CallContext*> workers) {
     std::lock_guard lock(mutex_);

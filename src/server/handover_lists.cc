@@ -5,6 +5,7 @@
 
 #include "server/handover_records.h"
 #include "server/handover_state.h"
+#include "server/processes.h"
 
 namespace sluice::server {
 namespace {
@@ -158,6 +159,26 @@ base::Result<HandedLists> ReadLists(const handover::Descriptor& file) {
   auto status = ReadRecordsOf(file, [&](const v1::Record& record) {
     if (record.has_list()) TakeList(record.list(), out.lists);
     if (record.has_limit()) out.limits.push_back(FromProto(record.limit()));
+  });
+  if (!status) return status.error();
+  return out;
+}
+
+base::Result<handover::Descriptor> WriteParts(const std::vector<v1::Part>& parts) {
+  auto out = RecordsWriter::Open();
+  if (!out) return out.error();
+  for (const v1::Part& part : parts) {
+    v1::Record record;
+    *record.mutable_part() = part;
+    out->Add(record);
+  }
+  return out->Finish();
+}
+
+base::Result<std::vector<v1::Part>> ReadParts(const handover::Descriptor& file) {
+  std::vector<v1::Part> out;
+  auto status = ReadRecordsOf(file, [&](const v1::Record& record) {
+    if (record.has_part() && out.size() <= Processes::kMax) out.push_back(record.part());
   });
   if (!status) return status.error();
   return out;

@@ -260,20 +260,32 @@ base::Status ReadCounts(const handover::Descriptor& file, metrics::Registry& reg
   });
 }
 
+namespace {
+
+void Subtract(const metrics::Counted& from, metrics::Counted& to) {
+  to.count -= from.count;
+  to.line -= from.line;
+  to.observed.sum -= from.observed.sum;
+  to.observed.count -= from.observed.count;
+  for (size_t i = 0; i < to.observed.buckets.size(); ++i) to.observed.buckets[i] -= from.observed.buckets[i];
+}
+
+}  // namespace
+
 std::vector<metrics::Counted> CountsSince::Difference(std::vector<metrics::Counted> now) {
   std::vector<metrics::Counted> out;
   for (metrics::Counted& counted : now) {
-    metrics::Counted& last = last_[{counted.name, counted.labels + '\n' + counted.by}];
+    metrics::Counted& last = last_[KeyOf(counted)];
     metrics::Counted more = counted;
-    more.count -= last.count;
-    more.line -= last.line;
-    more.observed.sum -= last.observed.sum;
-    more.observed.count -= last.observed.count;
-    for (size_t i = 0; i < more.observed.buckets.size(); ++i) more.observed.buckets[i] -= last.observed.buckets[i];
+    Subtract(last, more);
     last = std::move(counted);
     if (more.count != 0 || more.line > 0 || more.observed.count != 0) out.push_back(std::move(more));
   }
   return out;
+}
+
+void CountsSince::Again(const std::vector<metrics::Counted>& found) {
+  for (const metrics::Counted& counted : found) Subtract(counted, last_[KeyOf(counted)]);
 }
 
 }  // namespace sluice::server

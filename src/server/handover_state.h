@@ -17,6 +17,7 @@
 #include "proxy/response_cache/cache.h"
 #include "server/clusters.h"
 #include "server/limit_set.h"
+#include "sluice/handover/v1/handover.pb.h"
 
 namespace sluice::server {
 
@@ -48,6 +49,10 @@ base::Result<handover::Descriptor> WriteState(const HandedState& state, const Ha
 // As far as its limits and endpoints are known here. kInvalidArgument, kIo.
 base::Status ReadState(const handover::Descriptor& file, const HandedState& state, base::TimePoint now);
 
+// What each process has of the limits, in their order. kIo; kInvalidArgument.
+base::Result<handover::Descriptor> WriteParts(const std::vector<handover::v1::Part>& parts);
+base::Result<std::vector<handover::v1::Part>> ReadParts(const handover::Descriptor& file);
+
 // Counts alone, for a process that leaves. kIo.
 base::Result<handover::Descriptor> WriteCounts(const std::vector<metrics::Counted>& counts);
 base::Status ReadCounts(const handover::Descriptor& file, metrics::Registry& registry);
@@ -58,9 +63,13 @@ class CountsSince {
   explicit CountsSince(const std::vector<metrics::Counted>& first) { (void)Difference(first); }
   // Since the last look.
   std::vector<metrics::Counted> Difference(std::vector<metrics::Counted> now);
+  // What the last look has found could not be told: the next one finds it again.
+  void Again(const std::vector<metrics::Counted>& found);
 
  private:
-  std::map<std::pair<std::string, std::string>, metrics::Counted> last_;  // by name, and labels with the value of `by`
+  using Key = std::pair<std::string, std::string>;
+  static Key KeyOf(const metrics::Counted& counted) { return {counted.name, counted.labels + '\n' + counted.by}; }
+  std::map<Key, metrics::Counted> last_;  // by name, and labels with the value of `by`
 };
 
 }  // namespace sluice::server

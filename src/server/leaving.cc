@@ -10,11 +10,8 @@ namespace v1 = handover::v1;
 
 namespace {
 
-void AddHeld(v1::Given* given, const std::string& limit, uint64_t units) {
-  v1::Held& held = *given->add_held();
-  held.set_limit(limit);
-  held.set_units(units);
-}
+// Limits in one message: names are some hundred bytes at most.
+constexpr int kLimitsPerMessage = 100;
 
 // Calls that wait for a rate that is in force; nullopt: it is none.
 std::optional<size_t> WaitersOf(const LimitTable::Named& named, base::TimePoint now) {
@@ -25,21 +22,34 @@ std::optional<size_t> WaitersOf(const LimitTable::Named& named, base::TimePoint 
   return std::nullopt;
 }
 
+uint32_t PermilleOf(const LimitTable::Named& named) {
+  const auto* rate = std::get_if<RateLimit>(&named.limit);
+  return rate != nullptr ? rate->permille : std::get<ClientRateLimit>(named.limit).permille;
+}
+
+uint32_t FreeOf(const limits::ConcurrencyLimiter& permits) {
+  const uint32_t own = permits.own();
+  return own - std::min(own, permits.in_use());
+}
+
+template <typename Message>
+void AddHeld(Message* message, const std::string& limit, uint64_t units) {
+  v1::Held& held = *message->add_held();
+  held.set_limit(limit);
+  held.set_units(units);
+}
+
 }  // namespace
 
-HandedLevels Leaving::Split(const std::map<std::string, uint64_t>& others, base::TimePoint now, v1::Process* stays) {
+HandedLevels Leaving::Split(const std::map<std::string, uint64_t>& others, base::TimePoint now, v1::Part* stays) {
   state_ = State::kSplit;
-  v1::Given given;
-  Lend(/*all=*/false, &given);
-  const auto stay = [&](const std::string& limit, uint64_t units) {
-    if (units == 0) return;
-    v1::Held& held = *stays->add_held();
-    held.set_limit(limit);
-    held.set_units(units);
-  };
   const LimitTable table = limits_.Table();
   for (const auto& [name, limit] : FindSharedLimits(table, clusters_)) {
-    if (limit.permits != nullptr) stay(name, limit.permits->own());
+    if (limit.permits == nullptr || !limit.permits->enabled()) continue;
+    const uint32_t free = FreeOf(*limit.permits);
+    if (const uint32_t units = limit.permits->Lend(free - free / 2); units > 0) lent_[name] = units;
+    reserve_[name] = free / 2;
+    if (const uint32_t own = limit.permits->own(); own > 0) AddHeld(stays, name, own);
   }
   HandedLevels levels;
   for (const LimitTable::Named& named : table.all()) {
@@ -50,9 +60,9 @@ HandedLevels Leaving::Split(const std::map<std::string, uint64_t>& others, base:
       waiting = rate->limiter->waiting();
       const auto& level = levels.rates[named.name] = rate->limiter->LevelAt(now);
       const auto older = others.find(named.name);
-      outstanding_[named.name] =
-          level.outstanding - (older == others.end() ? 0 : std::min(older->second, level.outstanding));
-      stay(named.name, outstanding_[named.name]);
+      older_[named.name] = older == others.end() ? 0 : std::min(older->second, level.outstanding);
+      outstanding_[named.name] = level.outstanding - older_[named.name];
+      if (outstanding_[named.name] > 0) AddHeld(stays, named.name, outstanding_[named.name]);
     } else if (clients != nullptr && clients->limiter->enabled()) {
       const auto& debts = levels.clients[named.name] = clients->limiter->DebtsAt(now);
       waiting = debts.waiting;
@@ -60,12 +70,14 @@ HandedLevels Leaving::Split(const std::map<std::string, uint64_t>& others, base:
       continue;
     }
     // At once: what is taken between the look and this is given away twice.
-    const uint32_t permille = waiting > 0 ? kWithWaiters : kWithout;
-    limits_.SetPermille(named.name, permille);
-    permille_[named.name] = permille;
-    v1::Share& share = *stays->add_shares();
-    share.set_limit(named.name);
-    share.set_permille(permille);
+    const uint32_t before = PermilleOf(named);
+    const auto part = [before](uint32_t permille) { return std::max<uint32_t>(1, before * permille / kWhole); };
+    const Share share{before, part(kWithout), part(waiting > 0 ? kWithWaiters : kWithout)};
+    limits_.SetPermille(named.name, share.now);
+    shares_[named.name] = share;
+    v1::Share& told = *stays->add_shares();
+    told.set_limit(named.name);
+    told.set_permille(share.now);
   }
   return levels;
 }
@@ -79,88 +91,137 @@ void Leaving::Join() {
     if (limit != shared.end() && limit->second.permits != nullptr)
       limit->second.permits->AddLent(-static_cast<int64_t>(units));
   }
-  for (const auto& [name, permille] : permille_) limits_.SetPermille(name, kWhole);
+  for (const auto& [name, share] : shares_) limits_.SetPermille(name, share.before);
   lent_.clear();
+  reserve_.clear();
+  older_.clear();
   outstanding_.clear();
-  permille_.clear();
+  shares_.clear();
 }
 
 void Leaving::Begin(handover::Channel channel, const std::vector<metrics::Counted>& counts, base::TimePoint now) {
   state_ = State::kLeaving;
   channel_ = std::move(channel);
   counts_.emplace(counts);
-  counted_at_ = now;
-}
-
-void Leaving::Lend(bool all, v1::Given* given) {
-  for (const auto& [name, limit] : FindSharedLimits(limits_.Table(), clusters_)) {
-    if (limit.permits == nullptr || !limit.permits->enabled()) continue;
-    const uint32_t free = limit.permits->own() - std::min(limit.permits->own(), limit.permits->in_use());
-    // As long as clients may begin calls here some are kept for those.
-    const uint32_t units = limit.permits->Lend(all ? std::numeric_limits<uint32_t>::max() : free - free / 2);
-    if (units == 0) continue;
-    lent_[name] += units;
-    AddHeld(given, name, units);
+  count_at_ = look_at_ = now;
+  // What older processes give up they tell the other process from now on.
+  const SharedLimits shared = FindSharedLimits(limits_.Table(), clusters_);
+  for (const auto& [name, units] : older_) {
+    const auto limit = shared.find(name);
+    if (limit != shared.end() && limit->second.capped != nullptr) limit->second.capped->ReleaseForOther(units);
   }
 }
 
-void Leaving::GiveShares(bool closed, v1::Given* given) {
+// A unit that came back is the other process's; but as long as a client may begin a call here some stay for those.
+void Leaving::Lend(const SharedLimits& shared, bool closed) {
+  for (const auto& [name, limit] : shared) {
+    if (limit.permits == nullptr || !limit.permits->enabled()) continue;
+    const auto reserve = reserve_.find(name);
+    const uint32_t keep = closed || reserve == reserve_.end() ? 0 : reserve->second;
+    const uint32_t free = FreeOf(*limit.permits);
+    const uint32_t units = free > keep ? limit.permits->Lend(free - keep) : 0;
+    if (units > 0) given_[name] += units;
+  }
+}
+
+void Leaving::TellEnds(const SharedLimits& shared) {
+  for (auto& [name, told] : outstanding_) {
+    if (told == 0) continue;
+    const auto limit = shared.find(name);
+    const bool there = limit != shared.end() && limit->second.capped != nullptr;
+    const uint64_t left = there ? limit->second.capped->outstanding() : 0;
+    if (left < told) given_[name] += told - left;
+    told = std::min(told, left);
+  }
+}
+
+void Leaving::GiveShares(bool closed, base::TimePoint now) {
   const LimitTable table = limits_.Table();
-  for (const LimitTable::Named& named : table.all()) {
-    const auto it = permille_.find(named.name);
-    if (it == permille_.end()) continue;
-    if (WaitersOf(named, base::Clock::Steady().Now()).value_or(0) > 0) continue;
-    const uint32_t permille = closed ? 0 : std::min(it->second, kWithout);
-    if (permille == it->second) continue;
-    it->second = permille;
-    if (permille > 0) limits_.SetPermille(named.name, permille);  // before the other process is told
-    v1::Share& share = *given->add_shares();
-    share.set_limit(named.name);
-    share.set_permille(permille);
+  for (auto& [name, share] : shares_) {
+    const uint32_t least = closed ? 0 : share.little;
+    const LimitTable::Named* named = share.now > least ? table.Get(name) : nullptr;
+    if (named == nullptr || WaitersOf(*named, now).value_or(0) > 0) continue;
+    share.now = least;
+    if (least > 0) limits_.SetPermille(name, least);  // before the other process is told
+    given_shares_[name] = least;
+  }
+}
+
+bool Leaving::SendGiven() {
+  while (!given_.empty() || !given_shares_.empty()) {
+    v1::Message message;
+    v1::Given& given = *message.mutable_given();
+    auto held = given_.begin();
+    for (; held != given_.end() && given.held_size() < kLimitsPerMessage; ++held)
+      AddHeld(&given, held->first, held->second);
+    auto share = given_shares_.begin();
+    for (; share != given_shares_.end() && given.shares_size() < kLimitsPerMessage; ++share) {
+      v1::Share& told = *given.add_shares();
+      told.set_limit(share->first);
+      told.set_permille(share->second);
+    }
+    if (!channel_.Send(message).ok()) return false;
+    given_.erase(given_.begin(), held);
+    given_shares_.erase(given_shares_.begin(), share);
+  }
+  return true;
+}
+
+void Leaving::SendReport(const Load& load, const SharedLimits& shared, bool asks) {
+  v1::Message message;
+  v1::Report& report = *message.mutable_report();
+  for (auto it = shared.begin(); asks && it != shared.end() && report.wanted_size() < kLimitsPerMessage; ++it) {
+    const auto& permits = it->second.permits;
+    // With a unit in use the wait ends when that comes back.
+    if (permits == nullptr || !permits->enabled() || permits->waiting() == 0 || permits->own() > 0) continue;
+    v1::Held& wanted = *report.add_wanted();
+    wanted.set_limit(it->first);
+    wanted.set_units(permits->waiting());
+  }
+  if (report.wanted_size() == 0 && load.calls == told_.calls && load.connections == told_.connections) return;
+  report.set_calls(load.calls);
+  report.set_connections(load.connections);
+  if (channel_.Send(message).ok()) told_ = load;
+}
+
+Leaving::Heard Leaving::Hear(const SharedLimits& shared) {
+  Heard heard;
+  for (;;) {
+    auto received = channel_.Receive(std::chrono::milliseconds(0));
+    if (received.ok() && !*received) return heard;
+    if (!received.ok()) {
+      channel_.Close();  // the other process has gone: what runs here runs on
+      return heard;
+    }
+    heard.moved = true;
+    if (!(*received)->message.has_order()) continue;
+    for (const v1::Held& lent : (*received)->message.order().lent()) {
+      const auto limit = shared.find(lent.limit());
+      const auto units = static_cast<int64_t>(std::min<uint64_t>(lent.units(), std::numeric_limits<uint32_t>::max()));
+      if (limit != shared.end() && limit->second.permits != nullptr) limit->second.permits->AddLent(-units);
+    }
+    heard.orders.push_back((*received)->message.order());
   }
 }
 
 Leaving::Heard Leaving::Step(const Load& load, base::TimePoint now) {
-  Heard heard;
-  if (state_ != State::kLeaving || !channel_.open()) return heard;
-  v1::Message message;
-  v1::Given& given = *message.mutable_given();
-  given = std::exchange(unsent_, {});
-  Lend(load.closed, &given);
+  if (state_ != State::kLeaving || !channel_.open()) return {};
   const SharedLimits shared = FindSharedLimits(limits_.Table(), clusters_);
-  for (auto& [name, told] : outstanding_) {
-    const auto limit = shared.find(name);
-    const uint64_t left =
-        limit == shared.end() || limit->second.capped == nullptr ? 0 : limit->second.capped->outstanding();
-    if (left >= told) continue;
-    AddHeld(&given, name, told - left);
-    told = left;
+  Heard heard = Hear(shared);
+  if (!channel_.open()) return heard;
+  Lend(shared, load.closed);
+  TellEnds(shared);
+  const bool looks = now >= look_at_;
+  if (looks) {
+    look_at_ = now + kLookPeriod;
+    GiveShares(load.closed, now);
   }
-  GiveShares(load.closed, &given);
-  if (given.held_size() > 0 || given.shares_size() > 0) {
-    heard.moved = true;
-    const auto sent = channel_.Send(message);
-    if (!sent && sent.error().kind == base::ErrorKind::kBusy) unsent_ = given;
-  }
-  if (load.calls != told_.calls || load.connections != told_.connections) {
-    v1::Message report;
-    report.mutable_report()->set_calls(load.calls);
-    report.mutable_report()->set_connections(load.connections);
-    if (channel_.Send(report).ok()) told_ = load;
-  }
-  if (now - counted_at_ >= kCountPeriod) {
-    counted_at_ = now;
+  heard.moved = heard.moved || !given_.empty() || !given_shares_.empty();
+  if (!SendGiven()) return heard;
+  SendReport(load, shared, looks);
+  if (now >= count_at_) {
+    count_at_ = now + kCountPeriod;
     SendCounts();
-  }
-  for (;;) {
-    auto received = channel_.Receive(std::chrono::milliseconds(0));
-    if (received.ok() && !*received) break;
-    if (!received.ok()) {
-      channel_.Close();  // the other process has gone: what runs here runs on
-      break;
-    }
-    heard.moved = true;
-    if ((*received)->message.has_order()) heard.orders.push_back((*received)->message.order());
   }
   return heard;
 }
@@ -168,12 +229,11 @@ Leaving::Heard Leaving::Step(const Load& load, base::TimePoint now) {
 void Leaving::SendCounts() {
   const std::vector<metrics::Counted> counts = counts_->Difference(registry_.Counts());
   if (counts.empty()) return;
-  auto file = WriteCounts(counts);
-  if (!file) return;
+  const auto file = WriteCounts(counts);
   v1::Message message;
   message.mutable_counted();
-  const int fd = file->get();
-  (void)channel_.Send(message, {&fd, 1});
+  const int fd = file.ok() ? file->get() : -1;
+  if (!file.ok() || !channel_.Send(message, {&fd, 1}).ok()) counts_->Again(counts);
 }
 
 void Leaving::Finish() {

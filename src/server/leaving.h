@@ -4,8 +4,10 @@
 //     ^-----Join--------'
 //
 // Permits are conserved: a unit is taken away here (limits::ConcurrencyLimiter::Lend) before the other process is told
-// that it has it. Of a rate each process has a part, and the parts are one: here nearly all of it as long as calls
-// wait, which came first; then little; then, when no call can come any more, nothing.
+// that it has it. Half of what is free at first stays until no client can begin a call here; where calls wait here all
+// the same, and no unit is here to come back to them, the other process is asked for some. Of a rate each process has a
+// part, and the parts are one: here nearly all of it as long as calls wait, which came first; then little; then, when
+// no call can come any more, nothing.
 //
 // Thread safety: none; the control thread's.
 #pragma once
@@ -24,8 +26,10 @@ namespace sluice::server {
 
 class Leaving {
  public:
-  // Of a rate, while calls wait for it here, and while new calls may still come: permille.
-  static constexpr uint32_t kWithWaiters = 875, kWithout = 125;
+  // Of the part of a rate that was this process's: while calls wait for it here, and while new calls may still come.
+  static constexpr uint32_t kWithWaiters = 875, kWithout = 125;  // permille
+  // Between two looks at whether calls wait for rates, and two questions for permits.
+  static constexpr std::chrono::milliseconds kLookPeriod{20};
   // Between two reports of what was counted.
   static constexpr std::chrono::milliseconds kCountPeriod{1000};
 
@@ -37,7 +41,7 @@ class Leaving {
   State state() const { return state_; }
   // The first part for the other process; what stays here. `others`: what older processes have of each limit. The
   // levels of the rates just before, of which the other process gets what is not kept here.
-  HandedLevels Split(const std::map<std::string, uint64_t>& others, base::TimePoint now, handover::v1::Process* stays);
+  HandedLevels Split(const std::map<std::string, uint64_t>& others, base::TimePoint now, handover::v1::Part* stays);
   // As it was before.
   void Join();
   // The other process has the rest. `counts`: as it was told them.
@@ -57,9 +61,18 @@ class Leaving {
   void Finish();
 
  private:
-  void Lend(bool all, handover::v1::Given* given);
-  void GiveShares(bool closed, handover::v1::Given* given);
+  // A share of a rate: before the split, and what it may come to.
+  struct Share {
+    uint32_t before, little, now;
+  };
+  void Lend(const SharedLimits& shared, bool closed);
+  void TellEnds(const SharedLimits& shared);
+  void GiveShares(bool closed, base::TimePoint now);
+  // False: not all of it could be said now.
+  bool SendGiven();
+  void SendReport(const Load& load, const SharedLimits& shared, bool asks);
   void SendCounts();
+  Heard Hear(const SharedLimits& shared);
 
   LimitSet& limits_;
   Clusters& clusters_;
@@ -67,11 +80,15 @@ class Leaving {
   State state_ = State::kWhole;
   handover::Channel channel_;
   std::map<std::string, uint64_t> lent_;         // permits that were taken away here
+  std::map<std::string, uint32_t> reserve_;      // permits that stay while a client may begin a call here
+  std::map<std::string, uint64_t> older_;        // of capped rates: what older processes have
   std::map<std::string, uint64_t> outstanding_;  // of capped rates, as the other process knows them
-  std::map<std::string, uint32_t> permille_;     // of rates
-  handover::v1::Given unsent_;                   // there was no room
+  std::map<std::string, Share> shares_;          // of rates
+  // What the other process has yet to be told.
+  std::map<std::string, uint64_t> given_;
+  std::map<std::string, uint32_t> given_shares_;
   std::optional<CountsSince> counts_;
-  base::TimePoint counted_at_{};
+  base::TimePoint count_at_{}, look_at_{};  // the next ones
   Load told_;
 };
 

@@ -87,18 +87,20 @@ bool LifeCycle::stopping() const {
 void LifeCycle::WaitForEnd(std::chrono::milliseconds period, const std::function<void()>& poll) {
   std::unique_lock lock(mutex_);
   // Files are polled during a drain too, which may be long: clusters and the admin RPC still make connections.
-  // `until` may change meanwhile.
+  // `until` may change meanwhile. Calls that come again and again keep no poll from its turn.
+  Clock::time_point turn = Clock::now() + period;
   const auto wait = [&](const Clock::time_point& until, auto&& done) {
     for (;;) {
-      const Clock::time_point turn = Clock::now() + period;
       const auto next = [&] { return std::min({turn, until, NextDue()}); };
       while (!done() && Clock::now() < next()) changed_.wait_until(lock, next());
       if (done()) return true;
       const std::vector<Order> calls = TakeDue(Clock::now());
       if (calls.empty() && Clock::now() >= until) return false;
+      const bool due = Clock::now() >= turn;
+      if (due) turn = Clock::now() + period;
       lock.unlock();
       for (const Order& call : calls) call.fn();
-      if (calls.empty()) poll();
+      if (due) poll();
       lock.lock();
     }
   };

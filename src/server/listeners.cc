@@ -58,8 +58,15 @@ std::optional<net::ListenSocket> Listeners::TakeInherited(const proxy::ListenerO
   if (found == inherited_.end()) return std::nullopt;
   net::ListenSocket socket = std::move(found->socket);
   inherited_.erase(found);
-  (void)socket.Apply({static_cast<int>(options.backlog), options.unix_mode, false});  // it listens, whatever its queue
   return socket;
+}
+
+void Listeners::DropInherited() {
+  for (const Inherited& inherited : inherited_) {
+    if (supervisor_ != nullptr && !inherited.socket.borrowed())
+      supervisor_->ForgetInherited(inherited.socket.address());
+  }
+  inherited_.clear();
 }
 
 std::vector<const proxy::Listener*> Listeners::All() const {
@@ -120,6 +127,8 @@ void Listeners::Apply(const std::vector<proxy::ListenerOptions>& wanted, Added a
 void Listeners::Add(const proxy::ListenerOptions& options, net::ListenSocket socket) {
   if (supervisor_ != nullptr) supervisor_->Keep(socket);
   socket.SetTenure(ours_);
+  // Of one that another process has made; it listens, whatever its queue.
+  (void)socket.Apply({static_cast<int>(options.backlog), options.unix_mode, false});
   // Listeners take turns in which worker accepts for them; the list starts with it.
   std::vector<proxy::WorkerFront*> order(workers_);
   std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(listeners_.size() % order.size()),

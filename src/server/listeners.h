@@ -51,7 +51,7 @@ class Listeners {
   };
   void SetInherited(std::vector<Inherited> inherited) { inherited_ = std::move(inherited); }
   // Closes those of them that no listener has taken.
-  void DropInherited() { inherited_.clear(); }
+  void DropInherited();
   // Whether the process has its sockets (net::ListenSocket::SetTenure): before the first Prepare.
   void SetTenure(std::shared_ptr<const std::atomic<bool>> ours) { ours_ = std::move(ours); }
   // The listeners with their sockets, for another process.

@@ -15,6 +15,8 @@ namespace {
 
 // Messages of one process that are read in a row.
 constexpr int kMessagesMax = 64;
+// Permits of a limit that are lent at a time.
+constexpr uint32_t kLendMax = 64;
 
 std::string NameOfEndpointLimit(const std::string& cluster, const std::string& endpoint) {
   std::string out("cluster/");
@@ -40,25 +42,25 @@ SharedLimits FindSharedLimits(const LimitTable& limits, Clusters& clusters) {
   return out;
 }
 
-void Processes::Take(const v1::Take& take, std::vector<handover::Channel> channels) {
+void Processes::Take(const v1::Take& take, std::vector<v1::Part> parts, std::vector<handover::Channel> channels) {
+  constexpr uint64_t kUnitsMax = UINT32_MAX;  // of a limit
   const SharedLimits shared = FindSharedLimits(limits_.Table(), clusters_);
   std::lock_guard lock(mutex_);
-  for (int i = 0; i < take.processes_size(); ++i) {
+  parts.resize(static_cast<size_t>(take.processes_size()));
+  channels.resize(parts.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
     Former former;
-    former.told = take.processes(i);
-    if (static_cast<size_t>(i) < channels.size()) former.channel = std::move(channels[static_cast<size_t>(i)]);
-    for (const v1::Held& held : former.told.held()) {
-      constexpr uint64_t kUnitsMax = UINT32_MAX;  // of a limit
-      if (held.units() == 0 || held.units() > kUnitsMax) continue;
+    former.told = take.processes(static_cast<int>(i));
+    former.channel = std::move(channels[i]);
+    for (const v1::Held& held : parts[i].held()) {
       const auto limit = shared.find(held.limit());
-      if (limit == shared.end()) continue;
+      if (limit == shared.end() || held.units() == 0 || held.units() > kUnitsMax) continue;
       former.held[held.limit()] += held.units();
       // Of a capped rate the level that was handed over has them already.
       if (limit->second.permits != nullptr) limit->second.permits->AddLent(static_cast<int64_t>(held.units()));
     }
-    for (const v1::Share& share : former.told.shares()) former.permille[share.limit()] = share.permille();
-    former.told.clear_held();
-    former.told.clear_shares();
+    for (const v1::Share& share : parts[i].shares())
+      former.permille[share.limit()] = std::min(share.permille(), kWhole);
     formers_.push_back(std::move(former));
   }
   for (const Former& former : formers_) {
@@ -78,7 +80,12 @@ size_t Processes::size() const {
 
 bool Processes::Read() {
   std::lock_guard lock(mutex_);
-  if (handed_on_) return false;
+  if (handed_on_ || formers_.empty()) return false;
+  std::optional<SharedLimits> shared;  // looked for once, where there is something to hear
+  const auto now_shared = [&]() -> const SharedLimits& {
+    if (!shared) shared = FindSharedLimits(limits_.Table(), clusters_);
+    return *shared;
+  };
   bool heard = false;
   for (Former& former : formers_) {
     for (int i = 0; i < kMessagesMax && former.channel.open(); ++i) {
@@ -86,7 +93,7 @@ bool Processes::Read() {
       if (received.ok() && !*received) break;
       heard = true;
       if (received.ok()) {
-        Hear(former, **received);
+        Hear(former, **received, now_shared());
       } else {
         former.channel.Close();
       }
@@ -94,18 +101,19 @@ bool Processes::Read() {
   }
   const auto ended = std::stable_partition(formers_.begin(), formers_.end(),
                                            [](const Former& former) { return former.channel.open(); });
-  for (auto it = ended; it != formers_.end(); ++it) End(*it);
+  for (auto it = ended; it != formers_.end(); ++it) End(*it, now_shared());
   formers_.erase(ended, formers_.end());
   return heard;
 }
 
-void Processes::Hear(Former& former, const handover::Channel::Received& received) {
+void Processes::Hear(Former& former, const handover::Channel::Received& received, const SharedLimits& shared) {
   const v1::Message& message = received.message;
   if (message.has_given()) {
-    for (const v1::Held& held : message.given().held()) GiveBack(former, held.limit(), held.units());
+    for (const v1::Held& held : message.given().held()) GiveBack(former, held.limit(), held.units(), shared);
     for (const v1::Share& share : message.given().shares()) {
-      if (!former.permille.contains(share.limit())) continue;
-      former.permille[share.limit()] = share.permille();
+      const auto known = former.permille.find(share.limit());
+      if (known == former.permille.end()) continue;
+      known->second = std::min(share.permille(), known->second);  // a share is given, never taken
       ApplyShares(share.limit());
     }
   } else if (message.has_counted() && received.descriptors.size() == 1) {
@@ -114,28 +122,46 @@ void Processes::Hear(Former& former, const handover::Channel::Received& received
   } else if (message.has_report()) {
     former.told.set_calls(message.report().calls());
     former.told.set_connections(message.report().connections());
+    Lend(former, message.report(), shared);
   }
 }
 
 // No more than it has.
-void Processes::GiveBack(Former& former, const std::string& limit, uint64_t units) {
+void Processes::GiveBack(Former& former, const std::string& limit, uint64_t units, const SharedLimits& shared) {
   const auto held = former.held.find(limit);
   if (held == former.held.end()) return;
   units = std::min(units, held->second);
   held->second -= units;
   if (held->second == 0) former.held.erase(held);
-  const SharedLimits shared = FindSharedLimits(limits_.Table(), clusters_);
   const auto found = shared.find(limit);
   if (found == shared.end()) return;
   if (found->second.permits != nullptr) found->second.permits->AddLent(-static_cast<int64_t>(units));
   if (found->second.capped != nullptr) found->second.capped->ReleaseForOther(units);
 }
 
-void Processes::End(Former& former) {
+// What calls wait for there and is free here.
+void Processes::Lend(Former& former, const v1::Report& report, const SharedLimits& shared) {
+  v1::Message message;
+  for (const v1::Held& wanted : report.wanted()) {
+    const auto found = shared.find(wanted.limit());
+    if (found == shared.end() || found->second.permits == nullptr) continue;
+    const uint32_t units =
+        found->second.permits->Lend(static_cast<uint32_t>(std::min<uint64_t>(wanted.units(), kLendMax)));
+    if (units == 0) continue;
+    v1::Held& lent = *message.mutable_order()->add_lent();
+    lent.set_limit(wanted.limit());
+    lent.set_units(units);
+    former.held[wanted.limit()] += units;
+  }
+  if (!message.has_order() || former.channel.Send(message).ok()) return;
+  for (const v1::Held& lent : message.order().lent()) GiveBack(former, lent.limit(), lent.units(), shared);
+}
+
+void Processes::End(Former& former, const SharedLimits& shared) {
   SLUICE_LOG_INFO("process {} (generation {}) has ended", former.told.pid(), former.told.generation());
   while (!former.held.empty()) {
     const auto [limit, units] = *former.held.begin();
-    GiveBack(former, limit, units);
+    GiveBack(former, limit, units, shared);
   }
   for (auto& [limit, permille] : former.permille) {
     permille = 0;
@@ -155,6 +181,7 @@ void Processes::Tell(const v1::Order& order) {
   v1::Message message;
   *message.mutable_order() = order;
   std::lock_guard lock(mutex_);
+  if (order.has_end_within_ms()) end_within_ = std::chrono::milliseconds(order.end_within_ms());
   for (Former& former : formers_) {
     if (former.channel.open() && !handed_on_) (void)former.channel.Send(message);
   }
@@ -184,19 +211,19 @@ std::vector<admin::ProcessView> Processes::List(base::TimePoint now) const {
   return out;
 }
 
-void Processes::HandOn(v1::Take* take, std::vector<int>* sockets) {
+void Processes::HandOn(v1::Take* take, std::vector<v1::Part>* parts, std::vector<int>* sockets) {
   std::lock_guard lock(mutex_);
   handed_on_ = true;
   for (const Former& former : formers_) {
-    v1::Process& process = *take->add_processes();
-    process = former.told;
+    *take->add_processes() = former.told;
+    v1::Part& part = parts->emplace_back();
     for (const auto& [limit, units] : former.held) {
-      v1::Held& held = *process.add_held();
+      v1::Held& held = *part.add_held();
       held.set_limit(limit);
       held.set_units(units);
     }
     for (const auto& [limit, permille] : former.permille) {
-      v1::Share& share = *process.add_shares();
+      v1::Share& share = *part.add_shares();
       share.set_limit(limit);
       share.set_permille(permille);
     }
@@ -205,8 +232,16 @@ void Processes::HandOn(v1::Take* take, std::vector<int>* sockets) {
 }
 
 void Processes::Keep() {
-  std::lock_guard lock(mutex_);
-  handed_on_ = false;
+  std::optional<std::chrono::milliseconds> end_within;
+  {
+    std::lock_guard lock(mutex_);
+    handed_on_ = false;
+    end_within = end_within_;
+    for (const Former& former : formers_) {
+      for (const auto& [limit, permille] : former.permille) ApplyShares(limit);
+    }
+  }
+  if (end_within) TellToEnd(*end_within);
 }
 
 void Processes::LetGo() {

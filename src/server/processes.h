@@ -40,21 +40,23 @@ class Processes {
   Processes(LimitSet& limits, Clusters& clusters, metrics::Registry& registry)
       : limits_(limits), clusters_(clusters), registry_(registry) {}
 
-  // The processes of `take`, whose channels are `channels` but for the last, which has none yet. Before any call.
-  void Take(const handover::v1::Take& take, std::vector<handover::Channel> channels);
+  // The processes of `take`, with what each of them has (`parts`), whose channels are `channels` but for the last,
+  // which has none yet. Before any call.
+  void Take(const handover::v1::Take& take, std::vector<handover::v1::Part> parts,
+            std::vector<handover::Channel> channels);
   void SetLastChannel(handover::Channel channel);
 
   size_t size() const;
   // Reads what they have said. True: there was something.
   bool Read();
-  // Orders to all of them. What cannot be told to one is not told.
+  // Orders to all of them. What cannot be told to one now is told later, where it still matters.
   void TellToEnd(std::chrono::milliseconds within);
   void TellToReopenLogs();
   std::vector<admin::ProcessView> List(base::TimePoint now) const;
 
-  // For the process that takes over from this one: the processes as this one sees them, and their sockets. Nothing is
-  // read meanwhile: until Keep, or LetGo.
-  void HandOn(handover::v1::Take* take, std::vector<int>* sockets);
+  // For the process that takes over from this one: the processes as this one sees them, what each of them has, and
+  // their sockets. Nothing is read meanwhile: until Keep, or LetGo.
+  void HandOn(handover::v1::Take* take, std::vector<handover::v1::Part>* parts, std::vector<int>* sockets);
   void Keep();
   void LetGo();
   // Units of each limit that all of them have.
@@ -69,10 +71,11 @@ class Processes {
   };
 
   void Tell(const handover::v1::Order& order);
-  // Under mutex_, all of these.
-  void Hear(Former& former, const handover::Channel::Received& received);
-  void GiveBack(Former& former, const std::string& limit, uint64_t units);
-  void End(Former& former);
+  // Under mutex_, all of these. `shared`: of now.
+  void Hear(Former& former, const handover::Channel::Received& received, const SharedLimits& shared);
+  static void GiveBack(Former& former, const std::string& limit, uint64_t units, const SharedLimits& shared);
+  static void Lend(Former& former, const handover::v1::Report& report, const SharedLimits& shared);
+  void End(Former& former, const SharedLimits& shared);
   void ApplyShares(const std::string& limit);
 
   LimitSet& limits_;
@@ -81,6 +84,7 @@ class Processes {
   mutable std::mutex mutex_;
   std::vector<Former> formers_;  // oldest first
   bool handed_on_ = false;
+  std::optional<std::chrono::milliseconds> end_within_;  // as it was ordered last
 };
 
 }  // namespace sluice::server

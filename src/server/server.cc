@@ -133,9 +133,9 @@ base::Status Server::Init() {
   if (auto status = StartAdmin(); !status) return status;
   {
     std::lock_guard lock(reload_mutex_);  // Stop, Drain
+    BeginServing();
     listeners_.Apply(config_.listeners, std::move(*sockets));
   }
-  BeginServing();
   return base::Ok();
 }
 
@@ -207,8 +207,11 @@ base::Status Server::Drain(std::optional<milliseconds> timeout, std::optional<mi
   }
   // Streams in processes that this one has replaced are the daemon's, too.
   const bool waits = processes_->size() > 0;
-  waits_for_processes_.store(waits, std::memory_order_relaxed);
   if (!life_.BeginDrain(limit, workers_.size() + (waits ? 1 : 0))) return base::Ok();
+  if (waits) {
+    waits_for_processes_.store(true, std::memory_order_relaxed);
+    life_.Call([this] { StepProcesses(); });  // the last of them may just have ended
+  }
   TellProcessesToEnd(limit);
   leaving_ = true;
   options_.supervisor->Stopping();
@@ -251,7 +254,7 @@ void Server::DrainWorkers() {
   for (auto& front : workers_) {
     front->worker().Post([this, front = front.get()] {
       front->on_drained = [this] { life_.PartDrained(); };
-      front->DrainDownstream();
+      front->DrainDownstream(/*keep_handshakes=*/left_.load(std::memory_order_relaxed));
     });
   }
 }

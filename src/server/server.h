@@ -152,6 +152,8 @@ class Server final : private admin::Backend {
   using Upgraded = base::Result<admin::UpgradeResult>;
   std::shared_ptr<std::promise<Upgraded>> OrderUpgrade();
   Upgraded UpgradeNow();
+  Upgraded MeetSuccessor(const handover::Program& program, std::vector<metrics::Counted>* counts,
+                         handover::Channel* channel);
   Upgraded Converse(handover::Successor& successor, std::vector<metrics::Counted>* counts);
   base::Status SendBegin(handover::Channel& channel);
   base::Status SendTake(handover::Channel& channel, std::vector<metrics::Counted>* counts);

@@ -57,22 +57,30 @@ std::optional<net::ListenSocket> Server::AdoptAdmin(bool rpc, const std::string&
 base::Status Server::TakeOver() {
   handover::Predecessor& former = *options_.predecessor;
   if (auto status = former.Ready(); !status) return status;
-  processes_->Take(former.take(), former.TakeChannels());
+  auto parts = ReadParts(former.held());
+  if (!parts) return parts.error();
+  processes_->Take(former.take(), std::move(*parts), former.TakeChannels());
   const std::shared_ptr<proxy::ResponseCache> cache = cache_->cache();
   return ReadState(former.state(), {*clusters_, limits_.Table(), *registry_, cache.get()}, base::Clock::Steady().Now());
 }
 
+// Just before the first connection is accepted, which cannot fail.
 void Server::BeginServing() {
   serving_since_ = base::Clock::Steady().Now();
   if (options_.predecessor == nullptr) return;
+  handover::Predecessor& former = *options_.predecessor;
   sockets_ours_->store(true, std::memory_order_relaxed);
-  processes_->SetLastChannel(options_.predecessor->Serving());
-  {
-    std::lock_guard lock(reload_mutex_);
-    listeners_.DropInherited();
+  processes_->SetLastChannel(former.Serving());
+  listeners_.DropInherited();
+  // Those of admin addresses that are configured otherwise now.
+  for (int i = 0; i < former.begin().sockets_size(); ++i) {
+    if (handover::Descriptor left = former.TakeSocket(i); left.get() >= 0)
+      (void)net::ListenSocket::Adopt(left.Release(), !former.begin().sockets(i).supervised());
   }
+  clusters_->TakeStateFile();
   changes_.Open();
-  SLUICE_LOG_INFO("has taken over from process {}, as generation {}", options_.predecessor->begin().pid(), generation_);
+  SLUICE_LOG_INFO("has taken over from process {}, as generation {}", former.begin().pid(), generation_);
+  if (life_.draining()) TellProcessesToEnd(config_.drain_timeout);
   life_.Call([this] { StepProcesses(); });
 }
 

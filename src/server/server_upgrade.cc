@@ -110,19 +110,32 @@ Server::Upgraded Server::UpgradeNow() {
   changes_.Close("a new process is about to take over; repeat it");
   handover::Program program = options_.program;
   program.environment = options_.supervisor->Environment();
-  auto successor = handover::Successor::Start(program);
   std::vector<metrics::Counted> counts;
-  Upgraded result = successor.ok() ? Converse(*successor, &counts) : Upgraded(successor.error());
+  handover::Channel channel;
+  Upgraded result = MeetSuccessor(program, &counts, &channel);
   if (result.ok()) {
-    LeaveTo(successor->LetGo(), *result, counts);
+    LeaveTo(std::move(channel), *result, counts);
   } else {
-    if (successor.ok()) successor->channel().Fail(result.error().detail);
     giving_->Join();
     processes_->Keep();
     changes_.Open();
   }
   std::lock_guard lock(reload_mutex_);
   upgrading_ = false;
+  return result;
+}
+
+// The new process has ended where this fails: what it was given can be taken back.
+Server::Upgraded Server::MeetSuccessor(const handover::Program& program, std::vector<metrics::Counted>* counts,
+                                       handover::Channel* channel) {
+  auto successor = handover::Successor::Start(program);
+  if (!successor) return successor.error();
+  Upgraded result = Converse(*successor, counts);
+  if (result.ok()) {
+    *channel = successor->LetGo();
+  } else {
+    successor->channel().Fail(result.error().detail);
+  }
   return result;
 }
 
@@ -139,6 +152,7 @@ Server::Upgraded Server::Converse(handover::Successor& successor, std::vector<me
                                                       ": stop this process and start the new one");
   }
   while (changes_.busy()) {
+    if (!go_on()) return MakeError(ErrorKind::kDraining, "this process is told to end");
     if (Now() > begun + kChangesMax) return MakeError(ErrorKind::kBusy, "a change by RPC does not end");
     if (auto early = channel.Receive(milliseconds(1)); !early || *early)
       return MakeError(ErrorKind::kIo, "the new process has ended, or says something before it is due");
@@ -186,19 +200,22 @@ base::Status Server::SendTake(handover::Channel& channel, std::vector<metrics::C
   v1::Message message;
   v1::Take& take = *message.mutable_take();
   std::vector<int> sockets;
-  processes_->HandOn(&take, &sockets);
+  std::vector<v1::Part> parts;
+  processes_->HandOn(&take, &parts, &sockets);
   const base::TimePoint now = Now();
   v1::Process& self = *take.add_processes();
   self.set_pid(static_cast<uint64_t>(::getpid()));
   self.set_version(kVersion);
   self.set_generation(generation_);
   self.set_left_at_ms(std::chrono::duration_cast<milliseconds>(now.time_since_epoch()).count());
-  const HandedLevels levels = giving_->Split(processes_->Held(), now, &self);
+  const HandedLevels levels = giving_->Split(processes_->Held(), now, &parts.emplace_back());
   const std::shared_ptr<proxy::ResponseCache> cache = cache_->cache();
   *counts = registry_->Counts();
   auto state = WriteState({*clusters_, limits_.Table(), *registry_, cache.get()}, levels, *counts, now);
   if (!state) return state.error();
-  std::vector<int> descriptors{state->get()};
+  auto held = WriteParts(parts);
+  if (!held) return held.error();
+  std::vector<int> descriptors{state->get(), held->get()};
   descriptors.insert(descriptors.end(), sockets.begin(), sockets.end());
   return channel.Send(message, descriptors);
 }
@@ -210,7 +227,6 @@ void Server::LeaveTo(handover::Channel channel, const admin::UpgradeResult& by,
                   metrics_->calls_in_flight->Value());
   changes_.Close("process " + std::to_string(by.pid) + " has taken over; repeat it there");
   sockets_ours_->store(false, std::memory_order_relaxed);
-  left_.store(true, std::memory_order_relaxed);
   left_at_ = Now();
   successor_ = static_cast<pid_t>(by.pid);
   options_.supervisor->LeaveTo(by.pid);
@@ -223,6 +239,7 @@ void Server::LeaveTo(handover::Channel channel, const admin::UpgradeResult& by,
   {
     std::lock_guard lock(reload_mutex_);
     leaving_ = true;
+    left_.store(true, std::memory_order_relaxed);  // with the drain: a SIGTERM meets both or none
     life_.BeginDrain(kForever, workers_.size());
     listeners_.StopAll([this] { DrainWorkers(); });
   }

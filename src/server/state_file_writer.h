@@ -33,6 +33,16 @@ class StateFileWriter {
     left_.store(true, std::memory_order_relaxed);
   }
 
+  // The contrary: this process is the one that writes it, as its lists are now.
+  void Enter() {
+    {
+      std::lock_guard lock(mutex_);
+      left_.store(false, std::memory_order_relaxed);
+      in_file_ = false;
+    }
+    (void)Update({}, /*must=*/false);  // what cannot be written now is with the next change
+  }
+
   // There is a file to write.
   bool keeps() const { return !path_.empty() && !left_.load(std::memory_order_relaxed); }
 
@@ -76,7 +86,7 @@ class StateFileWriter {
   }
 
   std::string path_;
-  std::atomic<bool> left_{false};  // written under mutex_; for once
+  std::atomic<bool> left_{false};  // written under mutex_
   std::mutex mutex_;
   // Under mutex_.
   SavedLists lists_;

@@ -75,6 +75,11 @@ void Supervisor::Forget(const net::Address& address) {
   if (name && kept_.erase(*name) > 0) Send("FDSTOREREMOVE=1\nFDNAME=" + *name);
 }
 
+void Supervisor::ForgetInherited(const net::Address& address) {
+  const auto name = net::PassedSockets::NameOfKept(address);
+  if (notify_.open() && name) Send("FDSTOREREMOVE=1\nFDNAME=" + *name);
+}
+
 void Supervisor::ForgetAll() {
   std::lock_guard lock(mutex_);
   for (const std::string& name : kept_) Send("FDSTOREREMOVE=1\nFDNAME=" + name);

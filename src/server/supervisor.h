@@ -50,6 +50,8 @@ class Supervisor {
   // The supervisor keeps a copy of `socket`, unless it is its own, until Forget or an end that is no crash.
   void Keep(const net::ListenSocket& socket);
   void Forget(const net::Address& address);
+  // The same of a socket that a former process has given it.
+  void ForgetInherited(const net::Address& address);
   void ForgetAll();
 
  private:

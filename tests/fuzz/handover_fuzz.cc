@@ -143,7 +143,9 @@ void TryTakeOver(std::string_view bytes, int descriptors) {
   if (!met.ok() || !(*met)->Ready().ok()) return;
   Side side;
   Processes processes(side.limits, *side.clusters, side.registry);
-  processes.Take((*met)->take(), (*met)->TakeChannels());
+  auto parts = ReadParts((*met)->held());
+  if (!parts.ok()) return;
+  processes.Take((*met)->take(), std::move(*parts), (*met)->TakeChannels());
   side.Check();
   processes.Read();
   side.Check();
@@ -154,14 +156,15 @@ void TryLeaving(std::string_view bytes, int descriptors) {
   Side side;
   Processes processes(side.limits, *side.clusters, side.registry);
   handover::v1::Take take;
-  handover::v1::Process& process = *take.add_processes();
+  take.add_processes();
+  handover::v1::Part process;
   for (const char* limit : {"process/concurrency", "cluster/c/concurrency", "route/r/rate"}) {
     process.add_held()->set_limit(limit);
     process.mutable_held(process.held_size() - 1)->set_units(3);
     process.add_shares()->set_limit("cluster/c/rate");
     process.mutable_shares(process.shares_size() - 1)->set_permille(125);
   }
-  processes.Take(take, {});
+  processes.Take(take, {process}, {});
   processes.SetLastChannel(std::move(ends.young));
   const handover::Descriptor file = FileOf("", true);
   const std::vector<int> some(static_cast<size_t>(descriptors), file.get());

@@ -53,10 +53,9 @@ def handover():
     times = b"".join(number(tag, 1 << 60) for tag in (7, 8, 9, 10))
     yield "response", b"\2" + records(text(7, text(1, key) + status + text(3, b"\0\0\0\0\2ab") + ok + times + number(11, 1)))
     begin = text(2, number(1, 1) + text(2, b"1.0") + number(3, 7) + number(4, 1))
-    process = number(1, 7) + number(3, 1) + text(5, text(1, b"cluster/c/concurrency") + number(2, 3)) + text(
-        6, text(1, b"cluster/c/rate") + number(2, 125))
-    yield "take-over", b"\x14" + messages(begin, text(4, text(1, process)))
+    process = number(1, 7) + number(3, 1) + number(4, 5) + number(7, 2)
+    yield "take-over", b"\x24" + messages(begin, text(4, text(1, process)))
     yield "take-over-failed", b"\x14" + messages(begin, text(6, text(1, b"too late")))
     given = text(7, text(1, text(1, b"cluster/c/concurrency") + number(2, 2)) + text(2, text(1, b"cluster/c/rate") + number(2, 0)))
-    yield "leaving", b"\6" + messages(given, text(9, number(1, 3) + number(2, 1)), given, given)
+    yield "leaving", b"\6" + messages(given, text(9, number(1, 3) + number(2, 1) + text(3, text(1, b"cluster/c/concurrency") + number(2, 9))), given, given)
     yield "leaving-counts", b"\x16" + messages(text(8, b""), given)

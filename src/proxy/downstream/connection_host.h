@@ -33,7 +33,8 @@ struct ConnectionHost {
   std::atomic<uint32_t> connections{0};
   // Called when the last client connection has gone while draining, or at once if there is none.
   std::function<void()> on_drained;
-  bool draining = false;  // new connections are told to go at once
+  bool draining = false;          // new connections are told to go at once
+  bool handshakes_go_on = false;  // but not cut in their TLS handshake
 };
 
 }  // namespace sluice::proxy

@@ -27,9 +27,10 @@ void WorkerFront::Connect(std::span<WorkerFront* const> fronts) {
   Handoff::Connect(handoffs);
 }
 
-void WorkerFront::DrainDownstream() {
+void WorkerFront::DrainDownstream(bool keep_handshakes) {
   draining = true;
-  while (!handshakes.empty()) handshakes.front()->Cancel();
+  handshakes_go_on = keep_handshakes;
+  while (!keep_handshakes && !handshakes.empty()) handshakes.front()->Cancel();
   for (DownstreamConnection* c = downstream.front(); c != nullptr; c = downstream.Next(*c)) c->Drain();
   OnDownstreamClosed();
 }

@@ -23,8 +23,10 @@ struct WorkerFront final : ConnectionHost, private HandoffOwner {
   // their clients hold. Once, before the workers run.
   static void Connect(std::span<WorkerFront* const> fronts);
 
-  // All client connections begin their two-step GOAWAY. Those whose TLS handshake is under way have no calls, and end.
-  void DrainDownstream();
+  // All client connections begin their two-step GOAWAY. Those whose TLS handshake is under way have no calls, and end;
+  // or, with `keep_handshakes`, are told to go when it is done: a client whose handshake is cut fails the calls that
+  // wait for it.
+  void DrainDownstream(bool keep_handshakes = false);
   // After DrainDownstream: no client can begin a call here any more, on no connection.
   bool NoneCanBegin();
   // First step of the worker's end: every call is told that it ends, and answers when its task runs. Again until

@@ -61,7 +61,7 @@ TEST_F(PredecessorTest, GoesThroughTheWholeConversation) {
   EXPECT_EQ((*met)->begin().pid(), 77u);
   EXPECT_GE((*met)->TakeSocket(1).get(), 0);
   EXPECT_EQ((*met)->TakeSocket(1).get(), -1) << "once";
-  Take(3, 3);
+  Take(3, 4);
   ASSERT_TRUE((*met)->Ready().ok());
   EXPECT_TRUE(Hear().has_ready());
   EXPECT_EQ((*met)->take().processes_size(), 3);
@@ -95,7 +95,7 @@ TEST_F(PredecessorTest, RefusesWhatDoesNotFit) {
 }
 
 TEST_F(PredecessorTest, RefusesATakeWithoutItsDescriptors) {
-  for (const auto& [processes, sent] : {std::pair(0, 1), {2, 1}, {1, 2}, {1, 0}}) {
+  for (const auto& [processes, sent] : {std::pair(0, 1), {2, 2}, {1, 3}, {1, 1}}) {
     SetUp();
     Begin(0, 1);
     auto met = Meet();

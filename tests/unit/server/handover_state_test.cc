@@ -9,6 +9,7 @@
 #include "handover/message_socket.h"
 #include "server/leaving.h"
 #include "server/processes.h"
+#include "support/manual_worker.h"
 #include "upstream/cluster_health.h"
 
 namespace sluice::server {
@@ -165,11 +166,15 @@ class TwoProcesses : public HandoverStateTest {
     auto other = handover::MessageSocket::Adopt(pair->second.Release());
     ASSERT_TRUE(other.ok());
     handover::v1::Take take;
-    const HandedLevels levels = leaving.Split({}, now, take.add_processes());
+    take.add_processes();
+    handover::v1::Part part;
+    const HandedLevels levels = leaving.Split({}, now, &part);
     const auto counts = former.registry.Counts();
     auto file = WriteState({*former.clusters, former.Table(), former.registry, nullptr}, levels, counts, now);
     ASSERT_TRUE(file.ok());
-    processes.Take(take, {});
+    auto parts = WriteParts({part});
+    ASSERT_TRUE(parts.ok());
+    processes.Take(take, *ReadParts(*parts), {});
     ASSERT_TRUE(ReadState(*file, {*next.clusters, next.Table(), next.registry, nullptr}, now).ok());
     processes.SetLastChannel(handover::Channel(std::move(*other)));
     leaving.Begin(handover::Channel(std::move(pair->first)), counts, now);
@@ -183,6 +188,42 @@ class TwoProcesses : public HandoverStateTest {
   Leaving leaving{former.limits, *former.clusters, former.registry};
   Processes processes{next.limits, *next.clusters, next.registry};
 };
+
+TEST_F(TwoProcesses, SomePermitsStayWhileClientsMayBeginCallsHere) {
+  HandOver();
+  for (int i = 0; i < 20; ++i) Step();
+  EXPECT_EQ(former.Permits("cluster/c/concurrency").own(), 4u);
+  Step(/*closed=*/true);
+  EXPECT_EQ(former.Permits("cluster/c/concurrency").own(), 0u);
+}
+
+TEST_F(TwoProcesses, ACallThatAsksLateGetsAPermitFromTheOtherProcess) {
+  HandOver();
+  Step(/*closed=*/true);
+  limits::ConcurrencyLimiter &a = former.Permits("cluster/c/concurrency"), &b = next.Permits("cluster/c/concurrency");
+  ASSERT_EQ(a.own(), 0u);
+  limits::ConcurrencyLimiter::Ticket late;
+  limits::Verdict::Kind told = limits::Verdict::Kind::kGo;
+  test::ManualWorker time;
+  const auto ask = [](limits::ConcurrencyLimiter& limiter, limits::ConcurrencyLimiter::Ticket& ticket,
+                      limits::Verdict::Kind* kind) -> runtime::Task<void> {
+    *kind = ticket.Ask(limiter, 1).kind;
+    co_return;
+  };
+  time.runtime.SpawnOn(time.worker, ask(a, late, &told));
+  time.Run();
+  ASSERT_EQ(told, limits::Verdict::Kind::kWait);
+  leaving.Step({.closed = true}, now + Leaving::kLookPeriod);
+  processes.Read();
+  Step(/*closed=*/true);
+  EXPECT_EQ(late.Poll().kind, limits::Verdict::Kind::kGo);
+  EXPECT_EQ(a.own() + b.own(), 8u);
+  late.Drop();
+  Step(/*closed=*/true);
+  EXPECT_EQ(b.own(), 8u);
+  time.Run();
+  time.runtime.Shutdown();
+}
 
 constexpr const char* kPermits = "cluster/c/concurrency";
 
@@ -231,8 +272,8 @@ TEST_F(TwoProcesses, WhatAProcessHadThatEndsComesBack) {
 
 TEST_F(TwoProcesses, AHandoverThatFailsLeavesAllAsItWas) {
   ASSERT_TRUE(former.Permits(kPermits).TryTake());
-  handover::v1::Take take;
-  (void)leaving.Split({}, now, take.add_processes());
+  handover::v1::Part part;
+  (void)leaving.Split({}, now, &part);
   EXPECT_LT(former.Permits(kPermits).own(), 8u);
   EXPECT_EQ(leaving.state(), Leaving::State::kSplit);
   leaving.Join();
@@ -291,6 +332,8 @@ TEST_F(TwoProcesses, CountsGoOnToBeTold) {
   HandOver();
   EXPECT_EQ(b->Value(), 3u);
   a->Add(0, 2);
+  Step();
+  EXPECT_EQ(b->Value(), 5u) << "at once, so that no scrape sees less than one before";
   leaving.Step({}, now + Leaving::kCountPeriod);
   processes.Read();
   EXPECT_EQ(b->Value(), 5u);
