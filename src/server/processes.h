@@ -71,7 +71,7 @@ class Processes {
   };
 
   void Tell(const handover::v1::Order& order);
-  // Under mutex_, all of these. `shared`: of now.
+  // Under mutex_, all of these. `shared`: as they are at the moment.
   void Hear(Former& former, const handover::Channel::Received& received, const SharedLimits& shared);
   static void GiveBack(Former& former, const std::string& limit, uint64_t units, const SharedLimits& shared);
   static void Lend(Former& former, const handover::v1::Report& report, const SharedLimits& shared);

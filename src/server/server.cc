@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <future>
 #include <latch>
 
@@ -17,7 +16,6 @@
 #include "proxy/call/call.h"
 #include "proxy/handoff/handoff.h"
 #include "runtime/runtime.h"
-#include "server/admin_address.h"
 #include "server/certificate_view.h"
 #include "server/handover_state.h"
 #include "server/insight_view.h"
@@ -135,42 +133,6 @@ base::Status Server::Init() {
     std::lock_guard lock(reload_mutex_);  // Stop, Drain
     BeginServing();
     listeners_.Apply(config_.listeners, std::move(*sockets));
-  }
-  return base::Ok();
-}
-
-// As it is configured.
-std::string Server::AdminGrpcAddress() const {
-  return config_.admin.grpc == config::kAdminAuto
-             ? DefaultAdminAddress(std::getenv("RUNTIME_DIRECTORY"), std::getenv("XDG_RUNTIME_DIR"))
-             : config_.admin.grpc;
-}
-
-base::Status Server::StartAdmin() {
-  if (!config_.admin.grpc.empty()) {
-    admin::AdminSecurity security{nullptr, {config_.admin.roles.read, config_.admin.roles.write}};
-    if (config_.admin.tls.enabled()) {
-      auto credentials = tls_->AddAdmin(config_.admin.tls);
-      if (!credentials) return credentials.error();
-      security.tls = std::move(*credentials);
-    }
-    const std::string address = AdminGrpcAddress();
-    auto admin = admin::AdminServer::Start(address, *this, std::move(security),
-                                           {AdoptAdmin(/*rpc=*/true, address), sockets_ours_});
-    if (!admin) return admin.error();
-    admin_ = std::move(*admin);
-    SLUICE_LOG_INFO("admin RPC on {}{}", admin_->address(), config_.admin.tls.enabled() ? " with TLS" : "");
-  }
-  if (!config_.admin.http.empty()) {
-    auto http = admin::HttpServer::Start(config_.admin.http, *this, {}, AdoptAdmin(/*rpc=*/false, config_.admin.http));
-    if (!http) return http.error();
-    http_ = std::move(*http);
-    SLUICE_LOG_INFO("status page and metrics on http://{}/", http_->address());
-    if (const auto address = net::Address::Parse(config_.admin.http); address.ok() && !address->is_loopback()) {
-      SLUICE_LOG_WARN(
-          "admin.http on {}: any client that reaches it can read metrics, names of clusters and addresses of endpoints",
-          config_.admin.http);
-    }
   }
   return base::Ok();
 }
