@@ -210,6 +210,52 @@ struct JwtRule {
   bool operator==(const JwtRule&) const = default;
 };
 
+// One of the clusters that share the calls of a route (route_table.h, ClusterSplit).
+struct WeightedCluster {
+  std::string name;
+  uint32_t weight = 0;  // 0..1000000; of a route's clusters at least one is above 0
+  bool operator==(const WeightedCluster&) const = default;
+};
+
+// What is done to a block of metadata, in this order. Names are lower case; none is one that gRPC, HTTP/2 or the proxy
+// itself has a meaning for.
+struct FieldRewrite {
+  struct Entry {
+    std::string name, value;
+    bool operator==(const Entry&) const = default;
+  };
+  std::vector<std::string> remove;
+  std::vector<Entry> set;  // in the place of all of that name
+  std::vector<Entry> add;  // beside those that are there
+  bool empty() const { return remove.empty() && set.empty() && add.empty(); }
+  bool operator==(const FieldRewrite&) const = default;
+};
+
+// What endpoints and clients see otherwise than it was sent (call/rewrite.h).
+struct RewriteOptions {
+  std::string authority;  // what endpoints see as :authority. Empty: the client's
+  FieldRewrite request, response;
+  bool of_request() const { return !authority.empty() || !request.empty(); }
+  bool enabled() const { return of_request() || !response.empty(); }
+  bool operator==(const RewriteOptions&) const = default;
+};
+
+// Calls of a route are made a second time, at another cluster, whose answer no client gets (call/mirror_call.h).
+struct MirrorOptions {
+  std::string cluster;  // empty: none
+  double percent = 100;
+  // The two answers are compared.
+  bool compare = false;
+  // Mirrored calls of the route under way at once; of more there are none.
+  uint32_t calls_max = 100;
+  // Request bytes of one that are there and not sent. More: it is given up.
+  uint32_t bytes_max = 64 * 1024;
+  // Of one, where its client's call has not less.
+  std::chrono::milliseconds timeout{10000};
+  bool enabled() const { return !cluster.empty(); }
+  bool operator==(const MirrorOptions&) const = default;
+};
+
 // The first route whose conditions all hold takes the call.
 struct RouteOptions {
   std::string name;       // default: "routes[i]"; a label of metrics and access log
@@ -219,8 +265,10 @@ struct RouteOptions {
   std::string authority;  // exact, case-insensitive, port optional; "*.example.com" matches any prefix. Empty: any
   std::vector<MetadataMatch> metadata;
   std::vector<std::string> listeners;  // names; the call came on one of them. Empty: any
-  std::string cluster;
-  // Takes the calls while `cluster` has no endpoint that could; another one than it. Empty: none.
+  std::string cluster;                 // with `clusters`: the first of them
+  // They share the calls: which one takes a call depends on the key of hash_by. Empty: `cluster` takes all.
+  std::vector<WeightedCluster> clusters;
+  // Takes the calls while the cluster that is theirs has no endpoint that could; another one than it. Empty: none.
   std::string failover;
   HashBy hash_by;
   // Bound on a call's whole life where the client gave none or a longer one. 0: none.
@@ -232,6 +280,8 @@ struct RouteOptions {
   std::vector<AccessRule> access;  // empty: every client may call
   CacheRule cache;
   JwtRule jwt;
+  RewriteOptions rewrite;
+  MirrorOptions mirror;
   bool operator==(const RouteOptions&) const = default;
 };
 
