@@ -29,7 +29,8 @@ inline constexpr std::pair<std::string_view, Role> kMethodRoles[] = {
     {"ChangeLimit", Role::kWrite},       {"PurgeCache", Role::kWrite},     {"Reload", Role::kWrite},
     {"SetLogLevel", Role::kWrite},       {"Drain", Role::kWrite},          {"Stop", Role::kWrite},
     {"SetEndpointHealth", Role::kWrite}, {"ListFailedCalls", Role::kRead}, {"ListHotKeys", Role::kRead},
-    {"GetConfig", Role::kRead},
+    {"GetConfig", Role::kRead},          {"ListFaults", Role::kRead},      {"AddFault", Role::kWrite},
+    {"RemoveFault", Role::kWrite},
 };
 // kWrite for a name that is not in the table.
 Role RoleOf(std::string_view method);
