@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "cli/command_line.h"
+#include "sluicectl/command_table.h"
 #include "sluicectl/completion.h"
 
 namespace sluice::ctl {
@@ -15,93 +16,6 @@ namespace {
 
 using cli::Bad;
 using cli::Quoted;
-
-struct CommandSpec {
-  std::string_view name;  // one word, or two
-  Command command;        // kPrint: only a first word
-  const char* group;      // of the help
-  const char* help;
-  const char* takes = "";  // the words after it, for help and errors
-  size_t words_min = 0, words_max = 0;
-  const char* offers = "";  // what completion knows of the first of those words; with kOfferEndpoints of all
-};
-
-constexpr const char* kLook = "Look";
-constexpr const char* kEndpoints =
-    "Change a cluster's endpoints (each whole or not at all; no call fails because of it)";
-constexpr const char* kHealth = "An endpoint's health (`endpoints CLUSTER --why` shows it)";
-constexpr const char* kOneEndpoint = "CLUSTER NAME";
-constexpr const char* kLimits =
-    "Change a limit (at once, also for calls that wait; until a restart, or a reload that changes it)";
-constexpr const char* kCache = "The response cache";
-constexpr const char* kChange = "Change the daemon";
-constexpr const char* kOther = "Other";
-constexpr const char* kEndpoint = "CLUSTER [NAME=]ADDRESS[@WEIGHT]...";
-constexpr size_t kMany = 5000;
-
-constexpr CommandSpec kCommands[] = {
-    {"status", Command::kStatus, kLook, "the process: version, uptime, readiness, load"},
-    {"wait-ready", Command::kWaitReady, kLook, "wait until the daemon is there and ready; prints nothing"},
-    {"clusters", Command::kClusters, kLook, "clusters: policy, version and digest of their lists", "[CLUSTER]", 0, 1,
-     kOfferClusters},
-    {"endpoints", Command::kEndpoints, kLook, "endpoints: state, connection, weight, share of keys, calls", "CLUSTER",
-     1, 1, kOfferClusters},
-    {"limits", Command::kLimits, kLook, "limits of rate and concurrency: what is in force, what waits"},
-    {"certs", Command::kCerts, kLook,
-     "certificates of TLS: where in use, how long valid, why a new file is not in force"},
-    {"xds", Command::kXds, kLook, "the control plane: its servers, the stream, each resource: version, state, error"},
-    {"why", Command::kWhy, kLook,
-     "why a call failed, by its sluice-call-id or x-request-id; without: the last failed calls", "[CALL-ID]", 0, 1},
-    {"top", Command::kTop, kLook,
-     "live: clusters, endpoints, limits and hot keys; one table where there is no terminal"},
-    {"processes", Command::kProcesses, kLook, "the process that serves, and those that it has replaced"},
-    {"metrics", Command::kMetrics, kLook, "all metrics, in Prometheus text format"},
-    {"add", Command::kAdd, kEndpoints, "add endpoints; without NAME the address is the name", kEndpoint, 2, kMany,
-     kOfferClusters},
-    {"replace", Command::kReplace, kEndpoints, "the list becomes exactly this", kEndpoint, 2, kMany, kOfferClusters},
-    {"remove", Command::kRemove, kEndpoints, "no new calls; calls in flight finish", "CLUSTER NAME...", 2, kMany,
-     kOfferEndpoints},
-    {"reweight", Command::kReweight, kEndpoints, "change weights", "CLUSTER NAME@WEIGHT...", 2, kMany, kOfferEndpoints},
-    {"drain-endpoint", Command::kDrainEndpoint, kEndpoints, "stays in the list, takes no new calls", "CLUSTER NAME...",
-     2, kMany, kOfferEndpoints},
-    {"undrain-endpoint", Command::kUndrainEndpoint, kEndpoints, "takes calls again", "CLUSTER NAME...", 2, kMany,
-     kOfferEndpoints},
-    {"reset", Command::kReset, kEndpoints, "back to the list of the configuration, or of the cluster's source",
-     "CLUSTER", 1, 1, kOfferClusters},
-    {"endpoint", Command::kPrint, kHealth, "drain an endpoint; eject or restore it, or probe it at once"},
-    {"endpoint drain", Command::kDrainEndpoint, kHealth, "as drain-endpoint", "CLUSTER NAME...", 2, kMany,
-     kOfferEndpoints},
-    {"endpoint undrain", Command::kUndrainEndpoint, kHealth, "as undrain-endpoint", "CLUSTER NAME...", 2, kMany,
-     kOfferEndpoints},
-    {"endpoint eject", Command::kEject, kHealth, "out of rotation until it is restored", kOneEndpoint, 2, 2,
-     kOfferEndpoints},
-    {"endpoint restore", Command::kRestore, kHealth, "back in rotation, with a growing share of its keys", kOneEndpoint,
-     2, 2, kOfferEndpoints},
-    {"endpoint reset-backoff", Command::kResetBackoff, kHealth, "probe an ejected endpoint at once", kOneEndpoint, 2, 2,
-     kOfferEndpoints},
-    {"limit", Command::kPrint, kLimits, "set or reset a limit"},
-    {"limit set", Command::kLimitSet, kLimits, "set what is given", "NAME and --rate, --burst, --max or --queue", 1, 1,
-     kOfferLimits},
-    {"limit reset", Command::kLimitReset, kLimits, "back to what is configured", "NAME", 1, 1, kOfferLimits},
-    {"cache", Command::kPrint, kCache, "look at or purge the response cache"},
-    {"cache stats", Command::kCacheStats, kCache, "size, hits, why responses were not kept"},
-    {"cache purge", Command::kCachePurge, kCache, "drop all responses, or only those that the flags name"},
-    {"config", Command::kPrint, kChange, "dump the configuration, or tell what a reload would change"},
-    {"config dump", Command::kConfigDump, kChange, "the configuration in force, with every default"},
-    {"config diff", Command::kConfigDiff, kChange,
-     "what differs between the configuration in force and FILE (default: the daemon's own file, as it is now); exits "
-     "with 0: nothing, 1: something, 2: trouble",
-     "[FILE]", 0, 1, kOfferFiles},
-    {"reload", Command::kReload, kChange, "read the configuration file again; with an error in it nothing changes"},
-    {"upgrade", Command::kUpgrade, kChange,
-     "start a new process from the program's file; it takes over, and this one goes when its streams have ended"},
-    {"log-level", Command::kLogLevel, kChange, "show or set the level: trace, debug, info, warn, error or off",
-     "[LEVEL]", 0, 1, "trace debug info warn error off"},
-    {"drain", Command::kDrain, kChange, "say not ready, then take no new work, finish what runs, exit"},
-    {"stop", Command::kStop, kChange, "exit now; calls in flight are cut"},
-    {"completion", Command::kCompletion, kOther, "a completion script, on standard output", "bash or zsh", 1, 1,
-     "bash zsh"},
-};
 
 constexpr char kFooter[] =
     R"(`sluicectl COMMAND --help` tells a command's flags. Of a limit NAME is as `limits` shows it.
@@ -117,6 +31,7 @@ Examples
   sluicectl why 5f3a9c1e-0-1a7
   sluicectl reweight users c d --weight 4 --preview
   sluicectl limit set cluster/users/rate --rate 500 --burst 50
+  sluicectl fault add users --delay 100ms --percent 10 --for 60s
   sluicectl cache purge --service pkg.Users --method Get --key-hex 0a03616263
   sluicectl --address 127.0.0.1:9900 --json endpoints users)";
 
@@ -268,6 +183,17 @@ class Parser {
     Flag(set, "--burst", "N", "calls that may start at once after a pause", ParseCount, &args_.limit.burst);
     Flag(set, "--max", "N", "calls under way at once; 0: no limit", ParseCount, &args_.limit.max);
     Flag(set, "--queue", "N", "calls that may wait; the next is refused", ParseCount, &args_.limit.queue);
+    const auto fault = {C::kFaultAdd};
+    // The root has these two of other commands.
+    CLI::App& fault_add = *AppsOf(C::kFaultAdd)[0];
+    Value(fault_add, "--delay", "DURATION", "wait for so long before the call goes on; part of its time", ParseDuration,
+          &args_.fault.delay);
+    Value(fault_add, "--for", "DURATION", "until it ends by itself; at most 1h", ParseTimeout, &args_.fault.time);
+    Flag(fault, "--abort", "CODE", "end it with this gRPC code, like UNAVAILABLE", ParseNotEmpty, &args_.fault.abort);
+    Flag(fault, "--reset-after", "N", "reset it behind so many messages of its response", ParseCount,
+         &args_.fault.reset_after);
+    Flag(fault, "--percent", "P", "of the calls, by chance: above 0, at most 100 (the default)", ParseNumber,
+         &args_.fault.percent);
     Flag(purge, "--service", "S", "the responses of a service, like pkg.Service", ParseNotEmpty, &args_.purge.service);
     Flag(purge, "--method", "M", "and of one of its methods, like Get", ParseNotEmpty, &args_.purge.method);
     Flag(purge, "--key", "TEXT", "and to one request message: its bytes, literally", ParseText, &args_.purge.key);
@@ -330,6 +256,11 @@ class Parser {
     if (args_.command == Command::kLimitSet && args_.limit == LimitArgs{}) {
       return Bad("limit set needs --rate, --burst, --max or --queue");
     }
+    if (args_.command == Command::kFaultAdd) {
+      if (args_.fault.time.count() == 0) return Bad("fault add needs --for, the time until it ends by itself");
+      if (args_.fault.delay.count() == 0 && args_.fault.abort.empty() && !args_.fault.reset_after)
+        return Bad("fault add needs --delay, --abort or --reset-after");
+    }
     if (args_.command == Command::kTop && args_.json)
       return Bad("top takes no --json: `clusters`, `limits` and `metrics` do");
     if (args_.command != Command::kCachePurge) return base::Ok();
@@ -349,8 +280,12 @@ class Parser {
       args_.text = CompletionScript(words_[0]);
       if (args_.text.empty()) return Bad("completion takes bash or zsh");
     } else if (command == Command::kLogLevel || command == Command::kLimitSet || command == Command::kLimitReset ||
-               command == Command::kWhy) {
+               command == Command::kWhy || command == Command::kFaultAdd) {
       if (!words_.empty()) args_.word = words_[0];
+    } else if (command == Command::kFaultRemove) {
+      base::Result<uint64_t> id = ParseVersion(words_[0]);
+      if (!id.ok()) return Bad(Quoted(words_[0]) + " is no id: `sluicectl fault list` shows them");
+      args_.fault.id = *id;
     } else if (command == Command::kConfigDiff) {
       if (!words_.empty()) args_.file = words_[0];
     } else if (!words_.empty()) {

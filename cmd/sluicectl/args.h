@@ -36,6 +36,9 @@ enum class Command : uint8_t {
   kTop,
   kLimitSet,
   kLimitReset,
+  kFaultAdd,
+  kFaultList,
+  kFaultRemove,
   kCacheStats,
   kCachePurge,
   kConfigDump,
@@ -48,10 +51,12 @@ enum class Command : uint8_t {
   kDrain,
   kStop,
   kCompletion,
-  // For completion: the names of clusters, of Args::cluster's endpoints, or of limits, that begin with Args::word.
+  // For completion: the names of clusters, of Args::cluster's endpoints, of limits, or the ids of faults, that begin
+  // with Args::word.
   kCompleteCluster,
   kCompleteEndpoint,
   kCompleteLimit,
+  kCompleteFault,
 };
 
 // What `limit set` changes.
@@ -59,6 +64,16 @@ struct LimitArgs {
   std::optional<double> rate;
   std::optional<uint32_t> burst, max, queue;
   bool operator==(const LimitArgs&) const = default;
+};
+
+// What `fault add` asks for, and which one `fault remove` ends.
+struct FaultArgs {
+  std::chrono::milliseconds delay{0}, time{0};
+  std::string abort;
+  std::optional<uint32_t> reset_after;
+  std::optional<double> percent;
+  uint64_t id = 0;
+  bool operator==(const FaultArgs&) const = default;
 };
 
 // What `cache purge` drops; empty: all of it.
@@ -97,11 +112,12 @@ struct Args {
   std::chrono::milliseconds interval{2000};  // top: between two looks
   bool why = false;                          // endpoints: with their health and its changes
   LimitArgs limit;
+  FaultArgs fault;
   PurgeArgs purge;
-  std::string word;        // log-level: the level or empty; limit: its name; why: a call's id or empty
-  bool from_file = false;  // config dump: the file, as a reload would take it
-  std::string file;        // config diff; empty: the daemon's own
-  std::string text;        // kPrint
+  std::string word;  // log-level: the level or empty; limit: its name; fault add: its target; why: a call's id or empty
+  bool from_file = false;                                  // config dump: the file, as a reload would take it
+  std::string file;                                        // config diff; empty: the daemon's own
+  std::string text;                                        // kPrint
   std::optional<std::chrono::milliseconds> drain_timeout;  // drain --timeout
   std::optional<std::chrono::milliseconds> drain_delay;    // drain --delay
   std::chrono::milliseconds wait{60'000};                  // wait-ready --timeout

@@ -227,6 +227,42 @@ std::string Print(const v1::Limit& limit) {
   return Printable(text + (limit.overridden() ? "; changed by RPC" : "; as configured")) + "\n";
 }
 
+namespace {
+
+// "delay 100ms, reset after 3 messages"
+std::string WhatFaultDoes(const v1::Fault& fault) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text.append(text.empty() ? "" : ", ").append(part); };
+  if (fault.delay_ms() > 0) add("delay " + std::to_string(fault.delay_ms()) + "ms");
+  if (!fault.status().empty()) add("abort " + fault.status());
+  if (fault.has_reset_after()) add("reset after " + std::to_string(fault.reset_after()));
+  return text;
+}
+
+std::string TargetOf(const v1::Fault& fault) {
+  return fault.route().empty() ? fault.method() : "route " + fault.route();
+}
+
+std::string LeftOf(const v1::Fault& fault) { return std::to_string((fault.left_ms() + 999) / 1000) + "s"; }
+
+}  // namespace
+
+std::string Print(const v1::ListFaultsResponse& faults) {
+  if (faults.faults().empty()) return "no faults\n";
+  std::vector<std::vector<std::string>> rows = {{"ID", "OF", "DOES", "PERCENT", "LEFT", "CALLS"}};
+  for (const v1::Fault& fault : faults.faults()) {
+    rows.push_back({std::to_string(fault.id()), TargetOf(fault), WhatFaultDoes(fault), Format("%.10g", fault.percent()),
+                    LeftOf(fault), std::to_string(fault.calls())});
+  }
+  return Table(rows, {true, false, false, true, true, true});
+}
+
+std::string Print(const v1::Fault& fault) {
+  return Printable("fault " + std::to_string(fault.id()) + ": " + TargetOf(fault) + ": " + WhatFaultDoes(fault) + ", " +
+                   Format("%.10g", fault.percent()) + "% of the calls, for " + LeftOf(fault)) +
+         "\n";
+}
+
 // A line under the table for each user whose new files cannot be used.
 std::string Print(const v1::ListCertificatesResponse& certificates) {
   if (certificates.certificates().empty()) return "no listener, no cluster and not the admin RPC has TLS\n";

@@ -23,6 +23,9 @@ std::string Print(const admin::v1::ChangeEndpointsResponse& change, const std::s
 std::string Print(const admin::v1::ListLimitsResponse& limits);
 // What a limit is now, in a line.
 std::string Print(const admin::v1::Limit& limit);
+std::string Print(const admin::v1::ListFaultsResponse& faults);
+// A fault in a line.
+std::string Print(const admin::v1::Fault& fault);
 std::string Print(const admin::v1::GetCacheResponse& cache);
 std::string Print(const admin::v1::ListCertificatesResponse& certificates);
 std::string Print(const admin::v1::GetXdsResponse& xds);

@@ -11,6 +11,7 @@
 #include "sluicectl/channel.h"
 #include "sluicectl/config_diff.h"
 #include "sluicectl/print.h"
+#include "sluicectl/requests.h"
 #include "sluicectl/top.h"
 #include "sluicectl/upgrade.h"
 #include "sluicectl/wait_ready.h"
@@ -20,59 +21,10 @@ namespace sluice::ctl {
 namespace {
 
 namespace v1 = admin::v1;
-using Kind = v1::ChangeEndpointsRequest;
 
 constexpr double kAllKeys = 0.9999;  // a share of the keys; sums of shares are not exact
 constexpr uint32_t kFailedCallsShown = 20;
 constexpr size_t kKeyBytesMax = 1 << 20;  // above it the daemon takes no request (and caches none)
-
-v1::ChangeLimitRequest MakeLimitChange(const Args& args) {
-  v1::ChangeLimitRequest request;
-  request.set_name(args.word);
-  request.set_reset(args.command == Command::kLimitReset);
-  if (args.limit.rate) request.set_rate(*args.limit.rate);
-  if (args.limit.burst) request.set_burst(*args.limit.burst);
-  if (args.limit.max) request.set_max(*args.limit.max);
-  if (args.limit.queue) request.set_queue_max(*args.limit.queue);
-  return request;
-}
-
-v1::ChangeEndpointsRequest MakeChange(const Args& args) {
-  constexpr std::pair<Command, Kind::Kind> kKinds[] = {{Command::kAdd, Kind::KIND_ADD},
-                                                       {Command::kRemove, Kind::KIND_REMOVE},
-                                                       {Command::kReweight, Kind::KIND_REWEIGHT},
-                                                       {Command::kReplace, Kind::KIND_REPLACE},
-                                                       {Command::kDrainEndpoint, Kind::KIND_DRAIN},
-                                                       {Command::kUndrainEndpoint, Kind::KIND_UNDRAIN},
-                                                       {Command::kReset, Kind::KIND_RESET}};
-  v1::ChangeEndpointsRequest request;
-  for (const auto& [command, kind] : kKinds) {
-    if (command == args.command) request.set_kind(kind);
-  }
-  request.set_cluster(args.cluster);
-  request.set_preview(args.preview);
-  request.set_over_ms(static_cast<uint64_t>(args.over.count()));
-  if (args.if_version) request.set_expected_version(*args.if_version);
-  for (const EndpointArg& endpoint : args.endpoints) {
-    v1::EndpointSpec& spec = *request.add_endpoints();
-    spec.set_name(endpoint.name);
-    spec.set_address(endpoint.address);
-    if (endpoint.weight) spec.set_weight(*endpoint.weight);
-    spec.set_priority(args.priority);
-    spec.set_locality(args.locality);
-  }
-  return request;
-}
-
-v1::SetEndpointHealthRequest MakeHealthOrder(const Args& args) {
-  v1::SetEndpointHealthRequest request;
-  request.set_cluster(args.cluster);
-  request.set_endpoint(args.endpoints[0].name);
-  request.set_action(args.command == Command::kEject     ? v1::SetEndpointHealthRequest::ACTION_EJECT
-                     : args.command == Command::kRestore ? v1::SetEndpointHealthRequest::ACTION_RESTORE
-                                                         : v1::SetEndpointHealthRequest::ACTION_RESET_BACKOFF);
-  return request;
-}
 
 int Write(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return kDone;
@@ -119,6 +71,15 @@ class Session {
       case Command::kLimitReset:
         return Call(&v1::Admin::Stub::ChangeLimit, MakeLimitChange(args_),
                     [](const auto& r) { return Print(r.limit()); });
+      case Command::kFaultAdd:
+        return Call(&v1::Admin::Stub::AddFault, MakeFault(args_), [](const auto& r) { return Print(r.fault()); });
+      case Command::kFaultList:
+        return Call(&v1::Admin::Stub::ListFaults, v1::ListFaultsRequest(), [](const auto& r) { return Print(r); });
+      case Command::kFaultRemove: {
+        v1::RemoveFaultRequest request;
+        request.set_id(args_.fault.id);
+        return Call(&v1::Admin::Stub::RemoveFault, request, [](const auto&) { return "removed\n"; });
+      }
       case Command::kCacheStats:
         return Call(&v1::Admin::Stub::GetCache, v1::GetCacheRequest(), [](const auto& r) { return Print(r); });
       case Command::kCachePurge:
@@ -168,6 +129,14 @@ class Session {
       case Command::kCompleteLimit:
         return Call(&v1::Admin::Stub::ListLimits, v1::ListLimitsRequest(),
                     [this](const auto& r) { return Candidates(r.limits()); });
+      case Command::kCompleteFault:
+        return Call(&v1::Admin::Stub::ListFaults, v1::ListFaultsRequest(), [this](const v1::ListFaultsResponse& r) {
+          std::string lines;
+          for (const v1::Fault& fault : r.faults()) {
+            if (const std::string id = std::to_string(fault.id()); id.starts_with(args_.word)) lines += id + "\n";
+          }
+          return lines;
+        });
       case Command::kStop:
         return Call(&v1::Admin::Stub::Stop, v1::StopRequest(), [](const auto&) { return "stopping\n"; });
       default:
@@ -361,6 +330,7 @@ class Session {
         if (args_.command == Command::kLimitSet || args_.command == Command::kLimitReset) {
           return "`sluicectl limits` shows what there is";
         }
+        if (args_.command == Command::kFaultRemove) return "`sluicectl fault list` shows what there is";
         return "`sluicectl clusters` and `sluicectl endpoints CLUSTER` show what there is";
       case grpc::StatusCode::FAILED_PRECONDITION:
         return args_.if_version ? "the list has changed: look at it again (`sluicectl clusters " + args_.cluster +

@@ -86,6 +86,12 @@ base::Result<double> ParseRate(std::string_view text) {
   return Bad(Quoted(text) + ": must be calls a second, like 100 or 0.5; 0 is no limit");
 }
 
+base::Result<double> ParseNumber(std::string_view text) {
+  const std::optional<double> number = Number<double>(text);
+  if (number && std::isfinite(*number) && *number >= 0) return *number;
+  return Bad(Quoted(text) + ": must be a number, 0 or more");
+}
+
 base::Result<std::string> ParseHex(std::string_view text) {
   std::string bytes;
   int high = -1;

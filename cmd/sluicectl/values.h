@@ -32,6 +32,8 @@ base::Result<uint32_t> ParseCount(std::string_view text);
 base::Result<uint64_t> ParseVersion(std::string_view text);
 // Calls a second.
 base::Result<double> ParseRate(std::string_view text);
+// A number, 0 or more; the daemon knows the range.
+base::Result<double> ParseNumber(std::string_view text);
 // "0a 1b" or "0a1b" as bytes.
 base::Result<std::string> ParseHex(std::string_view text);
 

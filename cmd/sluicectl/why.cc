@@ -61,6 +61,7 @@ constexpr Meaning kMeanings[] = {
     {"concurrency_limited", "A limit on calls under way had no permit, and its queue no room: `sluicectl limits`."},
     {"memory_limited", "The daemon holds as much memory as it may (memory.buffered_bytes_max)."},
     {"draining", "The daemon or the endpoint was going away."},
+    {"fault_injected", "An operator has asked for the failure: `sluicectl fault list` shows which are in force."},
     {"malformed_request", "The client's request broke gRPC or HTTP/2."},
     {"too_large", "Headers or metadata were above a limit."},
 };

@@ -111,6 +111,31 @@ class AdminService final : public v1::Admin::Service {
     });
   }
 
+  grpc::Status ListFaults(Context* context, const v1::ListFaultsRequest*, v1::ListFaultsResponse* response) override {
+    return Read(*context, "ListFaults", [&] {
+      for (const FaultView& fault : backend_.ListFaults()) ToMessage(fault, *response->add_faults());
+      return grpc::Status::OK;
+    });
+  }
+
+  grpc::Status AddFault(Context* context, const v1::AddFaultRequest* request, v1::AddFaultResponse* response) override {
+    return Write(*context, "AddFault", Summary(*request), [&]() -> Outcome {
+      const base::Result<FaultOrder> order = ToOrder(*request);
+      if (!order.ok()) return ToStatus(*context, order.error());
+      const base::Result<FaultView> fault = backend_.AddFault(*order);
+      if (!fault.ok()) return ToStatus(*context, fault.error());
+      ToMessage(*fault, *response->mutable_fault());
+      return {grpc::Status::OK, "fault " + std::to_string(fault->id)};
+    });
+  }
+
+  grpc::Status RemoveFault(Context* context, const v1::RemoveFaultRequest* request, v1::RemoveFaultResponse*) override {
+    return Write(*context, "RemoveFault", Summary(*request), [&]() -> Outcome {
+      const base::Status status = backend_.RemoveFault(request->id());
+      return status.ok() ? grpc::Status::OK : ToStatus(*context, status.error());
+    });
+  }
+
   grpc::Status ListFailedCalls(Context* context, const v1::ListFailedCallsRequest* request,
                                v1::ListFailedCallsResponse* response) override {
     return Read(*context, "ListFailedCalls", [&] {

@@ -55,6 +55,17 @@ std::string Summary(const v1::ChangeLimitRequest& request) {
   return out;
 }
 
+std::string Summary(const v1::AddFaultRequest& request) {
+  std::string out = request.target();
+  if (request.delay_ms() > 0) out += " delay=" + std::to_string(request.delay_ms()) + "ms";
+  if (!request.status().empty()) out.append(" abort=").append(request.status());
+  if (request.has_reset_after()) out += " reset_after=" + std::to_string(request.reset_after());
+  if (request.has_percent()) out += " percent=" + Decimal(request.percent());
+  return out + " for=" + std::to_string(request.for_ms()) + "ms";
+}
+
+std::string Summary(const v1::RemoveFaultRequest& request) { return std::to_string(request.id()); }
+
 std::string Summary(const v1::PurgeCacheRequest& request) {
   if (request.service().empty()) return "all";
   return request.service() + (request.method().empty() ? "" : "/" + request.method()) +

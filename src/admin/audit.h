@@ -11,7 +11,9 @@ namespace sluice::admin::v1 {
 class ChangeEndpointsRequest;
 class ChangeLimitRequest;
 class DrainRequest;
+class AddFaultRequest;
 class PurgeCacheRequest;
+class RemoveFaultRequest;
 class SetEndpointHealthRequest;
 }  // namespace sluice::admin::v1
 
@@ -27,6 +29,8 @@ std::string AuditText(std::string_view text);
 std::string Summary(const v1::ChangeEndpointsRequest& request);
 std::string Summary(const v1::SetEndpointHealthRequest& request);
 std::string Summary(const v1::ChangeLimitRequest& request);
+std::string Summary(const v1::AddFaultRequest& request);
+std::string Summary(const v1::RemoveFaultRequest& request);
 std::string Summary(const v1::PurgeCacheRequest& request);
 std::string Summary(const v1::DrainRequest& request);
 

@@ -19,6 +19,7 @@
 #include "discovery/view.h"
 #include "discovery/xds/xds_view.h"
 #include "metrics/registry.h"
+#include "proxy/call/fault.h"
 #include "proxy/grpc_status.h"
 #include "proxy/insight/failed_calls.h"
 #include "proxy/response_cache/cache.h"
@@ -87,6 +88,23 @@ struct LimitChange {
   std::optional<uint32_t> max;    // concurrency only; 0: no limit
   std::optional<uint32_t> queue_max;
   bool reset = false;  // back to what is configured; alone
+};
+
+// A failure of calls that is asked for.
+struct FaultOrder {
+  std::string target;  // the name of a route, or "/pkg.Service/Get"; without the first / too
+  std::chrono::milliseconds delay{0};
+  proxy::GrpcCode abort = proxy::GrpcCode::kOk;
+  std::optional<uint32_t> reset_after;
+  double percent = 100;
+  std::chrono::milliseconds time{0};
+};
+
+struct FaultView {
+  uint64_t id = 0;
+  proxy::FaultOptions options;
+  base::Nanos left{0};
+  uint64_t calls = 0;
 };
 
 struct CacheView {
@@ -231,6 +249,12 @@ class Backend {
   virtual std::vector<LimitView> ListLimits() = 0;
   // kNotFound, kInvalidArgument (says what is allowed). Returns the limit as it is now.
   virtual base::Result<LimitView> ChangeLimit(const LimitChange& change) = 0;
+  // Those that have not ended.
+  virtual std::vector<FaultView> ListFaults() = 0;
+  // Every call that begins after it returns may meet it. kNotFound: no such route; kInvalidArgument: there are as many
+  // as there may be. What is asked for has been checked.
+  virtual base::Result<FaultView> AddFault(const FaultOrder& order) = 0;
+  virtual base::Status RemoveFault(uint64_t id) = 0;
   // Each cluster that is there, by name.
   virtual std::vector<ClusterTraffic> ListTraffic() = 0;
   // Those that have happened.

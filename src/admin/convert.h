@@ -17,6 +17,7 @@ void ToMessage(const ServerView& view, v1::GetServerResponse& message);
 void ToMessage(const ClusterView& view, v1::Cluster& message);
 void ToMessage(const ChangeResult& result, v1::ChangeEndpointsResponse& message);
 void ToMessage(const LimitView& view, v1::Limit& message);
+void ToMessage(const FaultView& view, v1::Fault& message);
 void ToMessage(const CacheView& view, v1::GetCacheResponse& message);
 void ToMessage(const CertificateView& view, v1::Certificate& message);
 void ToMessage(const discovery::XdsView& view, v1::GetXdsResponse& message);
@@ -32,6 +33,8 @@ base::Result<upstream::EndpointChange> ToChange(const v1::ChangeEndpointsRequest
 base::Result<HealthOrder> ToOrder(const v1::SetEndpointHealthRequest& request);
 // kInvalidArgument: no name, nothing to change, reset with something else. Ranges are the Backend's to check.
 base::Result<LimitChange> ToChange(const v1::ChangeLimitRequest& request);
+// kInvalidArgument: no target, nothing to do, no time, a value outside of its range.
+base::Result<FaultOrder> ToOrder(const v1::AddFaultRequest& request);
 // kInvalidArgument: a method without a service, a key without both, a service or method that is a path.
 base::Result<proxy::CachePurge> ToPurge(const v1::PurgeCacheRequest& request);
 

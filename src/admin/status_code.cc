@@ -41,6 +41,7 @@ proxy::GrpcCode StatusCode(base::ErrorKind kind) {
     case ErrorKind::kAccessDenied:
     case ErrorKind::kJwtMissing:
     case ErrorKind::kJwtInvalid:
+    case ErrorKind::kFaultInjected:
     case ErrorKind::kUpstreamRefused:
     case ErrorKind::kUpstreamProtocol:
     case ErrorKind::kUpstreamNoStatus:

@@ -68,6 +68,8 @@ std::string_view Reason(ErrorKind kind) {
       return "jwt_missing";
     case ErrorKind::kJwtInvalid:
       return "jwt_invalid";
+    case ErrorKind::kFaultInjected:
+      return "fault_injected";
   }
   return "internal";
 }

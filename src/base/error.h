@@ -48,9 +48,10 @@ enum class ErrorKind : uint8_t {
   kAccessDenied,        // the route's access rules do not let this client make this call
   kJwtMissing,          // the route wants a JWT, and the call has none
   kJwtInvalid,          // the call's JWT is not one that the route's provider takes
+  kFaultInjected,       // an operator has asked for the failure
 };
 
-inline constexpr size_t kErrorKinds = static_cast<size_t>(ErrorKind::kJwtInvalid) + 1;
+inline constexpr size_t kErrorKinds = static_cast<size_t>(ErrorKind::kFaultInjected) + 1;
 
 enum class ErrorSource : uint8_t { kProxy, kDownstream, kUpstream };
 

@@ -2,7 +2,6 @@
 
 #include <functional>
 
-#include "base/hash.h"
 #include "config/dumpers.h"
 #include "config/option_table.h"
 #include "config/parsers.h"
@@ -37,17 +36,10 @@ void DumpAccessLogField(DumpWriter& out, const proxy::AccessLogField& field) {
   if (!field.as.empty()) out.Text("as", field.as);
 }
 
-// 16 bits say that two differ, and too little to find one by trying.
-std::string Fingerprint(const std::string& secret) {
-  if (secret.empty()) return "";
-  constexpr uint64_t kSeed = 0x736c75696365;
-  return Cat("(hidden; its mark is ", base::Hash64(secret, kSeed) & 0xffff, ")");
-}
-
 }  // namespace
 
 std::string Dump(const Config& config, const DumpOptions& options) {
-  DumpWriter out(options.folder);
+  DumpWriter out(options.folder, options.hide_secrets);
   out.Comment("The configuration with its defaults, variables replaced, included files joined.");
   out.Options(runtime::kRuntimeOptions, config.runtime);
   out.Each("listeners", config.listeners, [&](const auto& listener) { DumpListener(out, listener); });
@@ -98,7 +90,7 @@ std::string Dump(const Config& config, const DumpOptions& options) {
   });
   out.Map("drain", kDrainOptions, config);
   out.File("state_file", config.state_file);
-  out.Text("hash_seed", options.hide_secrets ? Fingerprint(config.hash_seed) : config.hash_seed);
+  out.Secret("hash_seed", config.hash_seed);
   return out.Take();
 }
 

@@ -10,8 +10,8 @@ namespace sluice::config {
 struct DumpOptions {
   // Where the process runs: relative names of files are written as below it. Empty: as they are.
   std::string folder;
-  // In the place of hash_seed, which is for the fleet alone, stand a few bits of its hash: enough to see that it has
-  // changed. The result says then what it is and is no configuration to start with.
+  // In the place of hash_seed, which is for the fleet alone, and of credentials that `rewrite` sets stand a few bits of
+  // its hash: enough to see that it has changed. The result says then what it is and is no configuration to start with.
   bool hide_secrets = false;
 };
 

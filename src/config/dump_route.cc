@@ -105,6 +105,22 @@ void DumpCacheRule(DumpWriter& out, const proxy::CacheRule& rule) {
   out.Options(proxy::kCacheRuleOptions, rule);
 }
 
+void DumpFields(DumpWriter& out, std::string_view key, const proxy::FieldRewrite& fields) {
+  const auto entry = [&](const proxy::FieldRewrite::Entry& field) {
+    out.Text("name", field.name);
+    if (field.name == "authorization" || field.name == "cookie")
+      out.Secret("value", field.value);
+    else
+      out.Text("value", field.value);
+  };
+  if (fields.empty()) return;
+  out.Map(key, [&] {
+    if (!fields.remove.empty()) out.Texts("remove", fields.remove);
+    if (!fields.set.empty()) out.Each("set", fields.set, entry);
+    if (!fields.add.empty()) out.Each("add", fields.add, entry);
+  });
+}
+
 }  // namespace
 
 void DumpRoute(DumpWriter& out, const RouteOptions& route, bool declared) {
@@ -115,7 +131,14 @@ void DumpRoute(DumpWriter& out, const RouteOptions& route, bool declared) {
   out.Text("authority", route.authority);
   out.Each("metadata", route.metadata, [&](const auto& match) { DumpMatch(out, match); });
   if (!route.listeners.empty()) out.Texts("listeners", route.listeners);
-  out.Text("cluster", route.cluster);
+  if (route.clusters.empty()) {
+    out.Text("cluster", route.cluster);
+  } else {
+    out.Each("clusters", route.clusters, [&](const proxy::WeightedCluster& cluster) {
+      out.Text("name", cluster.name);
+      out.Options(proxy::kWeightedClusterOptions, cluster);
+    });
+  }
   if (!route.failover.empty()) out.Text("failover", route.failover);
   DumpHashBy(out, route.hash_by);
   out.Options(proxy::kRouteOptions, route);
@@ -134,6 +157,19 @@ void DumpRoute(DumpWriter& out, const RouteOptions& route, bool declared) {
     out.Map("client_rate_limit", [&] { DumpClientRate(out, route.client_rate_limit); });
   if (!route.access.empty()) out.Each("access", route.access, [&](const auto& rule) { DumpAccess(out, rule); });
   if (route.cache.enabled()) out.Map("cache", [&] { DumpCacheRule(out, route.cache); });
+  if (route.mirror.enabled()) {
+    out.Map("mirror", [&] {
+      out.Text("cluster", route.mirror.cluster);
+      out.Options(proxy::kMirrorOptions, route.mirror);
+    });
+  }
+  if (route.rewrite.enabled()) {
+    out.Map("rewrite", [&] {
+      if (!route.rewrite.authority.empty()) out.Text("authority", route.rewrite.authority);
+      DumpFields(out, "request", route.rewrite.request);
+      DumpFields(out, "response", route.rewrite.response);
+    });
+  }
   if (route.jwt.enabled()) {
     out.Map("jwt", [&] {
       out.Text("provider", route.jwt.provider);

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "base/hash.h"
 #include "config/expand.h"
 #include "config/text.h"
 
@@ -59,6 +60,13 @@ void DumpWriter::Texts(std::string_view key, std::span<const std::string> texts)
 void DumpWriter::File(std::string_view key, const std::string& path) {
   const bool as_it_is = path.empty() || folder_.empty() || path[0] == '/';
   Text(key, as_it_is ? path : (std::filesystem::path(folder_) / path).lexically_normal().string());
+}
+
+// 16 bits say that two differ, and too little to find one by trying.
+void DumpWriter::Secret(std::string_view key, std::string_view text) {
+  constexpr uint64_t kSeed = 0x736c75696365;
+  if (text.empty() || !hide_secrets_) return Text(key, text);
+  Text(key, Cat("(hidden; its mark is ", base::Hash64(text, kSeed) & 0xffff, ")"));
 }
 
 }  // namespace sluice::config

@@ -17,7 +17,8 @@ namespace sluice::config {
 class DumpWriter {
  public:
   // Names of files that are relative are written as below `folder`; empty: as they are.
-  explicit DumpWriter(std::string folder) : folder_(std::move(folder)) {}
+  explicit DumpWriter(std::string folder, bool hide_secrets = false)
+      : folder_(std::move(folder)), hide_secrets_(hide_secrets) {}
 
   template <typename S, size_t N>
   void Options(const base::Option<S> (&table)[N], const S& options) {
@@ -50,6 +51,8 @@ class DumpWriter {
   }
   void Texts(std::string_view key, std::span<const std::string> texts);
   void Text(std::string_view key, std::string_view text) { Line(key, Quoted(text)); }
+  // Where secrets are hidden: a mark that tells two of them apart.
+  void Secret(std::string_view key, std::string_view text);
   void File(std::string_view key, const std::string& path);
   // The same, where none is left out.
   void SomeFile(std::string_view key, const std::string& path) {
@@ -69,6 +72,7 @@ class DumpWriter {
 
  private:
   const std::string folder_;
+  const bool hide_secrets_;
   std::string out_;
   size_t indent_ = 0;
   bool dash_ = false;  // the next line begins an item

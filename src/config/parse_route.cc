@@ -80,20 +80,6 @@ void ParseMatch(Reader& reader, const Node& node, std::string path, MetadataMatc
   }
 }
 
-void ParseClusterName(Section& section, std::string_view key, const std::vector<upstream::ClusterOptions>& clusters,
-                      std::string* out) {
-  if (!section.Text(key, out)) return;
-  std::vector<std::string_view> names;
-  for (const auto& cluster : clusters) {
-    if (cluster.name == *out && !out->empty()) return;
-    if (!cluster.name.empty()) names.push_back(cluster.name);
-  }
-  const std::string_view near = section.reader().full() ? "" : Suggest(*out, names);
-  if (names.size() > 10) names.resize(10);
-  section.Fail(key, Cat("no cluster is named ", Shown(*out),
-                        near.empty() ? Cat("; there are: ", Join(names)) : Cat("; did you mean \"", near, "\"?")));
-}
-
 // Where it chooses no endpoint it looks like a mistake in the cluster.
 void CheckHashBy(Section& section, const std::vector<upstream::ClusterOptions>& clusters, const RouteOptions& route) {
   const auto hashes = [&](const std::string& name) {
@@ -101,6 +87,7 @@ void CheckHashBy(Section& section, const std::vector<upstream::ClusterOptions>& 
       return cluster.name == name && cluster.policy == upstream::Policy::kRingHash;
     });
   };
+  if (!route.clusters.empty()) return;  // it chooses the cluster
   const bool known = std::any_of(clusters.begin(), clusters.end(), [&](const upstream::ClusterOptions& cluster) {
     return cluster.name == route.cluster;
   });
@@ -141,13 +128,7 @@ void ParseRoute(Reader& reader, const Node& node, const std::string& path,
   ParseAuthority(section, out);
   ParseMetadata(section, "metadata", &out->metadata);
   ParseRouteListeners(section, listeners, out);
-  section.Require("cluster");
-  ParseClusterName(section, "cluster", clusters, &out->cluster);
-  ParseClusterName(section, "failover", clusters, &out->failover);
-  // There are no longer circles: a cluster has no failover of its own.
-  if (!out->failover.empty() && out->failover == out->cluster) {
-    section.Fail("failover", Cat(Shown(out->failover), " is the route's own cluster; another one is needed"));
-  }
+  ParseRouteClusters(section, clusters, out);
   if (const Node* hash_by = section.Find("hash_by")) {
     ParseHashBy(reader, *hash_by, section.PathOf("hash_by"), descriptors, before, *out, &out->hash_by);
     CheckHashBy(section, clusters, *out);
@@ -161,6 +142,8 @@ void ParseRoute(Reader& reader, const Node& node, const std::string& path,
   CheckRouteByClaims(section, providers, *out);
   section.Map("jwt", [&](Section& jwt) { ParseJwtRule(jwt, providers, *out, &out->jwt); });
   ParseAccess(section, listeners, out);
+  section.Map("mirror", [&](Section& mirror) { ParseMirror(mirror, clusters, *out, &out->mirror); });
+  section.Map("rewrite", [&](Section& rewrite) { ParseRewrite(rewrite, providers, &out->rewrite); });
   section.Map("cache", [&](Section& cache) {
     ParseCacheRule(cache, descriptors, *out, &out->cache);
     CheckIdentity(cache, *out);
@@ -185,6 +168,21 @@ bool IsPathSegment(std::string_view text) { return AllOf(text, IsPathSegmentChar
 
 bool IsMetadataName(std::string_view name) {
   return !name.empty() && name.size() <= kNameBytesMax && AllOf(name, IsNameChar);
+}
+
+bool ParseClusterName(Section& section, std::string_view key, const std::vector<upstream::ClusterOptions>& clusters,
+                      std::string* out) {
+  if (!section.Text(key, out)) return false;
+  std::vector<std::string_view> names;
+  for (const auto& cluster : clusters) {
+    if (cluster.name == *out && !out->empty()) return true;
+    if (!cluster.name.empty()) names.push_back(cluster.name);
+  }
+  const std::string_view near = section.reader().full() ? "" : Suggest(*out, names);
+  if (names.size() > 10) names.resize(10);
+  section.Fail(key, Cat("no cluster is named ", Shown(*out),
+                        near.empty() ? Cat("; there are: ", Join(names)) : Cat("; did you mean \"", near, "\"?")));
+  return false;
 }
 
 bool ParseMetadataName(Section& section, std::string_view key, std::string* out) {

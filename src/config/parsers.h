@@ -26,6 +26,8 @@ inline constexpr size_t kNameBytesMax = 256;
 inline constexpr size_t kCachedMethodsMax = 1000;   // of a route
 inline constexpr size_t kRetriedMethodsMax = 1000;  // of a route, where they are listed
 inline constexpr size_t kVaryMax = 16;
+inline constexpr size_t kRouteClustersMax = 32;                          // that share a route's calls
+inline constexpr size_t kRewritesMax = 32;                               // of each list of a rewrite
 inline constexpr size_t kAccessRulesMax = 256;                           // of a route
 inline constexpr size_t kAccessMessageBytesMax = 256;                    // what a rule says to the client
 inline constexpr size_t kRemovedFieldsMax = 64;                          // forwarding.remove
@@ -125,6 +127,15 @@ void CheckRouteByClaims(Section& section, const std::vector<proxy::JwtProviderOp
                         const proxy::RouteOptions& route);
 void ParseJwtRule(Section& section, const std::vector<proxy::JwtProviderOptions>& providers,
                   const proxy::RouteOptions& route, proxy::JwtRule* out);
+// The clusters that a route's calls go to: `cluster` or `clusters`, and `failover`.
+void ParseRouteClusters(Section& section, const std::vector<upstream::ClusterOptions>& clusters,
+                        proxy::RouteOptions* out);
+// After the route's clusters, none of which it may be.
+void ParseMirror(Section& section, const std::vector<upstream::ClusterOptions>& clusters,
+                 const proxy::RouteOptions& route, proxy::MirrorOptions* out);
+// No name is metadata of a claim of `providers`.
+void ParseRewrite(Section& section, const std::vector<proxy::JwtProviderOptions>& providers,
+                  proxy::RewriteOptions* out);
 void ParseRetry(Section& section, const Descriptors& descriptors, const proxy::RouteOptions& route,
                 proxy::RetryOptions* out);
 void ParseHedge(Section& section, proxy::HedgeOptions* out);
@@ -138,6 +149,9 @@ void ParseAdmin(Section& section, Config* config);
 // A condition of a route, or a part of one.
 bool IsPathSegment(std::string_view text);  // visible ASCII without /; also the empty one
 bool IsMetadataName(std::string_view name);
+// The name of one of `clusters`. False: the key is absent, or wrong, which is reported.
+bool ParseClusterName(Section& section, std::string_view key, const std::vector<upstream::ClusterOptions>& clusters,
+                      std::string* out);
 inline constexpr std::string_view kMetadataNameIs = "lower case letters, digits, - _ . and such";
 // Requires the key; reports there. True if the name is there and legal.
 bool ParseMetadataName(Section& section, std::string_view key, std::string* out);

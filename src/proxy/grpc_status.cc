@@ -80,6 +80,8 @@ GrpcCode ToGrpcCode(ErrorKind kind) {
     case ErrorKind::kJwtMissing:
     case ErrorKind::kJwtInvalid:
       return GrpcCode::kUnauthenticated;
+    case ErrorKind::kFaultInjected:
+      return GrpcCode::kUnavailable;
   }
   return GrpcCode::kInternal;
 }
@@ -171,6 +173,7 @@ std::string_view ToHttpStatus(ErrorKind kind) {
     case ErrorKind::kMemoryLimited:
     case ErrorKind::kBusy:
     case ErrorKind::kRemoved:
+    case ErrorKind::kFaultInjected:
       return "503";
   }
   return "500";

@@ -74,6 +74,16 @@ inline constexpr base::Option<JwtProviderOptions> kJwtProviderOptions[] = {
     {"tokens_max", &JwtProviderOptions::tokens_max, 1, 1e6},
     {"token_bytes_max", &JwtProviderOptions::token_bytes_max, 256, 64 * base::kKiB, base::kBytes},
 };
+inline constexpr base::Option<WeightedCluster> kWeightedClusterOptions[] = {
+    {"weight", &WeightedCluster::weight, 0, 1e6},
+};
+inline constexpr base::Option<MirrorOptions> kMirrorOptions[] = {
+    {"percent", &MirrorOptions::percent, 0, 100},
+    {"compare", &MirrorOptions::compare},
+    {"calls_max", &MirrorOptions::calls_max, 1, 100000},
+    {"bytes_max", &MirrorOptions::bytes_max, 0, 16 * base::kMiB, base::kBytes},
+    {"timeout", &MirrorOptions::timeout, 1, base::kHour},
+};
 inline constexpr base::Option<JwtRule> kJwtRuleOptions[] = {{"required", &JwtRule::required}};
 inline constexpr base::Option<ForwardingOptions> kForwardingOptions[] = {
     {"x_forwarded", &ForwardingOptions::x_forwarded},

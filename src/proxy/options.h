@@ -14,6 +14,7 @@
 #include "limits/options.h"
 #include "net/address.h"
 #include "net/tls/options.h"
+#include "proxy/traffic_options.h"
 
 namespace sluice::net {
 class CurrentTlsContext;
@@ -244,8 +245,10 @@ struct RouteOptions {
   std::string authority;  // exact, case-insensitive, port optional; "*.example.com" matches any prefix. Empty: any
   std::vector<MetadataMatch> metadata;
   std::vector<std::string> listeners;  // names; the call came on one of them. Empty: any
-  std::string cluster;
-  // Takes the calls while `cluster` has no endpoint that could; another one than it. Empty: none.
+  std::string cluster;                 // with `clusters`: the first of them
+  // They share the calls: which one takes a call depends on the key of hash_by. Empty: `cluster` takes all.
+  std::vector<WeightedCluster> clusters;
+  // Takes the calls while the cluster that is theirs has no endpoint that could; another one than it. Empty: none.
   std::string failover;
   HashBy hash_by;
   // Bound on a call's whole life where the client gave none or a longer one. 0: none.
@@ -257,6 +260,8 @@ struct RouteOptions {
   std::vector<AccessRule> access;  // empty: every client may call
   CacheRule cache;
   JwtRule jwt;
+  RewriteOptions rewrite;
+  MirrorOptions mirror;
   bool operator==(const RouteOptions&) const = default;
 };
 

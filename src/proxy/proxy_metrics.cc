@@ -54,6 +54,12 @@ ProxyMetrics::ProxyMetrics(metrics::Registry& registry) : abuse(registry) {
         "sluice_retry_budget_refused_total", "Attempts that were not made because the cluster's budget had no credit.",
         {{"kind", kRefused[i]}});
   }
+  constexpr const char* kFaults[] = {"delay", "abort", "reset"};
+  for (size_t i = 0; i < faults.size(); ++i) {
+    faults[i] =
+        registry.AddCounter("sluice_faults_injected_total", "Failures of calls that operators have asked for, by kind.",
+                            {{"kind", kFaults[i]}});
+  }
   constexpr const char* kHedges[] = {"won", "lost", "took_over", "failed", "abandoned"};
   for (size_t i = 0; i < hedges.size(); ++i) {
     hedges[i] = registry.AddCounter(

@@ -40,6 +40,10 @@ struct ProxyMetrics {
     kAbandoned,  // the call ended, or its request became too long to be kept
   };
   std::array<metrics::Counter*, 5> hedges;
+  // What operators have asked for, done to a call.
+  enum class FaultKind : uint8_t { kDelay, kAbort, kReset };
+  std::array<metrics::Counter*, 3> faults;
+  void Count(FaultKind kind, uint32_t worker) { faults[static_cast<size_t>(kind)]->Add(worker); }
   void Count(Refused kind, uint32_t worker) { retry_budget_refused[static_cast<size_t>(kind)]->Add(worker); }
   void Count(Hedge result, uint32_t worker) { hedges[static_cast<size_t>(result)]->Add(worker); }
   http2::FloodRecord abuse;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/check.h"
 #include "proxy/client.h"
 
 namespace sluice::proxy {
@@ -28,6 +29,22 @@ std::pair<std::string_view, std::string_view> HostAndPort(std::string_view autho
 
 }  // namespace
 
+// Two routes may lead to one cluster, and tell it different things.
+std::string CacheScope(const std::string& cluster, const RouteOptions& route) {
+  const RewriteOptions& rewrite = route.rewrite;
+  if (!rewrite.enabled()) return cluster;
+  std::string scope = cluster;
+  const auto add = [&](char kind, const std::string& text) { (scope += '\n') += kind + text; };
+  add('a', rewrite.authority);
+  for (const FieldRewrite* fields : {&rewrite.request, &rewrite.response}) {
+    add('f', "");
+    for (const std::string& name : fields->remove) add('-', name);
+    for (const FieldRewrite::Entry& entry : fields->set) add('=', entry.name + ' ' + entry.value);
+    for (const FieldRewrite::Entry& entry : fields->add) add('+', entry.name + ' ' + entry.value);
+  }
+  return scope;
+}
+
 bool ValueFits(const MetadataMatch& wanted, std::string_view value) {
   switch (wanted.kind) {
     case MetadataMatch::Kind::kPresent:
@@ -40,9 +57,24 @@ bool ValueFits(const MetadataMatch& wanted, std::string_view value) {
   return false;
 }
 
+ClusterSplit::ClusterSplit(const RouteOptions& options, const std::vector<uint32_t>& places,
+                           std::vector<RouteMetrics> metrics) {
+  uint64_t total = 0, before = 0;
+  for (const WeightedCluster& cluster : options.clusters) total += cluster.weight;
+  SLUICE_CHECK(total > 0 && total < uint64_t{1} << 32);
+  for (size_t i = 0; i < options.clusters.size(); ++i) {
+    before += options.clusters[i].weight;
+    const std::string& name = options.clusters[i].name;
+    parts_.push_back({name, places[i], metrics[i], CacheScope(name, options), (before << 32) / total});
+  }
+}
+
 RouteTable::RouteTable(std::vector<Route> routes) : routes_(std::move(routes)) {
-  for (const Route& route : routes_) {
+  for (Route& route : routes_) {
     const RouteOptions& options = route.options;
+    route.cache_scope = CacheScope(options.cluster, options);
+    route.rewrites_request = options.rewrite.of_request();
+    route.rewrites_response = !options.rewrite.response.empty();
     Matcher matcher;
     if (!options.service.empty()) {
       matcher.path = "/" + options.service + "/" + options.method;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -42,6 +43,59 @@ struct RouteLimits {
   const limits::LimiterMetrics rate_bound, client_rate_bound;
 };
 
+// Route::cache_scope for a cluster of the route.
+std::string CacheScope(const std::string& cluster, const RouteOptions& route);
+
+// The clusters that share the calls of a route. Each has a piece of [0, 2^32), in the order of the configuration and as
+// large as its weight. Where weights change, only the borders between pieces move: with two clusters no call moves that
+// need not. Any thread.
+class ClusterSplit {
+ public:
+  struct Part {
+    std::string name;
+    uint32_t cluster = 0;  // index into the snapshot's clusters
+    RouteMetrics metrics;
+    std::string cache_scope;  // as Route's
+    uint64_t end = 0;         // of its piece
+  };
+
+  // `places`, `metrics`: of `options.clusters`, whose weights are not all 0.
+  ClusterSplit(const RouteOptions& options, const std::vector<uint32_t>& places, std::vector<RouteMetrics> metrics);
+
+  const Part& Of(uint32_t position) const {
+    size_t i = 0;
+    while (position >= parts_[i].end) ++i;
+    return parts_[i];
+  }
+  const std::vector<Part>& parts() const { return parts_; }
+
+ private:
+  std::vector<Part> parts_;
+};
+
+// What became of a mirrored call.
+enum class MirrorResult : uint8_t {
+  kAnswered,  // not compared
+  kEqual,     // compared, as are the next two
+  kStatusDiffers,
+  kMessageDiffers,
+  kIncomplete,  // it failed or was too slow, or its client's call has no answer of an endpoint's
+  kBusy,        // not made: too many are under way
+  kFull,        // given up: its request was longer than its cluster took it
+  kLimited,     // not made: a limit of its cluster would have let it wait
+  kNoEndpoint,  // not made: no endpoint took it at once
+};
+inline constexpr std::array<std::string_view, 9> kMirrorResults = {
+    "answered", "equal", "status_differs", "message_differs", "incomplete", "busy", "full", "limited", "no_endpoint"};
+
+// Where calls of a route are made a second time. Any thread.
+struct RouteMirror {
+  uint32_t cluster = 0;  // index into the snapshot's clusters
+  std::array<metrics::Counter*, kMirrorResults.size()> results{};
+  std::shared_ptr<std::atomic<uint32_t>> under_way;  // of the route also under former configurations
+  void Count(MirrorResult result, uint32_t worker) const { results[static_cast<size_t>(result)]->Add(worker); }
+};
+
 struct Route {
   static constexpr uint32_t kNoFailover = UINT32_MAX;
 
@@ -54,6 +108,12 @@ struct Route {
   uint32_t failover = kNoFailover;                    // as `cluster`, of the one that steps in
   // The cache's key has all that endpoints learn of a credential that a gate takes off (GateFields::DropCredential).
   bool key_has_credential = false;
+  std::shared_ptr<const RouteMirror> mirror = nullptr;  // null: none
+  std::shared_ptr<const ClusterSplit> split = nullptr;  // null: all calls go to `cluster`, but for failover
+  // What the cache's keys have of where responses come from: the cluster, and what is rewritten. It and those below are
+  // set by RouteTable.
+  std::string cache_scope{};
+  bool rewrites_request = false, rewrites_response = false;
 };
 
 // What the condition says of one value of its field. Any thread.

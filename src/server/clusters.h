@@ -104,6 +104,9 @@ class Clusters final : public discovery::ListSink {
   const proxy::SnapshotData& snapshots() const { return snapshots_; }
   std::shared_ptr<proxy::AccessLog> access_log();
   std::shared_ptr<proxy::Insight> insight();
+  bool HasRoute(std::string_view name);
+  // Null: before Init.
+  std::shared_ptr<const proxy::RouteConfig> route_config() const;
   // name -> version, for metrics.
   std::vector<std::pair<std::string, uint64_t>> Versions();
   // Sums of the calls of its routes, by cluster; a failover's count for the cluster that it steps in for.
@@ -205,7 +208,7 @@ class Clusters final : public discovery::ListSink {
   // back.
   uint64_t first_version_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   // All below: under mutex_.
   std::vector<proxy::CallContext*> workers_;
   Entries entries_;

@@ -30,21 +30,68 @@ bool SameOptions(upstream::ClusterOptions a, upstream::ClusterOptions b) {
   return a == b;
 }
 
-proxy::RouteMetrics MakeRouteMetrics(metrics::Registry& registry, const proxy::RouteOptions& options) {
+// Of the calls that go to `cluster`. Where others share the route's calls, their times are told apart, too.
+proxy::RouteMetrics MakeRouteMetrics(metrics::Registry& registry, const proxy::RouteOptions& options,
+                                     const std::string& cluster) {
   proxy::RouteMetrics out;
   std::array<std::string_view, proxy::kGrpcCodes> statuses;
   for (size_t code = 0; code < statuses.size(); ++code) statuses[code] = ToString(static_cast<proxy::GrpcCode>(code));
   const auto calls = registry.AddCounters("sluice_calls_total", "Calls ended, by route and gRPC status.",
-                                          {{"route", options.name}, {"cluster", options.cluster}}, "grpc_status",
-                                          statuses, metrics::Show::kFirst);
+                                          {{"route", options.name}, {"cluster", cluster}}, "grpc_status", statuses,
+                                          metrics::Show::kFirst);
   for (size_t code = 0; code < statuses.size(); ++code) out.calls[code] = &calls[code];
+  metrics::Labels labels = {{"route", options.name}};
+  if (!options.clusters.empty()) labels.emplace_back("cluster", cluster);
   out.duration = registry.AddHistogram("sluice_call_duration_seconds", "Time from a call's first byte to its end.",
-                                       1e-9, {{"route", options.name}}, metrics::Show::kTouched);
+                                       1e-9, std::move(labels), metrics::Show::kTouched);
   if (!options.failover.empty()) {
     out.failovers = registry.AddCounter("sluice_failovers_total", "Calls that went to the route's failover cluster.",
                                         {{"route", options.name}, {"cluster", options.failover}});
   }
   return out;
+}
+
+// Null: the route has one cluster.
+std::shared_ptr<const proxy::ClusterSplit> SplitOf(const proxy::RouteOptions& options,
+                                                   const std::map<std::string_view, uint32_t>& index,
+                                                   metrics::Registry& registry) {
+  if (options.clusters.empty()) return nullptr;
+  std::vector<uint32_t> places;
+  std::vector<proxy::RouteMetrics> metrics;
+  for (const proxy::WeightedCluster& cluster : options.clusters) {
+    places.push_back(index.at(cluster.name));
+    metrics.push_back(MakeRouteMetrics(registry, options, cluster.name));
+  }
+  return std::make_shared<const proxy::ClusterSplit>(options, places, std::move(metrics));
+}
+
+// `former`: the configuration before, whose mirrored calls still count; null: there was none.
+std::shared_ptr<const proxy::RouteMirror> MirrorOf(const proxy::RouteOptions& options, uint32_t place,
+                                                   const proxy::RouteConfig* former, metrics::Registry& registry) {
+  auto mirror = std::make_shared<proxy::RouteMirror>();
+  mirror->cluster = place;
+  const auto results = registry.AddCounters(
+      "sluice_mirrored_calls_total", "Calls that were to be made a second time elsewhere, by what became of them.",
+      {{"route", options.name}, {"cluster", options.mirror.cluster}}, "result", proxy::kMirrorResults,
+      metrics::Show::kTouched);
+  for (size_t i = 0; i < mirror->results.size(); ++i) mirror->results[i] = &results[i];
+  if (former != nullptr) {
+    for (const proxy::Route& route : former->routes.routes()) {
+      if (route.options.name == options.name && route.mirror != nullptr) mirror->under_way = route.mirror->under_way;
+    }
+  }
+  if (mirror->under_way == nullptr) mirror->under_way = std::make_shared<std::atomic<uint32_t>>(0);
+  return mirror;
+}
+
+// All clusters that it names.
+std::vector<std::string_view> ClustersOf(const proxy::RouteOptions& route) {
+  std::vector<std::string_view> names = {route.cluster};
+  for (const proxy::WeightedCluster& cluster : route.clusters) names.push_back(cluster.name);
+  for (const std::string* name : {&route.failover, &route.mirror.cluster}) {
+    if (!name->empty()) names.push_back(*name);
+  }
+  return names;
 }
 
 // Those of the plan; the former object where its limiters are the same, null where there is no plan.
@@ -124,11 +171,11 @@ base::Result<Clusters::Plan> Clusters::MakePlan(const config::Config& config, co
     plan.lists[options.name] = std::move(list);
   }
   for (const proxy::RouteOptions& route : config.routes) {
-    for (const std::string* name : {&route.cluster, &route.failover}) {
+    for (const std::string_view name : ClustersOf(route)) {
       const bool known = std::any_of(config.clusters.begin(), config.clusters.end(),
-                                     [&](const auto& cluster) { return cluster.name == *name; });
-      if (known || (name == &route.failover && name->empty())) continue;
-      return MakeError(ErrorKind::kInvalidArgument, "route " + route.name + ": no cluster " + *name);
+                                     [&](const auto& cluster) { return cluster.name == name; });
+      if (!known)
+        return MakeError(ErrorKind::kInvalidArgument, "route " + route.name + ": no cluster " + std::string(name));
     }
   }
   plan.access_log = access_log();
@@ -175,8 +222,9 @@ std::shared_ptr<const proxy::RouteConfig> Clusters::BuildRouteConfig(const confi
   std::map<std::string_view, uint32_t> index;
   for (const auto& [name, entry] : entries) index.emplace(name, static_cast<uint32_t>(index.size()));
   std::vector<proxy::Route> routes;
+  const std::shared_ptr<const proxy::RouteConfig> former = route_config();
   for (const proxy::RouteOptions& options : config.routes) {
-    routes.push_back({options, index.at(options.cluster), MakeRouteMetrics(registry_, options),
+    routes.push_back({options, index.at(options.cluster), MakeRouteMetrics(registry_, options, options.cluster),
                       RouteLimitsOf(inputs, options.name, registry_)});
     if (inputs.gates != nullptr) {
       routes.back().gates = inputs.gates->Of(options.name);
@@ -185,6 +233,9 @@ std::shared_ptr<const proxy::RouteConfig> Clusters::BuildRouteConfig(const confi
       SLUICE_CHECK(options.access.empty() && !options.jwt.enabled());  // else every client could call
     }
     if (!options.failover.empty()) routes.back().failover = index.at(options.failover);
+    routes.back().split = SplitOf(options, index, registry_);
+    if (options.mirror.enabled())
+      routes.back().mirror = MirrorOf(options, index.at(options.mirror.cluster), former.get(), registry_);
     if (options.hedge.automatic()) routes.back().hedge_delay = std::make_shared<proxy::HedgeDelay>(worker_count_);
   }
   std::vector<std::string> claims;

@@ -1,4 +1,6 @@
 // What is told of the clusters in force: to operators, to the page of metrics, to the health task.
+#include <algorithm>
+
 #include "server/cluster_view.h"
 #include "server/clusters.h"
 
@@ -42,6 +44,17 @@ std::shared_ptr<proxy::Insight> Clusters::insight() {
   return current_ == nullptr ? nullptr : current_->config->insight;
 }
 
+std::shared_ptr<const proxy::RouteConfig> Clusters::route_config() const {
+  std::lock_guard lock(mutex_);
+  return current_ == nullptr ? nullptr : current_->config;
+}
+
+bool Clusters::HasRoute(std::string_view name) {
+  std::lock_guard lock(mutex_);
+  const auto& routes = current_->config->routes.routes();
+  return std::any_of(routes.begin(), routes.end(), [&](const auto& route) { return route.options.name == name; });
+}
+
 std::vector<std::pair<std::string, uint64_t>> Clusters::Versions() {
   DropFormer();
   std::lock_guard lock(mutex_);
@@ -63,10 +76,17 @@ std::vector<admin::ClusterTraffic> Clusters::Traffic() {
     for (const upstream::ListedEndpoint& entry : cluster->endpoints)
       sum.endpoints.push_back({entry.endpoint->name(), entry.endpoint->calls()});
   }
+  const auto add = [&](uint32_t cluster, const proxy::RouteMetrics& metrics) {
+    admin::ClusterTraffic& sum = out[cluster];
+    for (size_t code = 0; code < sum.statuses.size(); ++code) sum.statuses[code] += metrics.calls[code]->Value();
+    sum.duration.Add(metrics.duration->Read());
+  };
   for (const proxy::Route& route : now->config->routes.routes()) {
-    admin::ClusterTraffic& sum = out[route.cluster];
-    for (size_t code = 0; code < sum.statuses.size(); ++code) sum.statuses[code] += route.metrics.calls[code]->Value();
-    sum.duration.Add(route.metrics.duration->Read());
+    if (route.split == nullptr) {
+      add(route.cluster, route.metrics);
+    } else {
+      for (const proxy::ClusterSplit::Part& part : route.split->parts()) add(part.cluster, part.metrics);
+    }
   }
   return out;
 }

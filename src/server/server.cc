@@ -48,7 +48,9 @@ base::Result<std::unique_ptr<Server>> Server::Start(config::Config config, Serve
 }
 
 Server::Server(config::Config config, ServerOptions options)
-    : options_(std::move(options)), config_(std::move(config)) {}
+    : options_(std::move(options)),
+      faults_(base::Clock::Steady(), [this](const auto& faults) { PutFaults(faults); }),
+      config_(std::move(config)) {}
 
 base::Status Server::Init() {
   runtime_ = std::make_unique<runtime::Runtime>(config_.runtime);
@@ -120,6 +122,7 @@ base::Status Server::Init() {
     life_.WaitForEnd(kTlsPoll, [this] {
       tls_->Poll(base::Clock::Steady().Now());
       gates_->Poll();
+      faults_.Poll();
     });
     TearDown();
     life_.SetStopped();
@@ -222,6 +225,10 @@ void Server::DrainWorkers() {
 }
 
 // Runs `fn` on each worker and returns when all have.
+void Server::PutFaults(const std::shared_ptr<const proxy::FaultTable>& faults) {
+  OnEveryWorker([&](proxy::WorkerFront& front) { front.context.faults = faults; });
+}
+
 void Server::OnEveryWorker(const std::function<void(proxy::WorkerFront&)>& fn) {
   std::latch done(static_cast<std::ptrdiff_t>(workers_.size()));
   for (auto& front : workers_) {

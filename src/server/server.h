@@ -36,6 +36,7 @@
 #include "server/change_gate.h"
 #include "server/clusters.h"
 #include "server/discovery_set.h"
+#include "server/fault_set.h"
 #include "server/gate_set.h"
 #include "server/health_task.h"
 #include "server/life_cycle.h"
@@ -126,6 +127,11 @@ class Server final : private admin::Backend {
   base::Result<admin::LimitView> ChangeLimit(const admin::LimitChange& change) override {
     return limits_.Change(change);
   }
+  std::vector<admin::FaultView> ListFaults() override { return faults_.List(); }
+  base::Result<admin::FaultView> AddFault(const admin::FaultOrder& order) override {
+    return faults_.Add(order, clusters_->HasRoute(order.target));
+  }
+  base::Status RemoveFault(uint64_t id) override { return faults_.Remove(id); }
   std::vector<admin::ClusterTraffic> ListTraffic() override { return clusters_->Traffic(); }
   std::vector<admin::ReasonCount> ListReasons() override;
   admin::FailedCallsView ListFailedCalls() override;
@@ -171,6 +177,7 @@ class Server final : private admin::Backend {
   void WithdrawAndWait();
   void CloseAccessLog();
   void EndCalls();
+  void PutFaults(const std::shared_ptr<const proxy::FaultTable>& faults);
   void OnEveryWorker(const std::function<void(proxy::WorkerFront&)>& fn);
   void TearDown();
 
@@ -186,6 +193,7 @@ class Server final : private admin::Backend {
   std::unique_ptr<CacheOwner> cache_;
   std::unique_ptr<proxy::ProxyMetrics> metrics_;
   std::vector<std::unique_ptr<proxy::WorkerFront>> workers_;
+  FaultSet faults_;
   std::unique_ptr<HealthTask> health_;
   std::unique_ptr<DiscoverySet> discovery_;
   std::unique_ptr<AnnounceSet> announce_;

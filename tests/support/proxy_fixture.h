@@ -101,6 +101,25 @@ class ProxyFixture : public ::testing::Test {
       table.push_back({route, 0, RouteMetrics(route.name), route_limits[route.name],
                        all.empty() ? nullptr : std::make_shared<const proxy::GateList>(all)});
       table.back().key_has_credential = key_has_credential;
+      if (route.mirror.enabled()) {
+        auto mirror = std::make_shared<proxy::RouteMirror>();
+        mirror->cluster = 1;
+        for (size_t i = 0; i < mirror->results.size(); ++i) {
+          mirror->results[i] = registry.AddCounter("mirrored_calls_total", "Mirrored calls.",
+                                                   {{"result", std::string(proxy::kMirrorResults[i])}});
+        }
+        mirror->under_way = mirrored_calls;
+        table.back().mirror = std::move(mirror);
+      }
+      if (!route.clusters.empty()) {
+        std::vector<uint32_t> places;
+        std::vector<proxy::RouteMetrics> split_metrics;
+        for (const proxy::WeightedCluster& part : route.clusters) {
+          places.push_back(part.name == cluster.name ? 0 : 1);
+          split_metrics.push_back(RouteMetrics(route.name + "/" + part.name));
+        }
+        table.back().split = std::make_shared<proxy::ClusterSplit>(route, places, std::move(split_metrics));
+      }
       if (!route.failover.empty()) {
         table.back().failover = 1;
         table.back().metrics.failovers = registry.AddCounter("failovers_total", "Failovers.", {{"route", route.name}});
@@ -193,6 +212,7 @@ class ProxyFixture : public ::testing::Test {
     EXPECT_EQ(worker->context.pools.size(), 0u);
     EXPECT_EQ(time.runtime.LiveTasks(), 0u);
     EXPECT_EQ(metrics.calls_in_flight->Value(), 0);
+    EXPECT_EQ(mirrored_calls->load(), 0u);
     EXPECT_EQ(metrics.downstream_connections->Value(), 0);
     EXPECT_EQ(*open_, 0);
     time.runtime.Shutdown();
@@ -215,7 +235,8 @@ class ProxyFixture : public ::testing::Test {
   std::map<std::string, std::shared_ptr<const proxy::RouteLimits>> route_limits;
   std::map<std::string, std::shared_ptr<proxy::HedgeDelay>> hedge_delays;
   std::shared_ptr<const proxy::ProcessLimits> process_limits;
-  std::shared_ptr<proxy::ResponseCache> response_cache;                // if a route caches
+  std::shared_ptr<proxy::ResponseCache> response_cache;  // if a route caches
+  std::shared_ptr<std::atomic<uint32_t>> mirrored_calls = std::make_shared<std::atomic<uint32_t>>(0);
   std::shared_ptr<const upstream::ClusterLimits> next_cluster_limits;  // for the next SetEndpoints; null: as before
   const upstream::ClusterState& state() const { return *state_; }
   const upstream::ClusterState& other_state() const { return *other_state_; }

@@ -46,7 +46,7 @@ enum class Token : uint8_t {
   kGrpcMessage,
   kGrpcRetryPushbackMs,
   kGrpcPreviousRpcAttempts,
-  kSluice,  // each name that the proxy itself gives to a response's field
+  kSluice,  // each name that the proxy itself gives to a field
   // The response cache.
   kCacheControl,
   kGrpcAcceptEncoding,

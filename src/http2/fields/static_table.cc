@@ -126,7 +126,7 @@ static_assert(std::size(kNamedTokens) == kTokens - 2);
 // More names with the token of one above.
 constexpr NamedToken kMoreNames[] = {
     {"sluice-processed", Token::kSluice}, {"sluice-limit", Token::kSluice},   {"sluice-waited", Token::kSluice},
-    {"sluice-cache", Token::kSluice},     {"sluice-call-id", Token::kSluice},
+    {"sluice-cache", Token::kSluice},     {"sluice-call-id", Token::kSluice}, {"sluice-mirrored", Token::kSluice},
 };
 
 struct KnownName {

@@ -1,5 +1,6 @@
 #include "proxy/call/attempt.h"
 
+#include "proxy/call/rewrite.h"
 #include "proxy/grpc_timeout.h"
 #include "runtime/runtime.h"
 
@@ -70,7 +71,10 @@ void Attempt::OpenOn(http2::Connection& connection) {
     exchange_.OnSending(*this);
   // END_STREAM only as it came: a gRPC request ends on DATA, if need be an empty frame (gRPC over HTTP/2, "Requests":
   // EOS), and there are servers that wait for it.
-  stream_ = connection.Open(exchange_.request, exchange_.ends_in_headers, *this);
+  if (exchange_.rewrites) [[unlikely]]
+    stream_ = connection.Open(Rewritten(exchange_.request, exchange_.Rewrite()), exchange_.ends_in_headers, *this);
+  else
+    stream_ = connection.Open(exchange_.request, exchange_.ends_in_headers, *this);
   if (stream_ == nullptr) {
     return Fail(
         base::MakeError(ErrorKind::kUpstreamRefused, "the connection took no more streams", ErrorSource::kUpstream));

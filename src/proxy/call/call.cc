@@ -49,7 +49,8 @@ runtime::Task<void> Call::Run(std::unique_ptr<Call> self) {
   Call& call = *self;
   call.Route();
   // One wait for two reasons: each place that waits takes its part of an open call's memory.
-  while (call.WaitsForGates(GateStage::kBeforeCache) || call.WaitsForMessage()) co_await call.event_.Wait();
+  while (call.WaitsForGates(GateStage::kBeforeCache) || call.WaitsForFault() || call.WaitsForMessage())
+    co_await call.event_.Wait();
   do {
     call.AskCache();
     while (call.WaitsForFetch()) co_await call.event_.Wait();
@@ -129,12 +130,13 @@ void Call::MatchRoute() {
     return Fail(ErrorKind::kNoRoute,
                 "no route for " + std::string(path != nullptr ? path->value() : "a request without path"));
   }
-  cluster_ = snapshot_->clusters[route_->cluster].get();
-  if (route_->failover != Route::kNoFailover) [[unlikely]]
-    ChooseCluster();
-  else
+  if (route_->failover == Route::kNoFailover && route_->split == nullptr) [[likely]] {
+    cluster_ = snapshot_->clusters[route_->cluster].get();
     failed_over_ = false;  // a reload may have taken the failover away
-  if (sink.fetch() != nullptr && sink.fetch()->cluster() != route_->options.cluster) {
+  } else {
+    ChooseCluster();
+  }
+  if (sink.fetch() != nullptr && sink.fetch()->scope() != CacheScope()) {
     // Its response would be found by the key of a cluster that it is not from: the calls go by themselves.
     sink.Release();
     Fail(ErrorKind::kCancelled, "the route leads to another cluster than when the fetch began");
@@ -178,6 +180,8 @@ void Call::OnHeaders(http2::HeaderList&& fields, bool) {
   GuardTrailers(config_->guard.get(), fields);
   request_trailers = std::make_unique<http2::HeaderList>(std::move(fields));
   request_ended = true;
+  if (has_extra_ && extra().mirror != nullptr) [[unlikely]]
+    extra().mirror->OnRequestTrailers(*request_trailers);
   SendOn();
 }
 
@@ -185,6 +189,8 @@ void Call::OnData(const base::Slice& bytes, bool end_stream) {
   request_ended = end_stream;
   body.Append(bytes, /*held=*/!attempt_.open());
   if (body.over_limit()) KeepNoBody();
+  if (has_extra_ && extra().mirror != nullptr) [[unlikely]]
+    extra().mirror->OnRequestData(bytes, end_stream);
   SendOn();
 }
 
@@ -203,6 +209,8 @@ void Call::SendOn() {
 
 void Call::OnReset(ErrorCode code, ResetCause cause) {
   sink.Release();
+  if (has_extra_) [[unlikely]]
+    EndCut();
   if (cause == ResetCause::kPeerReset && code == ErrorCode::kCancel && ClientRanOut()) {
     return EndAtDeadline("the client reset the call at its deadline");
   }
@@ -222,6 +230,8 @@ void Call::OnReset(ErrorCode code, ResetCause cause) {
 }
 
 void Call::OnSent(size_t bytes) {
+  if (has_extra_) [[unlikely]]
+    NoteSentToCut(bytes);
   if (cache_use_ != nullptr && cache_use_->relay != nullptr) return cache_use_->relay->RelaySent(bytes);
   attempt_.Consume(bytes);
 }
@@ -260,6 +270,8 @@ void Call::EndAtDeadline(std::string detail) {
   base::Error error = base::MakeError(ErrorKind::kDeadlineExceeded, std::move(detail));
   if (const Gate* gate = WaitingGate()) {
     error.detail.append(" while it waited for ").append(gate->name());
+  } else if (state_ == State::kAtGate) {
+    error.detail += " while a fault that an operator has asked for delayed it";
   } else if (admission_ != nullptr && admission_->waiting()) {
     error.bound = admission_->bound()->name;
     error.detail += " while it waited for " + error.bound;
@@ -275,6 +287,11 @@ void Call::EndAtDeadline(std::string detail) {
 Call::History& Call::history() {
   if (history_ == nullptr) history_ = std::make_unique<History>();
   return *history_;
+}
+
+Call::Extra& Call::extra() {
+  if (!std::exchange(has_extra_, true)) history().extra = std::make_unique<Extra>();
+  return *history_->extra;
 }
 
 // --- What the worker asks of all calls ---

@@ -3,8 +3,9 @@
 // (attempt.h). Once both streams are open, DATA goes from stream to stream inside the events, without waking the
 // coroutine. In the order of a call's life: call.cc (arrival, and the client's stream), call_admit.cc (gates, limits,
 // the choice of an endpoint), call_failover.cc (the choice of a cluster), call_tracing.cc (what spans tell of it),
-// call_cache.cc (answers without an attempt of its own), call_retry.cc (whether there is another attempt),
-// call_hedge.cc (two attempts at once), call_answer.cc (the rest), call_insight.cc (what is kept of it).
+// call_fault.cc (failures that were asked for), call_cache.cc (answers without an attempt of its own), call_retry.cc
+// (whether there is another attempt), call_hedge.cc (two attempts at once), call_mirror.cc (its double at another
+// cluster), call_answer.cc (the rest), call_insight.cc (what is kept of it).
 //
 //   arrived -> at gate -> reading -> fetching -> admitting -> trying -> answering -> (complete)
 //      |          |          |           |           |           |          |
@@ -34,7 +35,9 @@
 #include "proxy/call/attempt.h"
 #include "proxy/call/call_context.h"
 #include "proxy/call/exchange.h"
+#include "proxy/call/fault.h"
 #include "proxy/call/gate.h"
+#include "proxy/call/mirror_call.h"
 #include "proxy/call/retry_policy.h"
 #include "proxy/call_id.h"
 #include "proxy/call_record.h"
@@ -81,7 +84,7 @@ class Call final : public base::ListNode<Call>,
  private:
   enum class State : uint8_t {
     kArrived,    // to be routed
-    kAtGate,     // waits for a gate that is asked before the cache
+    kAtGate,     // waits for a gate that is asked before the cache, or for the end of a fault's delay
     kReading,    // waits for its message
     kFetching,   // waits for a fetch that it takes part in, or its response goes to the client piece by piece
     kAdmitting,  // waits for a gate or a limit
@@ -109,6 +112,7 @@ class Call final : public base::ListNode<Call>,
       return false;
     return AskGates(stage);
   }
+  bool WaitsForFault() { return context.faults != nullptr && AskFaults(); }
   bool WaitsForMessage();
   void AskCache();
   bool WaitsForFetch();
@@ -119,14 +123,16 @@ class Call final : public base::ListNode<Call>,
   bool WaitsForResponse() const;
   bool TriesAgain();
   bool WaitsForBackoff();
-  bool WaitsForEnd() const;
+  bool WaitsForEnd();
   void EndResponse();
   void Finish();
 
   // What only some calls have, so that the others stay small: a call that waits is what the proxy has most of.
   struct CacheUse;
+  struct Extra;
   struct History;
   History& history();
+  Extra& extra();
 
   bool over() const { return state_ >= State::kServed; }
   void Fail(base::ErrorKind kind, std::string detail, base::ErrorSource source = base::ErrorSource::kProxy);
@@ -140,7 +146,15 @@ class Call final : public base::ListNode<Call>,
   void ReadSnapshot();
   void MatchRoute();
   void ChooseCluster();
+  void ChooseByKey();
+  void ChooseFailover();
   bool MayLeaveCluster() const;
+  const ClusterSplit::Part* PartOfSplit() const;
+  uint32_t PlaceOfRoute() const;
+  uint32_t PlaceOfCluster() const { return failed_over_ ? route_->failover : PlaceOfRoute(); }
+  const std::string& NameOfCluster() const;
+  const std::string& CacheScope() const;
+  const RouteMetrics* MetricsOfCall() const;
   void Reroute();
   void ArmTimer(base::TimePoint check_at);
 
@@ -156,6 +170,17 @@ class Call final : public base::ListNode<Call>,
   void TakeHistory(const FetchResult& result);
   void TakeCause(const FetchResult& result);
 
+  // Faults.
+  const Fault* FindFault();
+  bool AskFaults();
+  void BeginFault(const Fault& fault);
+  void FailByFault(GrpcCode code, std::string_view what);
+  bool WaitsForCut();
+  void EndCut();
+  void NoteSentToCut(size_t bytes);
+
+  void BeginMirror();
+
   // Gates, limits and the choice of an endpoint.
   bool AskGates(GateStage stage);
   bool MetGates() const;
@@ -163,9 +188,9 @@ class Call final : public base::ListNode<Call>,
   uint64_t ClientKey() const;
   bool KeyFitsRing() const;
   void TakeKey();
-  uint64_t HashKey() const;
+  uint64_t HashKey(upstream::Ring ring) const;
   void SampleKey();
-  uint64_t HashOf(std::string_view key) const;
+  uint64_t HashOf(std::string_view key, upstream::Ring ring) const;
   void Pick();
   bool PickAny();
   bool MayTake(const upstream::Endpoint& endpoint, upstream::Endpoint::Choosiness choosiness, uint64_t key);
@@ -252,6 +277,7 @@ class Call final : public base::ListNode<Call>,
   void OnResponse(Attempt& attempt) override;
   void OnAttemptEnded(Attempt& attempt) override;
   void OnSending(const Attempt& attempt) override;
+  const RewriteOptions& Rewrite() const override { return route_->options.rewrite; }
   void OnAttemptFailing(Attempt& attempt) override;
   void OnConnected(Attempt& attempt, base::Nanos waited) override;
   void NoteEndpoint();
@@ -278,9 +304,10 @@ class Call final : public base::ListNode<Call>,
   base::TimePoint started_, answered_{};
   base::TimePoint timer_at_ = base::kNever;  // when the timer is armed for
 
-  uint32_t attempts_ = 0, counted_attempts_ = 0;
   // Place of the endpoint picked last in *cluster_; kNone: one is to be picked.
   uint32_t picked_ = upstream::LoadBalancer::kNone;
+  uint32_t split_at_ = 0;  // where the call's key lies on its route's ClusterSplit; the same for its whole life
+  uint8_t attempts_ = 0, counted_attempts_ = 0;  // at most kAttemptsEver
   State state_ = State::kArrived;
   CacheOutcome cache_ = CacheOutcome::kNone;
   GrpcCode status_ = GrpcCode::kUnknown;
@@ -291,6 +318,8 @@ class Call final : public base::ListNode<Call>,
   bool request_id_set_ = false;   // `request` has the id that forwarding.request_id gives it
   bool stopping_ = false;         // there is no other attempt
   bool maybe_processed_ = false;  // by an attempt before this one, or by a fetch
+  bool has_extra_ = false;        // history_->extra is there
+  bool split_known_ = false;      // split_at_ is: the key has been looked at
   bool failed_over_ = false;      // cluster_ is the route's failover cluster
   bool leaves_cluster_ = false;   // it has tried the route's own cluster often enough
 };
@@ -312,6 +341,17 @@ struct Call::CacheUse final : FetchLeader {
   bool asks_again = false;             // its fetch's time was up before its own
   ResponseCollector* relay = nullptr;  // the fetch that this call leads, while it is there
   CachedResponsePtr fallback;          // stale, for when fetching fails with UNAVAILABLE
+};
+
+// Of a call that was asked whether a fault is for it, or that is mirrored.
+struct Call::Extra {
+  std::shared_ptr<const Fault> fault;       // that has met it
+  base::TimePoint fault_at = base::kNever;  // until it has begun
+  std::unique_ptr<CutFilter> cut;           // set up where the fault may cut the response off
+  bool fault_asked = false;                 // whether one is for it
+  bool cut_told = false;                    // that it has been cut off
+  std::unique_ptr<MirrorTap> mirror;        // set up where it is made a second time
+  CallId id;                                // taken before its end
 };
 
 // Of a call that was tried more than once, waited, met gates, has failed at an endpoint, or is observed.
@@ -348,6 +388,7 @@ struct Call::History {
   uint32_t backoffs = 0;
   std::unique_ptr<GateWalk> gates;   // set up where the route has gates
   std::unique_ptr<CallTrace> trace;  // where calls may be traced
+  std::unique_ptr<Extra> extra;      // while there are faults, or where it is mirrored
 
   bool Tried(const upstream::Endpoint& endpoint) const {
     return std::find(tried.begin(), tried.end(), &endpoint) != tried.end();

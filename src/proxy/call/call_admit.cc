@@ -64,9 +64,8 @@ bool Call::WaitsForAdmission() {
   if (admission_ == nullptr) {
     if (!Admission::Needed(*config_, *route_, *cluster_)) return false;
     state_ = State::kAdmitting;
-    const uint32_t place = failed_over_ ? route_->failover : route_->cluster;
     admission_.reset(
-        new Admission(config_, context.LimitsOf(place, *cluster_), *route_, client_->flow, context.index()));
+        new Admission(config_, context.LimitsOf(PlaceOfCluster(), *cluster_), *route_, client_->flow, context.index()));
   }
   auto client_key = [this] { return ClientKey(); };
   const limits::Verdict verdict = admission_->Advance(context.worker().now(), deadline, client_key);
@@ -93,18 +92,18 @@ bool Call::KeyFitsRing() const { return key_ring_ == cluster_->options->ring; }
 
 void Call::TakeKey() {
   key_ring_ = cluster_->options->ring;
-  key_ = HashKey();
+  key_ = HashKey(key_ring_);
   if (--context.key_sample_in == 0) [[unlikely]]
     SampleKey();
 }
 
 // By the fleet's secret, or as Envoy and gRPC hash a header.
-uint64_t Call::HashOf(std::string_view key) const {
-  return key_ring_ == upstream::Ring::kXds ? base::XxHash64(key) : base::Hash64(key, config_->hash_seed);
+uint64_t Call::HashOf(std::string_view key, upstream::Ring ring) const {
+  return ring == upstream::Ring::kXds ? base::XxHash64(key) : base::Hash64(key, config_->hash_seed);
 }
 
-uint64_t Call::HashKey() const {
-  const bool xds = key_ring_ == upstream::Ring::kXds;
+uint64_t Call::HashKey(upstream::Ring ring) const {
+  const bool xds = ring == upstream::Ring::kXds;
   const HashBy& by = route_->options.hash_by;
   const http2::Field* path = request.Find(http2::Token::kPath);
   switch (by.kind) {
@@ -113,11 +112,11 @@ uint64_t Call::HashKey() const {
     case HashBy::Kind::kPeer:
       return xds ? base::XxHash64(client_->address()) : base::Hash64(client_->peer_hash, config_->hash_seed);
     case HashBy::Kind::kMethod:
-      if (path != nullptr) return HashOf(path->value());
+      if (path != nullptr) return HashOf(path->value(), ring);
       break;
     case HashBy::Kind::kMetadata: {
       std::string joined;
-      if (const auto value = MetadataKey(request, by.metadata, by.repeated, joined)) return HashOf(*value);
+      if (const auto value = MetadataKey(request, by.metadata, by.repeated, joined)) return HashOf(*value, ring);
       break;
     }
     case HashBy::Kind::kField: {

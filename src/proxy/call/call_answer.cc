@@ -3,6 +3,7 @@
 #include "proxy/call/forwarded_fields.h"
 #include "proxy/call/observer.h"
 #include "proxy/call/request_id.h"
+#include "proxy/call/rewrite.h"
 #include "proxy/tracing/tracer.h"
 #include "runtime/runtime.h"
 
@@ -15,11 +16,14 @@ using http2::Token;
 void Call::OpenUpstream() {
   if (over()) return;
   if (!std::exchange(fields_added_, true)) AddForwardedFields();
+  rewrites = route_->rewrites_request;
   if (config_->observed() || sink.fetch() != nullptr) NoteAttempt();
   ++attempts_;
   const bool trial = history_ != nullptr && history_->trial;
   if (route_->options.hedge.max > 0 || route_->options.retry.per_try_timeout.count() > 0 || trial) [[unlikely]]
     TimeAttempt();
+  if (route_->mirror != nullptr) [[unlikely]]
+    BeginMirror();
   upstream::EndpointPool* pool =
       context.pools.Get(cluster_->endpoints[picked_].endpoint, cluster_->options, cluster_->balancer->feedback());
   SLUICE_CHECK(pool != nullptr);
@@ -84,10 +88,16 @@ void Call::BeginResponse() {
   answered_ = context.worker().now();
   if (route_->hedge_delay != nullptr) [[unlikely]]
     NoteFirstResponse();
+  if (route_->rewrites_response) [[unlikely]]
+    RewriteHeaders(route_->options.rewrite, attempt_.response());
   if (config_->forwarding.via) attempt_.response().Add("via", "2 sluice");
 }
 
-bool Call::WaitsForEnd() const { return !over() && attempt_.state() != Attempt::State::kEnded; }
+bool Call::WaitsForEnd() {
+  if (has_extra_ && WaitsForCut()) [[unlikely]]
+    return true;
+  return !over() && attempt_.state() != Attempt::State::kEnded;
+}
 
 // The last word to the client: the upstream's trailers, or ours.
 void Call::EndResponse() {
@@ -115,6 +125,8 @@ void Call::EndResponse() {
   if (says_waits && admission_ != nullptr && !admission_->waits().empty()) {
     last.Add("sluice-waited", FormatWaits(admission_->waits()));
   }
+  if (attempt_.has_trailers() && route_->rewrites_response) [[unlikely]]
+    RewriteTrailers(route_->options.rewrite, last);
   if (!sink.begun() || attempt_.has_trailers()) {
     sink.SendHeaders(last, true);
   } else {
@@ -128,6 +140,8 @@ bool Call::AnswerAsBefore() {
   error_.reset();
   status_ = history_->last_status;
   if (ServeStaleFor(status_) || sink.closed()) return true;
+  if (route_->rewrites_response) [[unlikely]]
+    RewriteHeaders(route_->options.rewrite, history_->last_response);
   if (config_->forwarding.via) history_->last_response.Add("via", "2 sluice");
   sink.SendHeaders(history_->last_response, true);
   return true;
@@ -162,7 +176,7 @@ void Call::Finish() {
     admission_.reset();  // permits go back before an observer is told
   }
   const base::Nanos total = context.worker().now() - started_;
-  if (sink.fetch() == nullptr) CountCall(context, {route_, status_, error_.get(), total});
+  if (sink.fetch() == nullptr) CountCall(context, {MetricsOfCall(), status_, error_.get(), total});
   if (config_->observed() || status_ != GrpcCode::kOk) [[unlikely]]
     TellObservers(total);
   if (sink.fetch() != nullptr) {
@@ -186,7 +200,7 @@ void Call::TellObservers(base::Nanos total) {
   }
   CallRecord record =
       RecordOf(*client_, request, route_, RequestIdOf(config_->forwarding.request_id, request_id_set_, request));
-  if (failed_over_) record.cluster = route_->options.failover;
+  if (route_ != nullptr) record.cluster = NameOfCluster();
   record.status = status_;
   if (error_) {
     record.cause = base::Reason(error_->kind);

@@ -74,12 +74,14 @@ void Call::AskCache() {
     // The old plan points into the previous configuration.
     if (MayUseCache()) cache_use_->plan = MetGates() ? PlanCache() : std::nullopt;
   }
+  if (route_->split != nullptr && !split_known_) [[unlikely]]
+    ChooseByKey();
   if (!MayUseCache()) return;
   ResponseCache& cache = *config_->cache;
   const uint32_t w = context.index();
   const base::TimePoint now = context.worker().now();
   CacheKey& key = context.TakeCacheKey();  // it stays this call's: nothing below runs another one
-  const bool made = cache.MakeKey(*cache_use_->plan->rule, route_->options.cluster, request, body.parts(), w, key);
+  const bool made = cache.MakeKey(*cache_use_->plan->rule, CacheScope(), request, body.parts(), w, key);
   if (!made || request_trailers) return;
   ResponseCache::Found found = cache.Lookup(key, *cache_use_->plan, now, w);
   switch (found.kind) {
@@ -116,7 +118,7 @@ void Call::StartFetch(const CacheKey& key, bool refresh) {
   FetchLeader* leader = refresh ? nullptr : cache_use_.get();
   auto collector =
       std::make_unique<ResponseCollector>(cache, *cache_use_->plan, std::move(fetch), leader, std::move(anchor),
-                                          config_, route_->options.cluster, context.worker(), call->client_events());
+                                          config_, CacheScope(), context.worker(), call->client_events());
   if (!refresh) cache_use_->relay = collector.get();
   call->deadline = collector->deadline();
   call->sink.SetFetch(std::move(collector));
@@ -126,6 +128,8 @@ void Call::StartFetch(const CacheKey& key, bool refresh) {
   call->body.CopyFrom(body);
   call->request_ended = true;
   call->request_id_set_ = with_id;
+  call->split_at_ = split_at_;  // the cluster that is in the key, also where chance has chosen it
+  call->split_known_ = split_known_;
   if (config_->tracer != nullptr) [[unlikely]]
     TraceFetch(*call);
   // Refused while stopping: the call is destroyed and tells its participants.
@@ -133,6 +137,8 @@ void Call::StartFetch(const CacheKey& key, bool refresh) {
 }
 
 bool Call::WaitsForFetch() {
+  if (has_extra_ && !over() && WaitsForCut()) [[unlikely]]
+    return true;
   if (over() || cache_use_ == nullptr) return false;
   CacheUse& use = *cache_use_;
   if (use.relay != nullptr && use.relay->relaying()) return true;
@@ -203,7 +209,7 @@ void Call::EndRelay() {
 
 // For the log, the fetch's attempts and waits are the call's.
 void Call::TakeHistory(const FetchResult& result) {
-  attempts_ = result.attempts;
+  attempts_ = static_cast<uint8_t>(result.attempts);
   if (history_ == nullptr && result.endpoint.empty() && result.waits.empty()) return;
   history().endpoint = result.endpoint;
   history().waits = result.waits;

@@ -12,7 +12,7 @@ CallContext::CallContext(runtime::Worker& worker, const SnapshotData& s, ProxyMe
       snapshots(s),
       metrics(m) {}
 
-CallContext::~CallContext() { SLUICE_CHECK(calls.empty()); }
+CallContext::~CallContext() { SLUICE_CHECK(calls.empty() && mirrors.empty()); }
 
 void CallContext::TakeNewer() {
   std::shared_ptr<const Snapshot> newer;

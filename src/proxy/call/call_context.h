@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/intrusive_list.h"
+#include "base/log_limit.h"
 #include "http2/connection/connection.h"
 #include "proxy/call_id.h"
 #include "proxy/proxy_metrics.h"
@@ -20,6 +21,8 @@
 namespace sluice::proxy {
 
 class Call;
+struct Fault;
+class MirrorCall;
 
 struct CallContext {
   CallContext(runtime::Worker& worker, const SnapshotData& snapshots, ProxyMetrics& metrics);
@@ -68,9 +71,13 @@ struct CallContext {
     const Call* call = nullptr;
     CallId id;
   } named;
+  // Failures that operators have asked for (fault.h); null: none, also while a table has none that is for a call.
+  std::shared_ptr<const std::vector<std::shared_ptr<const Fault>>> faults;
   ProxyMetrics& metrics;
   base::IntrusiveList<base::ListNode<Call>, Call> calls;  // alive; each owns itself. Read by Call::ForEach
-  bool closed = false;                                    // the worker ends: no call may start any more
+  base::IntrusiveList<base::ListNode<MirrorCall>, MirrorCall> mirrors;  // the same
+  base::LogLimit mirror_log;                                            // lines about answers that differ
+  bool closed = false;                                                  // the worker ends: no call may start any more
 
  private:
   void TakeNewer();

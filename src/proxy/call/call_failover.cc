@@ -1,7 +1,10 @@
-// The step of a call that chooses between its route's cluster and the one that steps in for it.
+// The steps of a call that choose its cluster: one of those that share its route's calls, and the one that steps in
+// where that has no endpoint.
 #include <algorithm>
 
+#include "base/hash.h"
 #include "proxy/call/call.h"
+#include "runtime/runtime.h"
 
 namespace sluice::proxy {
 
@@ -9,6 +12,9 @@ using upstream::ClusterState;
 using upstream::Endpoint;
 
 namespace {
+
+// Hashes the key's hash once more, so that the choice of the cluster and the place on its ring have nothing in common.
+constexpr uint64_t kSplitSalt = 0x51c2a7e4b90d3f68;
 
 // Some endpoint of `cluster` could take a call of this worker: it is in rotation, though it may be sick; not in
 // back-off; and the call need not wait for a connection in place of one that was lost (TakesCalls begins it). What no
@@ -27,9 +33,56 @@ bool AnyAble(const ClusterState& cluster, uint32_t worker) {
 
 }  // namespace
 
-// Where the route's own cluster has no endpoint for the call, and the other one has. Asked each time that the call is
-// routed, so the next attempt of a call comes home as soon as new calls do.
+// The key may stand in metadata that gates set, or in the message: until the call has passed these the first cluster
+// with a weight stands in for the one to come, and nothing is asked of it.
 void Call::ChooseCluster() {
+  if (route_->split != nullptr && !split_known_ && state_ > State::kReading) return ChooseByKey();
+  cluster_ = snapshot_->clusters[PlaceOfRoute()].get();
+  const bool provisional = route_->split != nullptr && !split_known_;
+  if (route_->failover == Route::kNoFailover || route_->failover == PlaceOfRoute() || provisional) {
+    failed_over_ = false;
+  } else {
+    ChooseFailover();
+  }
+}
+
+// By the fleet's secret also where the ring is kXds, whose hash a client can aim.
+void Call::ChooseByKey() {
+  split_at_ = static_cast<uint32_t>(base::Hash64(HashKey(upstream::Ring::kSluice), kSplitSalt) >> 32);
+  split_known_ = true;
+  ChooseCluster();
+}
+
+// Null: the route has one cluster.
+const ClusterSplit::Part* Call::PartOfSplit() const {
+  return route_->split == nullptr ? nullptr : &route_->split->Of(split_at_);
+}
+
+uint32_t Call::PlaceOfRoute() const {
+  const ClusterSplit::Part* part = PartOfSplit();
+  return part == nullptr ? route_->cluster : part->cluster;
+}
+
+const std::string& Call::NameOfCluster() const {
+  if (failed_over_) return route_->options.failover;
+  const ClusterSplit::Part* part = PartOfSplit();
+  return part == nullptr ? route_->options.cluster : part->name;
+}
+
+const std::string& Call::CacheScope() const {
+  const ClusterSplit::Part* part = PartOfSplit();
+  return part == nullptr ? route_->cache_scope : part->cache_scope;
+}
+
+const RouteMetrics* Call::MetricsOfCall() const {
+  if (route_ == nullptr) return nullptr;
+  const ClusterSplit::Part* part = PartOfSplit();
+  return part == nullptr ? &route_->metrics : &part->metrics;
+}
+
+// Where the cluster has no endpoint for the call, and the other one has. Asked each time that the call is routed, so
+// the next attempt of a call comes home as soon as new calls do.
+void Call::ChooseFailover() {
   const ClusterState& other = *snapshot_->clusters[route_->failover];
   const uint32_t w = context.index();
   if ((!leaves_cluster_ && AnyAble(*cluster_, w)) || !AnyAble(other, w)) {
@@ -49,7 +102,7 @@ void Call::ChooseCluster() {
 // An attempt that found no connection was the last of attempts_max: one more, at the other cluster, costs no backend
 // anything.
 bool Call::MayLeaveCluster() const {
-  if (route_->failover == Route::kNoFailover || failed_over_) return false;
+  if (route_->failover == Route::kNoFailover || route_->failover == PlaceOfRoute() || failed_over_) return false;
   return AnyAble(*snapshot_->clusters[route_->failover], context.index());
 }
 

@@ -14,14 +14,15 @@ namespace sluice::proxy {
 // name is kept by the worker: a call that waits is what the proxy has most of.
 void Call::AddCallId(http2::HeaderList& fields) {
   if (sink.fetch() != nullptr) return;
-  context.named = {this, context.TakeCallId()};
+  context.named = {this, has_extra_ && extra().id.set() ? extra().id : context.TakeCallId()};
   fields.Add("sluice-call-id", context.named.id.ToString());
 }
 
 // The one that its client was told, or a new one. Once, at the end.
 CallId Call::TakeId() {
   const auto [call, id] = std::exchange(context.named, {});
-  return call == this ? id : context.TakeCallId();
+  if (call == this) return id;
+  return has_extra_ && extra().id.set() ? extra().id : context.TakeCallId();
 }
 
 void Call::OnAttemptFailing(Attempt& attempt) {

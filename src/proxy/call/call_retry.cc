@@ -66,7 +66,7 @@ bool Call::MayFollow(AttemptEnd end) const {
   const RetryOptions& options = route_->options.retry;
   if (end == AttemptEnd::kFinal || state_ != State::kTrying || stopping_) return false;
   if (!body.CanRewind() || attempts_ >= kAttemptsEver || (history_ != nullptr && history_->no_more)) return false;
-  if (end != AttemptEnd::kLeft && counted_attempts_ + 1 >= options.attempts_max)
+  if (end != AttemptEnd::kLeft && counted_attempts_ + 1u >= options.attempts_max)
     return end == AttemptEnd::kUnsent && MayLeaveCluster();
   return end != AttemptEnd::kInDoubt || MayRepeat(options, request);
 }

@@ -12,6 +12,7 @@
 #include "proxy/call/body.h"
 #include "proxy/call/call_context.h"
 #include "proxy/call/response_sink.h"
+#include "proxy/options.h"
 
 namespace sluice::proxy {
 
@@ -35,6 +36,9 @@ struct Exchange {
   // An attempt that was told to ask is about to send the request's headers, which may be changed.
   virtual void OnSending(const Attempt& attempt) = 0;
 
+  // How the request goes on, if it is rewritten.
+  virtual const RewriteOptions& Rewrite() const = 0;
+
   bool IsGrpc() const {
     const http2::Field* type = request.Find(http2::Token::kContentType);
     return type != nullptr && type->value().starts_with("application/grpc");
@@ -57,6 +61,7 @@ struct Exchange {
   base::TimePoint deadline = base::kNever;
   [[no_unique_address]] ResponseSink sink;  // its padding has room for what follows
   bool request_ended;
+  bool rewrites = false;       // attempts send the request as Rewrite says (rewrite.h)
   const bool ends_in_headers;  // the request is only its headers: END_STREAM came with them
 
  protected:

@@ -41,7 +41,7 @@ class AccessLogObserver final : public CallObserver {
 
 // What is counted of a call that a client has made.
 struct CallEnd {
-  const Route* route = nullptr;  // null: none matched
+  const RouteMetrics* metrics = nullptr;  // of its route and cluster; null: no route matched
   GrpcCode status = GrpcCode::kOk;
   const base::Error* cause = nullptr;  // the proxy's own error; null: the upstream or the cache answered
   base::Nanos total{0};                // from the first header byte
@@ -53,9 +53,9 @@ inline void CountCall(const CallContext& context, const CallEnd& end) {
     context.metrics.errors[static_cast<size_t>(end.cause->kind)]->Add(w);
     context.metrics.failed_calls[end.cause->maybe_processed ? 1 : 0]->Add(w);
   }
-  if (end.route == nullptr) return;
-  end.route->metrics.calls[static_cast<size_t>(end.status)]->Add(w);
-  end.route->metrics.duration->Observe(w, static_cast<uint64_t>(end.total.count()));
+  if (end.metrics == nullptr) return;
+  end.metrics->calls[static_cast<size_t>(end.status)]->Add(w);
+  end.metrics->duration->Observe(w, static_cast<uint64_t>(end.total.count()));
 }
 
 // A record with what is known of a call before it is answered. `route` null: none matched; `request_id`: see

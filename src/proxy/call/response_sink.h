@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "http2/session/stream_io.h"
+#include "proxy/call/stream_filter.h"
 #include "proxy/response_cache/collector.h"
 
 namespace sluice::proxy {
@@ -25,6 +26,9 @@ class ResponseSink {
     fetch_ = std::move(fetch);
     stream_ = fetch_.get();
   }
+
+  // What is sent from now on goes through `filter`, which lives until nothing is sent any more. Not closed, not begun.
+  void Wrap(StreamFilter& filter) { filter.next_ = std::exchange(stream_, &filter); }
 
   // Headers were sent.
   bool begun() const { return begun_; }

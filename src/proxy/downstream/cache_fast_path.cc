@@ -56,7 +56,8 @@ CacheFastPath::~CacheFastPath() {
 
 const RouteConfig* CacheFastPath::Config() const {
   const RouteConfig* config = context_.config.get();
-  return config != nullptr && config->cache != nullptr ? config : nullptr;
+  // Faults are for calls that the cache would answer, too: a Call asks.
+  return config != nullptr && config->cache != nullptr && context_.faults == nullptr ? config : nullptr;
 }
 
 http2::StreamEvents* CacheFastPath::Buffer(http2::RequestStream& stream, const ClientPtr& client,
@@ -90,7 +91,7 @@ bool CacheFastPath::Answer(http2::StreamIo& stream, const Client& client, const 
                context_.stored_header_memo.Plain(response.trailers));
     stream.Release();
     const base::Nanos total = now - started;
-    CountCall(context_, {plan->route, response.status, nullptr, total});
+    CountCall(context_, {&plan->route->metrics, response.status, nullptr, total});
     if (!config->observed()) [[likely]]
       return;
     std::unique_ptr<CallTrace> trace = TraceOf(*config, request, response.status, total);

@@ -53,7 +53,7 @@ class CacheFastPath final : private runtime::IoHook {
   void OnIoEnd() override { StartCalls(); }
   std::unique_ptr<CallTrace> TraceOf(const RouteConfig& config, const http2::HeaderList& request, GrpcCode status,
                                      base::Nanos total);
-  // Null: there is no cache.
+  // Null: there is no cache, or there are faults.
   const RouteConfig* Config() const;
 
   CallContext& context_;

@@ -68,12 +68,13 @@ void CachePlanMemo::Make(const RouteConfig& config, const http2::HeaderList& req
   plan.may_hit = false;
   plan.key_head.clear();
   plan.route = config.routes.Match(request, listener);
-  if (plan.route == nullptr || !AllowFastPath(plan.route->gates.get())) return;
+  // Which cluster's response it is to be depends on the key, which may be in the message: a Call finds out.
+  if (plan.route == nullptr || plan.route->split != nullptr || !AllowFastPath(plan.route->gates.get())) return;
   const CacheRule& rule = plan.route->options.cache;
   const CachedMethod* method = ResponseCache::Find(rule, request);
   if (method == nullptr || cache_policy::PlanFor(rule, *method, request, plan.plan)) return;
   if (plan.plan.revalidate) return;
-  cache_key::Start(plan.key_head, rule, plan.route->options.cluster, request, /*message_size=*/0);
+  cache_key::Start(plan.key_head, rule, plan.route->cache_scope, request, /*message_size=*/0);
   plan.may_hit = true;
 }
 

@@ -4,6 +4,7 @@
 
 #include "proxy/call/buffered_request.h"
 #include "proxy/call/call.h"
+#include "proxy/call/mirror_call.h"
 
 namespace sluice::proxy {
 
@@ -48,10 +49,12 @@ void WorkerFront::EndCalls() {
   cache_fast_path.StartCalls();
   if (handoff != nullptr) handoff->Stop();
   Call::ForEach(context, [](Call& call) { call.EndForShutdown(); });
+  MirrorCall::EndAll(context);
 }
 
 bool WorkerFront::HasCalls() const {
-  return !context.calls.empty() || !cache_fast_path.empty() || (handoff != nullptr && !handoff->Idle());
+  return !context.calls.empty() || !context.mirrors.empty() || !cache_fast_path.empty() ||
+         (handoff != nullptr && !handoff->Idle());
 }
 
 void WorkerFront::CloseAll() {

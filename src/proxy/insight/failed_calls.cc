@@ -56,6 +56,7 @@ FailedCalls::Kind FailedCalls::KindOf(GrpcCode status, const base::Error* cause)
       case base::ErrorKind::kJwtMissing:
       case base::ErrorKind::kJwtInvalid:
       case base::ErrorKind::kMalformedRequest:
+      case base::ErrorKind::kFaultInjected:
         return Kind::kCommon;
       default:
         return Kind::kRare;

@@ -10,9 +10,9 @@ namespace sluice::proxy {
 
 ResponseCollector::ResponseCollector(ResponseCache& cache, const CachePlan& plan, std::shared_ptr<Fetch> fetch,
                                      FetchLeader* leader, std::shared_ptr<Anchor> anchor, WorkerRef<RouteConfig> config,
-                                     const std::string& cluster, runtime::Worker& worker, http2::StreamEvents& call)
+                                     const std::string& scope, runtime::Worker& worker, http2::StreamEvents& call)
     : config_(std::move(config)),
-      cluster_(cluster),
+      scope_(scope),
       cache_(cache),
       plan_(plan),
       worker_(worker),

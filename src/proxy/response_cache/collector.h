@@ -48,9 +48,9 @@ class ResponseCollector final : public http2::StreamIo {
   static std::function<void()> Canceller(runtime::Worker& worker, std::shared_ptr<Anchor> anchor);
 
   // `call`: the events of the fetching call, which owns this. `leader`: null when a stale entry is refreshed. `config`:
-  // where the plan's rule lies, and `cluster`, the name in the key.
+  // where the plan's rule lies, and `scope`, the one in the key (Route::cache_scope).
   ResponseCollector(ResponseCache& cache, const CachePlan& plan, std::shared_ptr<Fetch> fetch, FetchLeader* leader,
-                    std::shared_ptr<Anchor> anchor, WorkerRef<RouteConfig> config, const std::string& cluster,
+                    std::shared_ptr<Anchor> anchor, WorkerRef<RouteConfig> config, const std::string& scope,
                     runtime::Worker& worker, http2::StreamEvents& call);
   ~ResponseCollector();  // not completed: every participant is told that the proxy is stopping
   ResponseCollector(const ResponseCollector&) = delete;
@@ -67,7 +67,7 @@ class ResponseCollector final : public http2::StreamIo {
   bool relaying() const { return relaying_; }
   base::TimePoint deadline() const { return fetch_->deadline(); }
   base::TimePoint FixDeadline() { return fetch_->FixDeadline(); }
-  const std::string& cluster() const { return cluster_; }
+  const std::string& scope() const { return scope_; }
 
   // http2::StreamIo
   void SendHeaders(const http2::HeaderList& fields, bool end_stream) override;
@@ -81,7 +81,7 @@ class ResponseCollector final : public http2::StreamIo {
   void EndForShutdown();
 
   const WorkerRef<RouteConfig> config_;
-  const std::string& cluster_;  // in *config_
+  const std::string& scope_;  // in *config_
   ResponseCache& cache_;
   const CachePlan plan_;
   runtime::Worker& worker_;

@@ -15,6 +15,7 @@ struct ProxyConfig {
   std::vector<std::pair<std::string, std::string>> endpoints;
   std::string policy = "ring_hash";
   std::string hash_by = "{metadata: x-key}";
+  std::string to = "cluster: echo";  // where the route's calls go
   // Whole entries of `clusters`.
   std::string more_clusters;
   // More keys, one "key: value" each.
@@ -31,7 +32,7 @@ struct ProxyConfig {
       yaml += "      - {name: " + name + ", address: \"" + address + "\"}\n";
     }
     yaml += more_clusters;
-    yaml += "routes:\n  - cluster: echo\n    hash_by: " + hash_by + "\n";
+    yaml += "routes:\n  - " + to + "\n    hash_by: " + hash_by + "\n";
     for (const std::string& line : route) yaml += "    " + line + "\n";
     for (const std::string& line : top) yaml += line + "\n";
     return yaml;

@@ -182,6 +182,34 @@ TEST(Args, SaysWhatIsWrongWithALimit) {
   }
 }
 
+TEST(Args, ReadsFaults) {
+  using std::chrono::milliseconds;
+  Args args = Good({"fault", "add", "users", "--delay", "100ms", "--percent", "2.5", "--for", "60s"});
+  EXPECT_EQ(args.command, Command::kFaultAdd);
+  EXPECT_EQ(args.word, "users");
+  EXPECT_EQ(args.fault, (FaultArgs{milliseconds(100), milliseconds(60'000), "", std::nullopt, 2.5, 0}));
+  args = Good({"fault", "add", "p.S/M", "--abort", "UNAVAILABLE", "--for", "1h"});
+  EXPECT_EQ(args.fault.abort, "UNAVAILABLE");
+  EXPECT_EQ(Good({"fault", "add", "r", "--reset-after", "0", "--for", "1s"}).fault.reset_after, 0u);
+  EXPECT_EQ(Good({"fault", "list"}).command, Command::kFaultList);
+  args = Good({"fault", "remove", "17"});
+  EXPECT_EQ(args.command, Command::kFaultRemove);
+  EXPECT_EQ(args.fault.id, 17u);
+}
+
+TEST(Args, SaysWhatIsWrongWithAFault) {
+  EXPECT_EQ(Error({"fault"}), "fault takes add or list or remove");
+  EXPECT_EQ(Error({"fault", "add", "r", "--delay", "1s"}), "fault add needs --for, the time until it ends by itself");
+  EXPECT_EQ(Error({"fault", "add", "r", "--for", "1s"}), "fault add needs --delay, --abort or --reset-after");
+  EXPECT_EQ(Error({"fault", "add", "--delay", "1s", "--for", "1s"}),
+            "fault add takes ROUTE-or-METHOD and --for, with --delay, --abort or --reset-after");
+  EXPECT_THAT(Error({"fault", "add", "r", "--delay", "1s", "--for", "0"}), HasSubstr("--for"));
+  EXPECT_THAT(Error({"fault", "add", "r", "--delay", "1s", "--for", "1s", "--percent", "x"}),
+              HasSubstr("must be a number, 0 or more"));
+  EXPECT_EQ(Error({"fault", "remove", "x"}), "\"x\" is no id: `sluicectl fault list` shows them");
+  EXPECT_EQ(Error({"fault", "list", "--for", "1s"}), "fault list takes no --for");
+}
+
 TEST(Args, ReadsCacheCommands) {
   EXPECT_EQ(Good({"cache", "stats"}).command, Command::kCacheStats);
   Args args = Good({"cache", "purge"});
@@ -269,6 +297,7 @@ std::string Completed(const std::vector<std::string>& words) {
   EXPECT_EQ(args.address, "h:1");
   if (args.command == Command::kCompleteCluster) return "clusters " + args.word;
   if (args.command == Command::kCompleteLimit) return "limits " + args.word;
+  if (args.command == Command::kCompleteFault) return "faults " + args.word;
   if (args.command == Command::kCompleteEndpoint) return "endpoints of " + args.cluster + " " + args.word;
   EXPECT_EQ(args.command, Command::kPrint);
   return args.text;
@@ -294,6 +323,7 @@ TEST(Completion, AsksTheDaemonForNames) {
     EXPECT_EQ(Completed({command, "us"}), "clusters us");
   }
   EXPECT_EQ(Completed({"limit", "set", "--max", "3", ""}), "limits ");
+  EXPECT_EQ(Completed({"fault", "remove", "1"}), "faults 1");
   EXPECT_EQ(Completed({"add", "users", ""}).find("clusters"), std::string::npos);  // the second word is none
   for (const char* command : {"remove", "reweight", "drain-endpoint", "undrain-endpoint"}) {
     EXPECT_EQ(Completed({command, "users", "--preview", "a", "ec"}), "endpoints of users ec");

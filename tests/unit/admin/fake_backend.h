@@ -109,6 +109,30 @@ class FakeBackend final : public Backend {
     return base::MakeError(base::ErrorKind::kNotFound, "no limit " + change.name);
   }
 
+  std::vector<FaultView> ListFaults() override {
+    std::lock_guard lock(mutex_);
+    return faults_;
+  }
+  base::Result<FaultView> AddFault(const FaultOrder& order) override {
+    std::lock_guard lock(mutex_);
+    if (order.target == "unknown") return base::MakeError(base::ErrorKind::kNotFound, "no route is named unknown");
+    FaultView view;
+    view.id = faults_.size() + 1;
+    (order.target.find('/') == std::string::npos ? view.options.route : view.options.method) = order.target;
+    view.options.delay = order.delay;
+    view.options.abort = order.abort;
+    view.options.reset_after = order.reset_after;
+    view.options.percent = order.percent;
+    view.left = order.time;
+    faults_.push_back(view);
+    return view;
+  }
+  base::Status RemoveFault(uint64_t id) override {
+    std::lock_guard lock(mutex_);
+    if (std::erase_if(faults_, [id](const FaultView& fault) { return fault.id == id; }) > 0) return base::Ok();
+    return base::MakeError(base::ErrorKind::kNotFound, "no fault " + std::to_string(id) + ", or it has ended");
+  }
+
   FailedCallsView ListFailedCalls() override {
     std::lock_guard lock(mutex_);
     return failed_calls_;
@@ -293,6 +317,7 @@ class FakeBackend final : public Backend {
   std::vector<ClusterView> clusters_;
   std::vector<upstream::EndpointChange> changes_;
   std::vector<HealthOrder> orders_;
+  std::vector<FaultView> faults_;
   std::vector<LimitView> limits_;
   std::vector<ClusterTraffic> traffic_;
   std::vector<LimitChange> limit_changes_;

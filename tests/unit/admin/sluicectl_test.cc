@@ -98,6 +98,44 @@ TEST_F(Sluicectl, ChangesEndpoints) {
   }
 }
 
+TEST_F(Sluicectl, AddsListsAndRemovesFaults) {
+  EXPECT_EQ(Ctl({"fault", "list"}).out, "no faults\n");
+  ProgramResult result = Ctl({"fault", "add", "users", "--delay", "100ms", "--percent", "10", "--for", "60s"});
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(result.out, "fault 1: route users: delay 100ms, 10% of the calls, for 60s\n");
+  EXPECT_EQ(Ctl({"fault", "add", "p.S/M", "--abort", "UNAVAILABLE", "--for", "5m"}).code, 0);
+  EXPECT_EQ(Ctl({"fault", "add", "users", "--reset-after", "3", "--for", "1s"}).code, 0);
+  EXPECT_EQ(Ctl({"fault", "list"}).out,
+            "ID  OF           DOES               PERCENT  LEFT  CALLS\n"
+            " 1  route users  delay 100ms             10   60s      0\n"
+            " 2  p.S/M        abort UNAVAILABLE      100  300s      0\n"
+            " 3  route users  reset after 3          100    1s      0\n");
+  EXPECT_THAT(Ctl({"--json", "fault", "list"}).out, HasSubstr("\"reset_after\": 3"));
+  EXPECT_EQ(Ctl({"__complete", "fault", "remove", ""}).out, "1\n2\n3\n");
+  EXPECT_EQ(Ctl({"fault", "remove", "2"}).out, "removed\n");
+  result = Ctl({"fault", "remove", "2"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_EQ(result.err, "sluicectl: no fault 2, or it has ended\n  `sluicectl fault list` shows what there is\n");
+  EXPECT_EQ(Ctl({"fault", "add", "unknown", "--delay", "1s", "--for", "1s"}).code, 1);
+}
+
+TEST_F(Sluicectl, AFaultThatCannotBeRightIsRefused) {
+  const auto refused = [&](std::vector<std::string> flags) {
+    std::vector<std::string> words = {"fault", "add", "users"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const ProgramResult result = Ctl(words);
+    EXPECT_EQ(result.code, 1) << result.out;
+    return result.err;
+  };
+  EXPECT_THAT(refused({"--abort", "NOPE", "--for", "1s"}), HasSubstr("abort: must be a gRPC code but OK"));
+  EXPECT_THAT(refused({"--abort", "OK", "--for", "1s"}), HasSubstr("abort: must be a gRPC code but OK"));
+  EXPECT_THAT(refused({"--abort", "ABORTED", "--reset-after", "1", "--for", "1s"}), HasSubstr("one of both"));
+  EXPECT_THAT(refused({"--delay", "1s", "--for", "61m"}), HasSubstr("for: is needed"));
+  EXPECT_THAT(refused({"--delay", "61m", "--for", "1h"}), HasSubstr("delay: must be at most an hour"));
+  EXPECT_THAT(refused({"--delay", "1s", "--percent", "0", "--for", "1s"}), HasSubstr("percent: must be above 0"));
+  EXPECT_THAT(refused({"--delay", "1s", "--percent", "101", "--for", "1s"}), HasSubstr("percent: must be above 0"));
+}
+
 // Most likely a slip: the last endpoint, or all those with keys.
 TEST_F(Sluicectl, TakingAwayAllKeysNeedsForce) {
   backend_.set_moved_share(1);

@@ -43,6 +43,7 @@ constexpr std::pair<ErrorKind, std::string_view> kReasons[] = {
     {ErrorKind::kAccessDenied, "access_denied"},
     {ErrorKind::kJwtMissing, "jwt_missing"},
     {ErrorKind::kJwtInvalid, "jwt_invalid"},
+    {ErrorKind::kFaultInjected, "fault_injected"},
 };
 
 TEST(Error, ReasonTokensAreStableAndDistinct) {

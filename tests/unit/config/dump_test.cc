@@ -120,7 +120,10 @@ routes:
      hedge: {delay: auto}, client_rate_limit: {rate: 0, clients_max: 77}}
   - {service: d.E, cluster: ring, hash_by: {metadata: m, repeated: first}, retry: {methods: none}, hedge: {delay: 78ms},
      client_rate_limit: {rate: 3}, cache: {ttl: 79ms, methods: [A, {name: B, ttl: 80ms}], vary: [m]}}
-  - {cluster: etcd, hash_by: peer}
+  - {clusters: [{name: etcd, weight: 0}, {name: file, weight: 1000000}], hash_by: peer,
+     rewrite: {authority: "[::1]:5", request: {remove: [o], set: [{name: p, value: "a b"}, {name: q-bin, value: AA==}],
+       add: [{name: p, value: c}, {name: p, value: d}]}, response: {remove: [r], set: [{name: s, value: e}], add: [{name: t, value: f}]}},
+     mirror: {cluster: ring, percent: 0.5, compare: true, calls_max: 91, bytes_max: 92, timeout: 93ms}}
 cache: {capacity: 2MiB, entry_max: 3KiB, request_max: 0, entry_expected: 300, strict: true, doorkeeper: true, fetches_max: 81}
 admin: {grpc: "127.0.0.1:9", http: "[::1]:10", tls: {certificate: d.crt, key: d.key, client_ca: e.crt},
   roles: {read: [a.b], write: [CN=c]}}

@@ -79,6 +79,7 @@ std::vector<Entry> Entries() {
   Add("routes[].hash_by.", proxy::kHashByOptions, &out);
   Add("routes[].client_rate_limit.", proxy::kClientRateOptions, &out);
   Add("routes[].cache.", proxy::kCacheRuleOptions, &out);
+  Add("routes[].mirror.", proxy::kMirrorOptions, &out);
   return out;
 }
 
@@ -163,7 +164,7 @@ TEST(OptionTable, DocumentationHasALineOfEach) {
 TEST(OptionTable, AllTablesAreLookedAt) {
   std::set<std::string> paths;
   for (const Entry& entry : Entries()) EXPECT_TRUE(paths.insert(entry.path).second) << entry.path;
-  EXPECT_EQ(paths.size(), 118u);
+  EXPECT_EQ(paths.size(), 123u);
 }
 
 // An option at and beyond both ends of its range.

@@ -81,8 +81,10 @@ routes:
      access: [{action: deny, status: NOT_FOUND, message: no such method,
                metadata: [{name: x-role, exact: guest}, {name: x-team, prefix: ext-}, {name: x-debug}]},
               {action: allow, clients: [spiffe://example.com/app/*]}],
-     failover: users-tls, retry: {methods: [Get]}, hedge: {delay: auto}, cache: {ttl: 1m, vary: [authorization, x-api-key, x-debug, x-tenant, x-user-id, x-version], errors: [NOT_FOUND]}}
-  - {cluster: users, name: by-field, prefix: /pkg.Orders/, hash_by: {field: "3.1"}}
+     rewrite: {authority: users.internal, request: {remove: [x-debug], set: [{name: x-tenant, value: gold}], add: [{name: x-hop, value: edge}]},
+       response: {remove: [server], set: [{name: x-served-by, value: sluice}], add: [{name: x-hop, value: edge}]}},
+     mirror: {cluster: users-found}, failover: users-tls, retry: {methods: [Get]}, hedge: {delay: auto}, cache: {ttl: 1m, vary: [authorization, x-api-key, x-debug, x-tenant, x-user-id, x-version], errors: [NOT_FOUND]}}
+  - {clusters: [{name: users, weight: 95}, {name: users-tls, weight: 5}], name: by-field, prefix: /pkg.Orders/, hash_by: {field: "3.1"}}
   - cluster: users
 )",
                                      Path("defaults"));

@@ -149,7 +149,8 @@ clusters:
 jwt: [{name: p, jwks_file: jwks.json, issuer: me}]
 routes:
   - {name: cached, service: s, method: M, cluster: c, failover: limited, cache: {ttl: 1s}}
-  - {name: rest, cluster: c}
+  - {name: shared, service: t, clusters: [{name: c, weight: 1}, {name: limited, weight: 1}]}
+  - {name: rest, cluster: c, mirror: {cluster: found}}
 announce:
   - {address: "10.0.0.1:1", etcd: {servers: ["127.0.0.1:1"], prefix: /s/}}
 )");

@@ -34,8 +34,8 @@ TEST(Token, KnowsItsNamesAndNothingElse) {
   EXPECT_EQ(TokenOf("via"), Token::kVia);
   EXPECT_EQ(TokenOf("grpc-timeout"), Token::kGrpcTimeout);
   EXPECT_EQ(TokenOf("grpc-previous-rpc-attempts"), Token::kGrpcPreviousRpcAttempts);
-  for (const char* ours :
-       {"sluice-reason", "sluice-processed", "sluice-limit", "sluice-waited", "sluice-cache", "sluice-call-id"})
+  for (const char* ours : {"sluice-reason", "sluice-processed", "sluice-limit", "sluice-waited", "sluice-cache",
+                           "sluice-call-id", "sluice-mirrored"})
     EXPECT_EQ(TokenOf(ours), Token::kSluice) << ours;
   EXPECT_EQ(TokenOf("sluice-other"), Token::kOther);
   EXPECT_EQ(TokenOf("cache-control"), Token::kCacheControl);

@@ -61,12 +61,14 @@ struct ByHand final : Exchange {
     sink.SendHeaders(attempt.response(), false);
   }
   void OnAttemptEnded(Attempt& attempt) override { ended.push_back(&attempt); }
+  const RewriteOptions& Rewrite() const override { return rewrite; }
   void OnSending(const Attempt& attempt) override { sending.push_back(&attempt); }
   void OnAttemptFailing(Attempt&) override {}
   void OnConnected(Attempt&, base::Nanos) override {}
 
   std::vector<Attempt*> attempts, ended;
   std::vector<const Attempt*> sending;
+  RewriteOptions rewrite;
 };
 
 class AttemptTest : public test::ProxyFixture {
