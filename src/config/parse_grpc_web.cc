@@ -78,6 +78,16 @@ void ParseNames(Section& section, std::string_view key, std::vector<std::string>
   });
 }
 
+// A pattern for all hosts below one label (https://*.com), or for IP addresses by their last number.
+bool IsTooWide(std::string_view origin) {
+  const size_t star = origin.find("*.");
+  if (star == origin.npos) return false;
+  std::string_view host = origin.substr(star + 2);
+  host = host.substr(0, host.find(':'));
+  const std::string_view last = host.substr(host.rfind('.') + 1);
+  return host.find('.') == host.npos || last.find_first_not_of("0123456789") == last.npos;
+}
+
 bool HasAny(const std::vector<std::string>& list) { return std::find(list.begin(), list.end(), kAny) != list.end(); }
 
 void ParseCors(Section& section, proxy::CorsOptions* out) {
@@ -92,6 +102,12 @@ void ParseCors(Section& section, proxy::CorsOptions* out) {
                  "with origins: [\"*\"] every page on the web could act for each user that opens it; name the origins");
   } else if (any && out->origins.size() > 1) {
     section.Warn("origins", "\"*\" is every origin, so that the others say nothing");
+  }
+  for (const std::string& origin : out->origins) {
+    if (!IsTooWide(origin)) continue;
+    const std::string why =
+        Cat(Shown(origin), " covers hosts that have nothing in common; name a domain, as https://*.example.com");
+    out->credentials ? section.Fail("origins", why) : section.Warn("origins", why);
   }
   if (out->credentials && HasAny(out->expose))
     section.Fail("expose", "\"*\" is all headers only without credentials (the Fetch standard); name them");

@@ -42,9 +42,11 @@ void ParseMirror(Section& section, const std::vector<upstream::ClusterOptions>& 
   section.Require("cluster");
   section.Options(proxy::kMirrorOptions, out);
   if (!ParseClusterName(section, "cluster", clusters, &out->cluster)) return;
-  const bool own = out->cluster == route.cluster ||
+  const bool own = out->cluster == route.cluster || out->cluster == route.failover ||
                    std::ranges::find(route.clusters, out->cluster, &WeightedCluster::name) != route.clusters.end();
-  if (own) section.Fail("cluster", Cat(Shown(out->cluster), " takes the route's calls already; another one is needed"));
+  if (own)
+    section.Fail("cluster",
+                 Cat(Shown(out->cluster), " takes the route's calls already, or as failover; another one is needed"));
 }
 
 void ParseRouteClusters(Section& section, const std::vector<upstream::ClusterOptions>& clusters, RouteOptions* out) {

@@ -36,6 +36,11 @@ base::Result<admin::FaultView> FaultSet::Add(const admin::FaultOrder& order, boo
   else if (options.method = MethodOf(order.target); options.method.empty())
     return MakeError(ErrorKind::kNotFound,
                      "no route is named " + order.target + ", and it is no method like " + "pkg.Service/Get");
+  if (order.delay > order.time) {
+    return MakeError(ErrorKind::kInvalidArgument,
+                     "the delay is longer than the fault's own time: a call without a "
+                     "deadline would wait for all of it");
+  }
   options.delay = order.delay;
   options.abort = order.abort;
   options.reset_after = order.reset_after;

@@ -164,6 +164,7 @@ void Call::OnTimer(base::TimePoint now) {
   if (now >= deadline) {
     const ResponseCollector* fetch = sink.fetch();
     if (fetch == nullptr || fetch->deadline() <= now) {
+      if (has_extra_) EndCut();  // the client may not take what is to be sent before the cut
       if (!attempt_.complete()) EndAtDeadline("the call's deadline passed");
       return;
     }
@@ -219,6 +220,10 @@ void Call::OnReset(ErrorCode code, ResetCause cause) {
     return Fail(ErrorKind::kMalformedRequest, "the client broke HTTP/2 on its stream: " + rule,
                 ErrorSource::kDownstream);
   }
+  if (cause == ResetCause::kMalformedBody && code == ErrorCode::kInternalError) {
+    return Fail(ErrorKind::kUpstreamProtocol, "the endpoint's response could not be translated to gRPC-Web",
+                ErrorSource::kUpstream);
+  }
   if (cause == ResetCause::kMalformedBody) {
     return Fail(ErrorKind::kMalformedRequest, "the client's body could not be translated to gRPC",
                 ErrorSource::kDownstream);
@@ -251,6 +256,8 @@ void Call::Fail(ErrorKind kind, std::string detail, ErrorSource source) {
 }
 
 void Call::Fail(base::Error error) {
+  if (has_extra_) [[unlikely]]
+    EndCut();
   if (over()) return;
   maybe_processed_ |= state_ == State::kFetching;
   state_ = State::kFailed;
@@ -298,6 +305,7 @@ Call::Extra& Call::extra() {
 
 void Call::EndForShutdown() {
   stopping_ = true;  // a response that is there goes on as it is
+  if (has_extra_) EndCut();
   if (!attempt_.complete()) Fail(ErrorKind::kDraining, "the proxy is stopping");
 }
 

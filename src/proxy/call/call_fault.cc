@@ -35,7 +35,8 @@ bool Call::AskFaults() {
   }
   if (more.fault == nullptr || more.fault_at == base::kNever) return false;
   // One that was removed or has ended while it delayed the call does nothing more to it.
-  const bool there = std::find(context.faults->begin(), context.faults->end(), more.fault) != context.faults->end();
+  const bool there = context.worker().now() < more.fault->ends &&
+                     std::find(context.faults->begin(), context.faults->end(), more.fault) != context.faults->end();
   if (there && context.worker().now() < more.fault_at) {
     ArmTimer(more.fault_at);
     state_ = State::kAtGate;
@@ -78,7 +79,7 @@ bool Call::WaitsForCut() {
 }
 
 void Call::EndCut() {
-  if (extra().cut == nullptr) return;
+  if (extra().cut == nullptr || !extra().cut->pending()) return;
   extra().cut->Abandon();
   event_.Set();
 }

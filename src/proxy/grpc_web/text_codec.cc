@@ -35,7 +35,9 @@ bool TextDecoder::Decode(std::string_view text, base::Slice* out) {
   for (const char c : text) {
     if (!Add(c, to)) return false;
   }
-  *out = bytes.Sub(0, static_cast<size_t>(to - begin));
+  const auto size = static_cast<size_t>(to - begin);
+  // Of much padding there are fewer bytes than there is memory, which would not be counted.
+  *out = size * 4 < groups * 9 ? base::Slice::Copy(begin, size) : bytes.Sub(0, size);
   return true;
 }
 

@@ -21,6 +21,8 @@ class TextDecoder {
   bool Decode(std::string_view text, base::Slice* out);
   // The text may end here: no group is begun. Padding is mandatory, as it is to Envoy and to gRPC-Web's own library.
   bool complete() const { return held_ == 0; }
+  // Characters of a group that is not complete, 0..3.
+  size_t held() const { return held_; }
 
  private:
   // One more character. False: it cannot stand here.

@@ -5,6 +5,7 @@
 
 #include "proxy/grpc_status.h"
 #include "proxy/grpc_web/trailer_frame.h"
+#include "runtime/worker.h"
 
 namespace sluice::proxy::grpc_web {
 
@@ -27,6 +28,7 @@ WebStream::WebStream(http2::RequestStream& stream, std::shared_ptr<const Cors> c
 }
 
 void WebStream::Release() {
+  if (end_ != nullptr) *end_ = nullptr;
   stream_.Release();
   delete this;
 }
@@ -45,10 +47,12 @@ void WebStream::OnData(const base::Slice& bytes, bool end_stream) {
     if (events_ != nullptr) events_->OnData(bytes, end_stream);
     return;
   }
+  // Characters are credited with the group that they complete, so that no more is credited than has come.
+  const size_t groups = (decoder_.held() + bytes.size()) / 4;
   base::Slice decoded;
   if (!decoder_.Decode(bytes.view(), &decoded)) return RefuseBody("it is not base64");
   if (end_stream && !decoder_.complete()) return RefuseBody("its base64 ends inside of a group of four");
-  stream_.Consume(bytes.size() - decoded.size());
+  if (groups > 0) stream_.Consume(groups * 4 - decoded.size());
   if (events_ != nullptr && (end_stream || !decoded.empty())) events_->OnData(decoded, end_stream);
 }
 
@@ -111,9 +115,22 @@ void WebStream::SendData(const base::Slice& bytes, bool end_stream) {
   Send(encoder_.Encode(bytes.view(), end_stream || framing_.between()), bytes.size(), end_stream);
 }
 
+// The stream says no more of itself; the call must hear of it, as it would of a client that has gone, but not from
+// inside of what it sends.
 void WebStream::End(ErrorCode code) {
   ended_ = true;
   stream_.Reset(code);
+  runtime::Worker* worker = runtime::Worker::Current();
+  if (worker == nullptr) return TellEnd();  // a test without one
+  end_ = std::make_shared<WebStream*>(this);
+  worker->Post([end = end_] {
+    if (*end != nullptr) (*end)->TellEnd();
+  });
+}
+
+void WebStream::TellEnd() {
+  if (std::exchange(refused_, true)) return;
+  if (events_ != nullptr) events_->OnReset(ErrorCode::kInternalError, ResetCause::kMalformedBody);
 }
 
 void WebStream::Send(base::Slice bytes, size_t raw, bool end_stream) {

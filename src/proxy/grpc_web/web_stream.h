@@ -10,10 +10,10 @@
 // A response of headers alone stays one. Text is padded only where a message ends and this piece of DATA with it, so
 // that no message waits for the next one, and a message that has not ended takes 4/3 of its bytes.
 //
-// Flow control goes through: characters that base64 adds are credited to the client at once, decoded bytes when they
-// have left for the upstream; bytes of the response are credited to the upstream in the proportion in which what they
-// came to has left for the client. So what is queued for the client is at most 8/5 of the upstream's window (the text
-// of a message of 5 bytes has 8 characters), and the trailers.
+// Flow control goes through: characters that base64 adds are credited to the client with their group, decoded bytes
+// when they have left for the upstream; bytes of the response are credited to the upstream in the proportion in which
+// what they came to has left for the client. So what is queued for the client is at most 8/5 of the upstream's window
+// (the text of a message of 5 bytes has 8 characters), and the trailers.
 //
 // Life: made for a request, and gone with Release(), as the stream itself. Thread safety: the worker of the client's
 // connection.
@@ -64,6 +64,7 @@ class WebStream final : public http2::RequestStream, public http2::StreamEvents 
   void SendTrailers(const http2::HeaderList& fields);
   void Send(base::Slice bytes, size_t raw, bool end_stream);
   void End(http2::ErrorCode code);
+  void TellEnd();
   void RefuseBody(std::string_view why);
 
   http2::RequestStream& stream_;
@@ -77,9 +78,10 @@ class WebStream final : public http2::RequestStream, public http2::StreamEvents 
   uint64_t queued_raw_ = 0;  // what they are of the upstream's, and not yet credited
   const bool text_request_;
   bool text_response_;
-  bool begun_ = false;    // the response
-  bool ended_ = false;    // the response: END_STREAM given, or reset
-  bool refused_ = false;  // the request's body: nothing more of it is heard
+  bool begun_ = false;               // the response
+  bool ended_ = false;               // the response: END_STREAM given, or reset
+  bool refused_ = false;             // the request's body: nothing more of it is heard
+  std::shared_ptr<WebStream*> end_;  // while the call is to be told of End; null within: this is gone
 };
 
 }  // namespace sluice::proxy::grpc_web

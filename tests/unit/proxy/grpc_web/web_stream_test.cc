@@ -268,6 +268,7 @@ TEST_F(WebStreamTest, AnEndpointCannotSendTrailersAsAMessage) {
   Run();
   EXPECT_EQ(client.streams[1].data, "");
   EXPECT_EQ(client.streams[1].reset, 2u);
+  EXPECT_TRUE(Up().streams[1].reset) << "the call has ended, too";
 }
 
 TEST_F(WebStreamTest, AResponseThatWasLostHasItsStatusInTheBody) {
@@ -366,6 +367,25 @@ TEST_F(WebStreamTest, EachByteOfARequestIsCreditedOnce) {
   client.Send(Data(1, "", kEndStream));
   Run();
   EXPECT_TRUE(Up().streams[1].end);
+}
+
+TEST_F(WebStreamTest, AGroupThatAFrameCompletesCreditsNoMoreThanHasCome) {
+  FramePeer& client = StartClient();
+  client.Send(Headers(1, Block(WebRequest(kText))));
+  Run();
+  Up().credit = false;
+  const std::string text = ToText(Message(std::string(180'000, 'm')));
+  ASSERT_LE(text.size(), listener.http2.stream_window_bytes);
+  for (size_t at = 0; at < text.size();) {
+    for (const size_t size : {size_t{8003}, size_t{1}}) {  // three characters of a group, and its last
+      client.Send(Data(1, text.substr(std::min(at, text.size()), size)));
+      at += size;
+      Run();
+    }
+  }
+  // What base64 adds, and what the endpoint's window has let through.
+  EXPECT_LE(client.Credited(1), text.size() / 4 + Up().streams[1].data.size() + 4);
+  EXPECT_LT(Up().streams[1].data.size(), 180'000u);
 }
 
 TEST_F(WebStreamTest, ASlowReaderStopsTheEndpoint) {
