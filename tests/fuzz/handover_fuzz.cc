@@ -52,7 +52,8 @@ struct Side {
     ready = clusters->Init(config, {.limits = &table}, lists).ok();
   }
   void Check() {
-    for (const LimitTable::Named& named : limits.Table().all()) {
+    const LimitTable table = limits.Table();
+    for (const LimitTable::Named& named : table.all()) {
       if (const auto* rate = std::get_if<RateLimit>(&named.limit))
         SLUICE_CHECK(rate->permille >= 1 && rate->permille <= kWhole);
       if (const auto* permits = std::get_if<ConcurrencyLimit>(&named.limit))

@@ -13,7 +13,7 @@ namespace {
 
 using base::ErrorKind;
 
-constexpr std::chrono::milliseconds kLong{30'000};
+constexpr std::chrono::milliseconds kPatience{30'000};
 
 Descriptor EmptyFile() { return std::move(*RecordWriter::Open()->Finish()); }
 
@@ -43,7 +43,7 @@ class PredecessorTest : public ::testing::Test {
   }
   base::Result<std::unique_ptr<Predecessor>> Meet() { return Predecessor::Meet(std::move(young), "1.2.3", kFormat); }
   v1::Message Hear() {
-    auto received = old.Receive(kLong);
+    auto received = old.Receive(kPatience);
     EXPECT_TRUE(received.ok() && received->has_value());
     return received.ok() && *received ? (*received)->message : v1::Message();
   }
@@ -166,7 +166,7 @@ TEST(SuccessorTest, TheProgramHasTheSocketAndEndsWithItsOwner) {
 TEST(SuccessorTest, ItsEndIsSeen) {
   auto started = Successor::Start({"/bin/sh", {"sh", "-c", "exit 3"}, {}});
   ASSERT_TRUE(started.ok());
-  EXPECT_EQ(started->channel().Receive(kLong).error().kind, ErrorKind::kIo);
+  EXPECT_EQ(started->channel().Receive(kPatience).error().kind, ErrorKind::kIo);
 }
 
 TEST(SuccessorTest, NamesAFileThatCannotBeStarted) {
