@@ -204,9 +204,11 @@ class Parser {
           &args_.drain_timeout);
     Value(*AppsOf(C::kWaitReady)[0], "--timeout", "DURATION", "wait for at most so long (default 60s)", ParseTimeout,
           &args_.wait);
-    Flag({C::kWaitReady}, "--for", "WHAT",
-         "listening (the default): it accepts calls; endpoints: and in each cluster one endpoint takes calls",
-         ParseReadyFor, &args_.for_endpoints);
+    // Two commands have one of that name. Before the command it is a text until that is known.
+    early_.push_back(Value(root_, "--for", "TEXT", "", ParseText, &early_for_)->group(""));
+    Value(*AppsOf(C::kWaitReady)[0], "--for", "WHAT",
+          "listening (the default): it accepts calls; endpoints: and in each cluster one endpoint takes calls",
+          ParseReadyFor, &args_.for_endpoints);
     Flag({C::kDrain}, "--delay", "DURATION", "for so long of it accept new calls still; default: as configured",
          ParseDuration, &args_.drain_delay);
   }
@@ -236,8 +238,23 @@ class Parser {
       if (flag->count() == 0 || app->get_option_no_throw(flag_name) != nullptr) continue;
       return Bad(name + " takes no " + flag_name);
     }
+    if (base::Status early = ReadEarlyFor(); !early.ok()) return early.error();
     if (base::Status flags = CheckFlags(*app); !flags.ok()) return flags.error();
     return ReadWords();
+  }
+
+  base::Status ReadEarlyFor() {
+    if (early_for_.empty()) return base::Ok();
+    if (args_.command == Command::kWaitReady) {
+      const auto value = ParseReadyFor(early_for_);
+      if (!value.ok()) return Bad("--for " + value.error().detail);
+      args_.for_endpoints = *value;
+    } else {
+      const auto value = ParseTimeout(early_for_);
+      if (!value.ok()) return Bad("--for " + value.error().detail);
+      args_.fault.time = *value;
+    }
+    return base::Ok();
   }
 
   // The command line ends before a command does, or goes on with a word that is none.
@@ -314,6 +331,7 @@ class Parser {
   Args args_;
   CLI::App root_{"sluicectl: looks at and changes a running sluice daemon", "sluicectl"};
   std::vector<CLI::App*> apps_;      // as kCommands
+  std::string early_for_;            // --for before the command
   std::vector<CLI::Option*> early_;  // flags of commands where they belong to the root
   std::vector<std::string> words_;   // after the command
 };

@@ -37,7 +37,8 @@ struct HttpOptions {
 
 class HttpServer {
  public:
-  // `socket`: one that listens there already; without: a new one. `address`: "ip:port"; port 0: any. kInvalidArgument, kConflict (in use), kIo.
+  // `socket`: one that listens there already; without: a new one. `address`: "ip:port"; port 0: any. kInvalidArgument,
+  // kConflict (in use), kIo.
   static base::Result<std::unique_ptr<HttpServer>> Start(const std::string& address, Backend& backend,
                                                          HttpOptions options = {},
                                                          std::optional<net::ListenSocket> socket = std::nullopt);

@@ -136,7 +136,7 @@ struct Registry::Impl {
   const size_t shared_slot;
   // By name and labels, then by the value of `by`: of series that are not there. Guarded by mutex.
   std::map<std::pair<std::string, std::string>, std::map<std::string, Counted>> waiting;
-  size_t waiting_count = 0;  // the same
+  size_t waiting_count = 0;               // the same
   std::atomic<size_t> rendered_bytes{0};  // of the last text: the next one is about as long
 };
 

@@ -44,8 +44,8 @@ class ListenSocket {
   // Made by a supervisor, which has it whatever happens here.
   bool borrowed() const { return borrowed_; }
 
-  // From now on this process has the socket only as long as `ours` is true: where it is false, another process has taken
-  // it over, as if a supervisor had made it. It may change at any time, on any thread.
+  // From now on this process has the socket only as long as `ours` is true: where it is false, another process has
+  // taken it over, as if a supervisor had made it. It may change at any time, on any thread.
   void SetTenure(std::shared_ptr<const std::atomic<bool>> ours) { ours_ = std::move(ours); }
 
   // New options for the socket that is there. kIo: some could not be had and stay as they were.

@@ -93,7 +93,7 @@ class Announcer : public std::enable_shared_from_this<Announcer> {
   const std::string key_, value_;
 
   std::atomic<runtime::Worker*> worker_{nullptr};  // that it runs on
-  std::atomic<bool> keeps_key_{false};  // before withdraw_
+  std::atomic<bool> keeps_key_{false};             // before withdraw_
   std::atomic<bool> withdraw_{false};
   std::atomic<State> state_{State::kWaiting};
   Bell* bell_ = nullptr;  // its worker only; null: it does not run

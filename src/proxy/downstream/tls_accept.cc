@@ -20,7 +20,8 @@ void TlsAccept::Start(ConnectionHost& host, TlsHandshakes& all, std::unique_ptr<
       new TlsAccept(host.context, options.tls_slot, transport->PeerName(), std::move(under_way), std::move(on_done));
   all.PushBack(*self);
   auto tls = self->slot_ == nullptr ? nullptr : self->slot_->context();
-  if ((host.draining && !host.handshakes_go_on) || tls == nullptr) return self->Cancel();  // never plain text where TLS was asked for
+  if ((host.draining && !host.handshakes_go_on) || tls == nullptr)
+    return self->Cancel();  // never plain text where TLS was asked for
   runtime::Worker& worker = host.worker();
   self->handshake_ = std::make_unique<net::TlsHandshake>(
       worker, std::move(transport), std::move(tls), base::DeadlineAfter(worker.now(), options.tls.handshake_timeout),
