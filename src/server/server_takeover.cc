@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 // How soon what the replaced processes say is read: in the first moments, when permits of theirs are waited for; then
 // while they say something, and while they say nothing.
 constexpr milliseconds kReadAtOnce{1}, kReadSoon{5}, kReadLater{50};
-constexpr milliseconds kFirstMoments{2'000};
+constexpr milliseconds kReadAtOnceFor{2'000};
 
 // Behind LimitSet::Apply, before there are clusters and listeners.
 base::Result<HandedLists> Server::MeetPredecessor() {
@@ -86,7 +86,7 @@ void Server::BeginServing() {
 
 void Server::StepProcesses() {
   const bool heard = processes_->Read();
-  const bool first = base::Clock::Steady().Now() < serving_since_ + kFirstMoments;
+  const bool first = base::Clock::Steady().Now() < serving_since_ + kReadAtOnceFor;
   const milliseconds pause = first ? kReadAtOnce : heard ? kReadSoon : kReadLater;
   if (processes_->size() > 0) return life_.Call([this] { StepProcesses(); }, pause);
   if (waits_for_processes_.exchange(false, std::memory_order_relaxed)) life_.PartDrained();

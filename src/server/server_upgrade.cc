@@ -38,7 +38,7 @@ constexpr milliseconds kAdminLasts{2'000};
 // How soon the next step follows: in the first moments, when calls of the new process wait for permits that come back
 // here; then while there is something to give, and while there is not.
 constexpr milliseconds kStepAtOnce{1}, kStepSoon{5}, kStepLater{50};
-constexpr milliseconds kFirstMoments{2'000};
+constexpr milliseconds kStepAtOnceFor{2'000};
 
 base::TimePoint Now() { return base::Clock::Steady().Now(); }
 
@@ -268,7 +268,7 @@ void Server::StepLeaving() {
     if (order.reopen_logs()) (void)ReopenLogs();
   }
   handover::Successor::Reap(successor_);
-  const milliseconds pause = Now() < left_at_ + kFirstMoments ? kStepAtOnce : heard.moved ? kStepSoon : kStepLater;
+  const milliseconds pause = Now() < left_at_ + kStepAtOnceFor ? kStepAtOnce : heard.moved ? kStepSoon : kStepLater;
   life_.Call([this] { StepLeaving(); }, pause);
 }
 
