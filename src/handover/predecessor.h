@@ -45,7 +45,7 @@ class Predecessor {
   const v1::Take& take() const { return take_; }
   std::vector<Channel> TakeChannels();
   // This process is about to accept calls, which cannot fail: the predecessor leaves, and the files are closed. Its
-  // channel, over which it says what it It may be gone, which changes nothing any more.
+  // channel, over which it says what it gives up from now on. It may be gone, which changes nothing any more.
   Channel Serving();
   // This process gives up.
   void Fail(const std::string& why) { channel_.Fail(why); }

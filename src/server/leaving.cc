@@ -32,13 +32,6 @@ uint32_t FreeOf(const limits::ConcurrencyLimiter& permits) {
   return own - std::min(own, permits.in_use());
 }
 
-template <typename Message>
-void AddHeld(Message* message, const std::string& limit, uint64_t units) {
-  v1::Held& held = *message->add_held();
-  held.set_limit(limit);
-  held.set_units(units);
-}
-
 }  // namespace
 
 HandedLevels Leaving::Split(const std::map<std::string, uint64_t>& others, base::TimePoint now, v1::Part* stays) {
@@ -75,9 +68,7 @@ HandedLevels Leaving::Split(const std::map<std::string, uint64_t>& others, base:
     const Share share{before, part(kWithout), part(waiting > 0 ? kWithWaiters : kWithout)};
     limits_.SetPermille(named.name, share.now);
     shares_[named.name] = share;
-    v1::Share& told = *stays->add_shares();
-    told.set_limit(named.name);
-    told.set_permille(share.now);
+    AddShare(stays, named.name, share.now);
   }
   return levels;
 }
@@ -155,11 +146,8 @@ bool Leaving::SendGiven() {
     for (; held != given_.end() && given.held_size() < kLimitsPerMessage; ++held)
       AddHeld(&given, held->first, held->second);
     auto share = given_shares_.begin();
-    for (; share != given_shares_.end() && given.shares_size() < kLimitsPerMessage; ++share) {
-      v1::Share& told = *given.add_shares();
-      told.set_limit(share->first);
-      told.set_permille(share->second);
-    }
+    for (; share != given_shares_.end() && given.shares_size() < kLimitsPerMessage; ++share)
+      AddShare(&given, share->first, share->second);
     if (!channel_.Send(message).ok()) return false;
     given_.erase(given_.begin(), held);
     given_shares_.erase(given_shares_.begin(), share);

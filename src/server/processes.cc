@@ -217,16 +217,8 @@ void Processes::HandOn(v1::Take* take, std::vector<v1::Part>* parts, std::vector
   for (const Former& former : formers_) {
     *take->add_processes() = former.told;
     v1::Part& part = parts->emplace_back();
-    for (const auto& [limit, units] : former.held) {
-      v1::Held& held = *part.add_held();
-      held.set_limit(limit);
-      held.set_units(units);
-    }
-    for (const auto& [limit, permille] : former.permille) {
-      v1::Share& share = *part.add_shares();
-      share.set_limit(limit);
-      share.set_permille(permille);
-    }
+    for (const auto& [limit, units] : former.held) AddHeld(&part, limit, units);
+    for (const auto& [limit, permille] : former.permille) AddShare(&part, limit, permille);
     sockets->push_back(former.channel.fd());
   }
 }

@@ -32,6 +32,20 @@ using SharedLimits = std::map<std::string, SharedLimit>;
 // All of `limits` and of the endpoints ("cluster/NAME/endpoint/ENDPOINT").
 SharedLimits FindSharedLimits(const LimitTable& limits, Clusters& clusters);
 
+// Write what a process has, or has no more, into a Part or a Given.
+template <typename Message>
+void AddHeld(Message* message, const std::string& limit, uint64_t units) {
+  handover::v1::Held& held = *message->add_held();
+  held.set_limit(limit);
+  held.set_units(units);
+}
+template <typename Message>
+void AddShare(Message* message, const std::string& limit, uint32_t permille) {
+  handover::v1::Share& share = *message->add_shares();
+  share.set_limit(limit);
+  share.set_permille(permille);
+}
+
 class Processes {
  public:
   // So many may be there: one more is not made.

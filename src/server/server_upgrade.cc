@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "handover/successor.h"
 #include "proxy/downstream/listener.h"
-#include "server/admin_address.h"
 #include "server/handover_state.h"
 #include "server/leaving.h"
 #include "server/processes.h"
