@@ -22,8 +22,10 @@ base::Result<std::unique_ptr<Predecessor>> Predecessor::FromEnvironment(std::str
   int fd = -1;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), fd);
   if (error != std::errc() || end != value.data() + value.size() || fd < 0) {
-    return MakeError(ErrorKind::kInvalidArgument, std::string(Successor::kVariable) + " is \"" + ToText(value, 100) +
-                                                      "\": it is for the daemon's own use, and has a descriptor");
+    std::string message = Successor::kVariable;
+    message.append(" is \"").append(ToText(value, 100));
+    message += "\": it is for the daemon's own use, and has a descriptor";
+    return MakeError(ErrorKind::kInvalidArgument, std::move(message));
   }
   auto socket = MessageSocket::Adopt(fd);
   if (!socket) return socket.error();

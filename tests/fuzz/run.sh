@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# run.sh [--changed COMMIT] [SECONDS] [TARGET...]: builds the fuzz targets and runs each for SECONDS (60), starting from its corpus.
+# run.sh [--changed COMMIT] [--within BUDGET] [SECONDS] [TARGET...]: builds the fuzz targets and runs each for SECONDS (60), from its corpus on.
 # Fails if one finds something, keeps the input, and says how to replay it. What was found interesting is in
 # build/fuzz/corpus/TARGET and is where the next run goes on; `tests/fuzz/merge.sh` takes the best of it into tests/fuzz/corpus.
 #   --known: builds and runs nothing; fails unless each target's sources are known here and are there (ctest's fuzz.known).
 #   --changed COMMIT: only targets whose sources changed since COMMIT ("": all).
+#   --within BUDGET: build and runs take at most about BUDGET seconds: many targets get less than SECONDS each, and at least 10.
 #   JOBS: targets at a time (default: the number of cores).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -48,9 +49,13 @@ if [ "${1:-}" = --known ]; then
   exit "$failed"
 fi
 
-changed=no since=
+changed=no since= budget=
 if [ "${1:-}" = --changed ]; then
   changed=yes since=${2?--changed needs a commit}
+  shift 2
+fi
+if [ "${1:-}" = --within ]; then
+  budget=${2?--within needs seconds}
   shift 2
 fi
 seconds=${1:-60}
@@ -106,9 +111,19 @@ run_one() {
   echo "$target: $(grep -oE '^#[0-9]+: cov: [0-9]+ ft: [0-9]+ corp: [0-9]+' "$log" | tail -n 1)"
 }
 
+jobs_max=${JOBS:-$(nproc)}
+if [ -n "$budget" ]; then
+  rounds=$(((${#targets[@]} + jobs_max - 1) / jobs_max))
+  share=$(((budget - SECONDS) / rounds))
+  if [ "$share" -lt 10 ]; then share=10; fi
+  if [ "$share" -lt "$seconds" ]; then
+    echo "${#targets[@]} targets within $budget s, of which the build took $SECONDS: $share s each instead of $seconds"
+    seconds=$share
+  fi
+fi
 failed=0
 for target in "${targets[@]}"; do
-  while [ "$(jobs -rp | wc -l)" -ge "${JOBS:-$(nproc)}" ]; do wait -n || failed=1; done
+  while [ "$(jobs -rp | wc -l)" -ge "$jobs_max" ]; do wait -n || failed=1; done
   run_one "$target" &
 done
 while [ -n "$(jobs -rp)" ]; do wait -n || failed=1; done

@@ -1,7 +1,7 @@
 // ring: xds names the owner of each key that grpc-js-xds names: both call the same backends with the same keys, and
 // each backend answers with its name.
-//   owners_test.js BIN [xds]       compares the daemon in BIN with grpc-js-xds; xds: it has its lists from the same
-//                                  control plane, and not from its configuration
+//   owners_test.js BIN             compares the daemon in BIN with grpc-js-xds: once with its lists in its configuration,
+//                                  once from the same control plane
 //   owners_test.js --golden FILE   writes what grpc-js-xds says for the unit test of the ring
 'use strict';
 const fs = require('fs');
@@ -136,13 +136,19 @@ async function golden(file) {
   fs.writeFileSync(file, lines.join('\n') + '\n');
 }
 
-async function compare(bin, by) {
+async function compare(bin) {
   const list = cases(Number(process.env.XDS_KEYS || 10000));
   const port = await startBackends(ENDPOINTS_MAX);
   const ads = await startAds(list, port);
   const theirs = await ownersOfGrpc(list, ads);
-  const ours = await ownersOfSluice(list, port, bin, by === 'xds' ? ads : null);
+  const wrong = judge('configuration', list, theirs, await ownersOfSluice(list, port, bin, null)) +
+    judge('xds', list, theirs, await ownersOfSluice(list, port, bin, ads));
   ads.stop();
+  if (wrong !== 0) throw new Error(`${wrong} keys have another owner`);
+}
+
+// Prints what was compared; the number of keys with another owner.
+function judge(source, list, theirs, ours) {
   let compared = 0;
   let equal = 0;
   list.forEach((each, i) => {
@@ -154,12 +160,13 @@ async function compare(bin, by) {
     compared += each.keys;
     equal += same;
   });
-  console.log(`owners: ${compared} keys compared, ${equal} equal`);
-  if (equal !== compared || compared === 0) throw new Error(`${compared - equal} keys have another owner`);
+  console.log(`owners, lists by ${source}: ${compared} keys compared, ${equal} equal`);
+  if (compared === 0) throw new Error('nothing was compared');
+  return compared - equal;
 }
 
 const [first, second] = process.argv.slice(2);
-(first === '--golden' ? golden(second) : compare(first, second)).then(() => {
+(first === '--golden' ? golden(second) : compare(first)).then(() => {
   endAll();
   process.exit(0);
 }, error => {

@@ -24,7 +24,6 @@ done
 export NODE_PATH=$here/../../build/xds/node_modules
 if [ "$owners" = 1 ]; then
   node "$here/owners_test.js" "$bin"
-  node "$here/owners_test.js" "$bin" xds
 fi
 if [ "$updates" != 0 ]; then
   echo "seed $seed"
