@@ -1,10 +1,9 @@
 // What a gate for JWTs costs a call whose token is known: JwtGate::Ask alone, with a token of 594 bytes (RS256) in a
 // request of ten fields, which is how docs/jwt.md counts it.
 //
-//   jwt_gate_bench                  time of one Ask: claims forwarded, token forwarded or taken off
-//   jwt_gate_bench --asks=20000     so many and no more, without claims and with the token forwarded: for callgrind
-//   with
-//                                   --toggle-collect='sluice::proxy::JwtGate::Ask*'; instructions / asks is the price
+//   jwt_gate_bench                                      time of one Ask: claims forwarded, token forwarded or taken off
+//   jwt_gate_bench --asks=N [--claims=N] [--taken-off]  so many and no more: for callgrind with
+//       --toggle-collect='sluice::proxy::JwtGate::Ask*'; what 2N cost less what N cost, by N, is the price of one
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
@@ -33,6 +32,7 @@ class JwtRig {
   JwtRig(int claims, bool forward_token) {
     proxy::JwtProviderOptions options;
     options.name = "p";
+    options.issuer = "me";
     options.forward_token = forward_token;
     for (int i = 0; i < claims; ++i)
       options.forward_claims.push_back({"c" + std::to_string(i), "x-claim-" + std::to_string(i)});
@@ -71,7 +71,7 @@ class JwtRig {
 
  private:
   std::string Token(int claims, const std::string& pad) const {
-    std::string text = "{\"exp\":" + std::to_string(kWall + 600) + ",\"pad\":\"" + pad + "\"";
+    std::string text = "{\"iss\":\"me\",\"exp\":" + std::to_string(kWall + 600) + ",\"pad\":\"" + pad + "\"";
     for (int i = 0; i < claims; ++i) text += ",\"c" + std::to_string(i) + "\":\"value-" + std::to_string(i) + "\"";
     return key_.Token(text + "}");
   }
@@ -93,9 +93,18 @@ BENCHMARK(BM_Ask)->ArgNames({"claims", "forwarded"})->Args({0, 1})->Args({0, 0})
 }  // namespace sluice
 
 int main(int argc, char** argv) {
-  if (argc == 2 && std::string_view(argv[1]).starts_with("--asks=")) {
-    sluice::JwtRig rig(0, true);
-    for (long i = std::strtol(argv[1] + 7, nullptr, 10); i > 0; --i) rig.Ask();
+  long asks = 0;
+  int claims = 0;
+  bool forwarded = true;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view arg = argv[i];
+    if (arg.starts_with("--asks=")) asks = std::strtol(argv[i] + 7, nullptr, 10);
+    if (arg.starts_with("--claims=")) claims = std::atoi(argv[i] + 9);
+    forwarded &= arg != "--taken-off";
+  }
+  if (asks > 0) {
+    sluice::JwtRig rig(claims, forwarded);
+    for (; asks > 0; --asks) rig.Ask();
     return 0;
   }
   benchmark::Initialize(&argc, argv);

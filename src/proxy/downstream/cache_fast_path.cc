@@ -16,8 +16,11 @@ namespace sluice::proxy {
 class CacheFastPath::Candidate final : public base::ListNode<Candidate>, public BufferedRequest {
  public:
   Candidate(CacheFastPath& hits, const ClientPtr& connection_client, http2::RequestStream& on,
-            http2::HeaderList request, base::TimePoint now)
-      : BufferedRequest(on, std::move(request), now), hits_(hits), connection_client_(&connection_client) {}
+            http2::HeaderList request, base::TimePoint now, const KnownPlan& known)
+      : BufferedRequest(on, std::move(request), now),
+        hits_(hits),
+        connection_client_(&connection_client),
+        known_(known) {}
 
   void OnData(const base::Slice& bytes, bool end) override {
     if (end && parts.empty() && Answered({&bytes, 1})) return;
@@ -36,13 +39,14 @@ class CacheFastPath::Candidate final : public base::ListNode<Candidate>, public 
  private:
   // True: answered, and this is gone.
   bool Answered(std::span<const base::Slice> message) {
-    if (!hits_.Answer(*stream, **connection_client_, fields, message, started)) return false;
+    if (!hits_.Answer(*stream, **connection_client_, fields, message, started, known_)) return false;
     delete this;
     return true;
   }
 
   CacheFastPath& hits_;
   const ClientPtr* const connection_client_;  // until it is reset. Not counted: each candidate is an open stream
+  const KnownPlan known_;
 };
 
 CacheFastPath::CacheFastPath(CallContext& context) : context_(context) {}
@@ -61,22 +65,23 @@ const RouteConfig* CacheFastPath::Config() const {
 }
 
 http2::StreamEvents* CacheFastPath::Buffer(http2::RequestStream& stream, const ClientPtr& client,
-                                           http2::HeaderList request) {
-  auto* candidate = new Candidate(*this, client, stream, std::move(request), context_.worker().now());
+                                           http2::HeaderList request, const KnownPlan& known) {
+  auto* candidate = new Candidate(*this, client, stream, std::move(request), context_.worker().now(), known);
   candidates_.PushBack(*candidate);
   context_.worker().AtIoEnd(*this);
   return candidate;
 }
 
 bool CacheFastPath::Answer(http2::StreamIo& stream, const Client& client, const http2::HeaderList& request,
-                           std::span<const base::Slice> message, base::TimePoint started) {
+                           std::span<const base::Slice> message, base::TimePoint started, const KnownPlan& known) {
   if (Config() == nullptr) return false;
   context_.Refresh();  // it may be another since the headers came
   const RouteConfig* config = Config();
   if (config == nullptr) return false;
   if (config->guard != nullptr && GuardDecides(*config->guard, request)) [[unlikely]]
     return false;  // for a Call
-  const FastPathPlan* plan = plans_.For(*config, context_.config_version, request, client.listener);
+  const FastPathPlan* plan = plans_.Again(known, context_.config_version);
+  if (plan == nullptr) plan = plans_.For(*config, context_.config_version, request, client.listener);
   if (plan == nullptr) return false;
   const base::TimePoint now = context_.worker().now();
   if (const http2::Field* timeout = request.Find(http2::Token::kGrpcTimeout)) {

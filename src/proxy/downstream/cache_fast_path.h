@@ -30,18 +30,22 @@ class CacheFastPath final : private runtime::IoHook {
   explicit CacheFastPath(CallContext& context);
   ~CacheFastPath();
 
-  // Whether a stored response may answer `request`, by the configuration last read: then Buffer it.
-  bool May(const Client& client, const http2::HeaderList& request) {
+  // The plan, if a stored response may answer `request` by the configuration last read: then Buffer it. Else null.
+  KnownPlan May(const Client& client, const http2::HeaderList& request) {
     const RouteConfig* config = Config();
-    return config != nullptr && plans_.For(*config, context_.config_version, request, client.listener) != nullptr;
+    if (config == nullptr) return {};
+    const FastPathPlan* plan = plans_.For(*config, context_.config_version, request, client.listener);
+    return plan != nullptr ? plans_.Remember(*plan) : KnownPlan();
   }
-  // From OnRequest, with a request that has not ended. `client`: the connection's; it lives until the stream was reset.
-  http2::StreamEvents* Buffer(http2::RequestStream& stream, const ClientPtr& client, http2::HeaderList request);
+  // From OnRequest, with a request that has not ended, and its plan. `client`: the connection's; it lives until the
+  // stream was reset.
+  http2::StreamEvents* Buffer(http2::RequestStream& stream, const ClientPtr& client, http2::HeaderList request,
+                              const KnownPlan& known);
 
   // Answers the request, whose `message` is all its DATA, and releases the stream, if a fresh response is stored.
-  // False: nothing was sent or counted. `started`: when its headers were read.
+  // False: nothing was sent or counted. `started`: when its headers were read. `known`: what its plan was then.
   bool Answer(http2::StreamIo& stream, const Client& client, const http2::HeaderList& request,
-              std::span<const base::Slice> message, base::TimePoint started);
+              std::span<const base::Slice> message, base::TimePoint started, const KnownPlan& known = {});
 
   // Makes Calls of the requests that are buffered. Not from inside an event of a stream.
   void StartCalls();

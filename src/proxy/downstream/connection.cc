@@ -106,8 +106,10 @@ http2::StreamEvents* DownstreamConnection::Take(http2::RequestStream& stream, ht
   if (host_.handoff != nullptr && host_.handoff->active()) {
     return host_.handoff->Buffer(stream, client_, away_, calls_max_, std::move(fields), end_stream);
   }
-  if (!end_stream && host_.cache_fast_path.May(*client_, fields))
-    return host_.cache_fast_path.Buffer(stream, client_, std::move(fields));
+  if (!end_stream) {
+    const KnownPlan known = host_.cache_fast_path.May(*client_, fields);
+    if (known.plan != nullptr) return host_.cache_fast_path.Buffer(stream, client_, std::move(fields), known);
+  }
   return Call::Start(host_.context, stream, client_, std::move(fields), end_stream, host_.context.worker().now());
 }
 

@@ -65,6 +65,7 @@ bool CachePlanMemo::AnyDecides(const http2::HeaderList& request, uint32_t first)
 
 void CachePlanMemo::Make(const RouteConfig& config, const http2::HeaderList& request, uint64_t listener,
                          FastPathPlan& plan) {
+  plan.made = ++made_;
   plan.may_hit = false;
   plan.key_head.clear();
   plan.route = config.routes.Match(request, listener);

@@ -26,6 +26,14 @@ struct FastPathPlan {
   const Route* route = nullptr;  // in the configuration
   CachePlan plan;
   std::string key_head;  // the key's bytes for a message of no bytes
+  uint64_t made = 0;     // each plan that its memo has made has another number
+};
+
+// A plan that a request was given, for its next look.
+struct KnownPlan {
+  const FastPathPlan* plan = nullptr;
+  uint64_t made = 0;
+  uint64_t version = 0;
 };
 
 class CachePlanMemo {
@@ -35,6 +43,15 @@ class CachePlanMemo {
   // request, or a Call has to find out and count why not. Good until the next For().
   const FastPathPlan* For(const RouteConfig& config, uint64_t version, const http2::HeaderList& request,
                           uint64_t listener);
+  // What For() has said to a request, for Again(). `plan`: not null, as For() gave it.
+  KnownPlan Remember(const FastPathPlan& plan) const { return {&plan, plan.made, version_}; }
+  // For() once more for the same request and listener, at little cost. Null: it has to be asked, as its plan has given
+  // way to another one, or the configuration has.
+  const FastPathPlan* Again(const KnownPlan& known, uint64_t version) const {
+    // By one version the plans stay where they are.
+    const bool there = known.version == version && version_ == version && known.plan->made == known.made;
+    return there ? known.plan : nullptr;
+  }
 
  private:
   static constexpr size_t kSlots = 64;
@@ -45,12 +62,13 @@ class CachePlanMemo {
     FastPathPlan plan;
   };
 
-  static void Make(const RouteConfig& config, const http2::HeaderList& request, uint64_t listener, FastPathPlan& plan);
+  void Make(const RouteConfig& config, const http2::HeaderList& request, uint64_t listener, FastPathPlan& plan);
   void ReadNames(const RouteConfig& config, uint64_t version);
   // Whether a field from `first` on is one that routes, the cache's policy or its keys look at.
   bool AnyDecides(const http2::HeaderList& request, uint32_t first) const;
 
   uint64_t version_ = 0;  // of the configuration in which the plans lie
+  uint64_t made_ = 0;     // plans so far
   uint64_t tokens_ = 0;   // bit T: fields with token T decide; of kOther those with one of names_
   std::vector<std::string> names_;
   std::unique_ptr<std::array<Slot, kSlots>> slots_;  // made when there is something to keep

@@ -45,12 +45,14 @@ GateVerdict JwtGate::Ask(const GateRequest& request, std::unique_ptr<GateCheck>&
   const http2::Field* credential = nullptr;
   bool repeated = false, claimed = false;
   for (const http2::Field* field : request.headers) {
-    if (field->token == Token::kAuthorization) {
-      repeated |= credential != nullptr;
-      credential = field;
-    } else if (field->token == Token::kOther) {
-      claimed |= IsClaimField(field->name());
-    }
+    if (field->token != Token::kAuthorization) [[likely]]
+      continue;
+    repeated |= credential != nullptr;
+    credential = field;
+  }
+  if (name_sizes_ != 0) {
+    for (const http2::Field* field : request.headers)
+      claimed |= field->token == Token::kOther && IsClaimField(field->name());
   }
   if (claimed) [[unlikely]] {
     for (const JwtClaim& claim : options.forward_claims) request.fields.Remove(claim.metadata);

@@ -289,14 +289,16 @@ TEST_F(CacheFastPathTest, AConfigurationThatComesBetweenHeadersAndMessageCounts)
   const std::vector<base::Slice> message = {base::Slice::Copy(Message("q"))};
   const proxy::Client client{};
   runtime::Worker::ScopedCurrentForTest current(there.worker());
-  ASSERT_TRUE(there.cache_fast_path.May(client, request));
-  EXPECT_TRUE(there.cache_fast_path.Answer(stream, client, request, message, there.worker().now()));
+  KnownPlan known = there.cache_fast_path.May(client, request);
+  ASSERT_NE(known.plan, nullptr);
+  EXPECT_TRUE(there.cache_fast_path.Answer(stream, client, request, message, there.worker().now(), known));
   EXPECT_EQ(stream.sent, 3);
   EXPECT_EQ(stream.released, 1);
-  ASSERT_TRUE(there.cache_fast_path.May(client, request));
+  known = there.cache_fast_path.May(client, request);
+  ASSERT_NE(known.plan, nullptr);
   routes[0].cache.methods.clear();
   SetEndpoints({"10.0.0.1:1"});
-  EXPECT_FALSE(there.cache_fast_path.Answer(stream, client, request, message, there.worker().now()));
+  EXPECT_FALSE(there.cache_fast_path.Answer(stream, client, request, message, there.worker().now(), known));
   EXPECT_EQ(stream.sent, 3);
   EXPECT_EQ(stream.released, 1);
 }

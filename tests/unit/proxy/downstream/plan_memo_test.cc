@@ -99,6 +99,27 @@ TEST_F(CachePlanMemoTest, IsRememberedByTheRun) {
   EXPECT_NE(plan->key_head.find("a.example"), std::string::npos);
 }
 
+TEST_F(CachePlanMemoTest, APlanIsKnownAgainUntilAnotherTakesItsPlace) {
+  http2::HeaderList one = Request({}), other = Request({{"x-version", "v2"}});
+  const FastPathPlan* plan = plans_.For(*config_, version_, one, 0);
+  ASSERT_NE(plan, nullptr);
+  const KnownPlan known = plans_.Remember(*plan);
+  EXPECT_EQ(plans_.Again(known, version_), plan);
+  EXPECT_EQ(plans_.Again({}, version_), nullptr);
+  EXPECT_EQ(plans_.Again(known, version_ + 1), nullptr);
+
+  // Of these fields none is remembered by the run: each makes a plan at the same place.
+  const FastPathPlan* made = plans_.For(*config_, version_, other, 0);
+  ASSERT_NE(made, nullptr);
+  const KnownPlan first = plans_.Remember(*made);
+  EXPECT_EQ(plans_.For(*config_, version_, other, 0), made);
+  EXPECT_EQ(plans_.Again(first, version_), nullptr);
+  EXPECT_EQ(plans_.Again(known, version_), plan) << "in a place of its own";
+  // As after a reload: the plans of the former configuration are gone.
+  plans_.For(*config_, version_ + 1, one, 0);
+  EXPECT_EQ(plans_.Again(known, version_), nullptr);
+}
+
 // Each of these keeps callers apart, or answers away from a request, though the run is known.
 TEST_F(CachePlanMemoTest, AFieldBehindTheRunThatDecidesIsSeen) {
   ExpectAsFresh({});
