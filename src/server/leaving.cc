@@ -194,19 +194,19 @@ Leaving::Heard Leaving::Hear(const SharedLimits& shared) {
 
 Leaving::Heard Leaving::Step(const Load& load, base::TimePoint now) {
   if (state_ != State::kLeaving || !channel_.open()) return {};
-  const SharedLimits shared = FindSharedLimits(limits_.Table(), clusters_);
-  Heard heard = Hear(shared);
-  if (!channel_.open()) return heard;
-  Lend(shared, load.closed);
-  TellEnds(shared);
   const bool looks = now >= look_at_;
   if (looks) {
     look_at_ = now + kLookPeriod;
-    GiveShares(load.closed, now);
+    shared_ = FindSharedLimits(limits_.Table(), clusters_);
   }
+  Heard heard = Hear(shared_);
+  if (!channel_.open()) return heard;
+  Lend(shared_, load.closed);
+  TellEnds(shared_);
+  if (looks) GiveShares(load.closed, now);
   heard.moved = heard.moved || !given_.empty() || !given_shares_.empty();
   if (!SendGiven()) return heard;
-  SendReport(load, shared, looks);
+  SendReport(load, shared_, looks);
   if (now >= count_at_) {
     count_at_ = now + kCountPeriod;
     SendCounts();
@@ -225,6 +225,7 @@ void Leaving::SendCounts() {
 }
 
 void Leaving::Finish() {
+  shared_.clear();
   if (state_ == State::kLeaving && channel_.open()) SendCounts();
   channel_.Close();
 }

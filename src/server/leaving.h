@@ -28,7 +28,7 @@ class Leaving {
  public:
   // Of the part of a rate that was this process's: while calls wait for it here, and while new calls may still come.
   static constexpr uint32_t kWithWaiters = 875, kWithout = 125;  // permille
-  // Between two looks at whether calls wait for rates, and two questions for permits.
+  // Between two looks at which limits there are and whether calls wait for rates, and two questions for permits.
   static constexpr std::chrono::milliseconds kLookPeriod{20};
   // Between two reports of what was counted.
   static constexpr std::chrono::milliseconds kCountPeriod{1000};
@@ -89,6 +89,7 @@ class Leaving {
   std::map<std::string, uint32_t> given_shares_;
   std::optional<CountsSince> counts_;
   base::TimePoint count_at_{}, look_at_{};  // the next ones
+  SharedLimits shared_;                     // as of the last look
   Load told_;
 };
 

@@ -224,8 +224,9 @@ class Server final : private admin::Backend {
   std::unique_ptr<Leaving> giving_;               // to the process that replaces this one
   std::atomic<bool> left_{false};                 // it has
   std::atomic<bool> waits_for_processes_{false};  // a drain does: the control thread ends that
-  base::TimePoint left_at_{};                     // the control thread's, as the next
+  base::TimePoint left_at_{};                     // the control thread's, as the next two
   pid_t successor_ = 0;
+  bool none_can_begin_ = false;  // no connection is left on which a client may begin a call
 
   std::unique_ptr<admin::AdminServer> admin_;
   std::unique_ptr<admin::HttpServer> http_;

@@ -252,16 +252,19 @@ void Server::LeaveTo(handover::Channel channel, const admin::UpgradeResult& by,
 }
 
 void Server::StepLeaving() {
-  std::atomic<bool> closed{true};
-  OnEveryWorker([&closed](proxy::WorkerFront& front) {
-    if (!front.NoneCanBegin()) closed.store(false, std::memory_order_relaxed);
-  });
+  // Once true it stays so, as nothing is accepted any more: then no worker is woken for it.
+  if (!none_can_begin_) {
+    std::atomic<bool> closed{true};
+    OnEveryWorker([&closed](proxy::WorkerFront& front) {
+      if (!front.NoneCanBegin()) closed.store(false, std::memory_order_relaxed);
+    });
+    none_can_begin_ = closed.load(std::memory_order_relaxed);
+  }
   const auto count = [](const metrics::Gauge* gauge) {
     return static_cast<uint64_t>(std::max<int64_t>(0, gauge->Value()));
   };
-  const Leaving::Heard heard = giving_->Step({closed.load(std::memory_order_relaxed), count(metrics_->calls_in_flight),
-                                              count(metrics_->downstream_connections)},
-                                             Now());
+  const Leaving::Heard heard = giving_->Step(
+      {none_can_begin_, count(metrics_->calls_in_flight), count(metrics_->downstream_connections)}, Now());
   for (const v1::Order& order : heard.orders) {
     if (order.has_end_within_ms()) life_.LimitDrain(milliseconds(std::min<uint64_t>(order.end_within_ms(), INT32_MAX)));
     if (order.reopen_logs()) (void)ReopenLogs();

@@ -19,6 +19,22 @@ import grpc
 
 BIN = os.path.abspath(sys.argv[1])
 LONG_WAIT = 30
+# A new process that says Hello and Ready, and so is told all: sockets, lists, and its part of the limits.
+HEARS_ALL = r"""import socket; s = socket.socket(fileno=3); s.setblocking(True); s.send(b"\x0a\x02\x08\x01"); s.recvmsg(65536, 65536)
+s.send(b"\x1a\x00"); s.recvmsg(65536, 65536)"""
+
+
+def children_of(pid):
+    out = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8") as file:
+                parent = int(file.read().rpartition(")")[2].split()[1])
+        except OSError:
+            continue  # it has ended
+        if parent == pid:
+            out.append(int(name))
+    return out
 
 
 class Backend(grpc.GenericRpcHandler):
@@ -429,6 +445,32 @@ drain_timeout: 5s
         self.assertEqual(stream.beat(), b"beat")
         self.ctl("reweight", "service", "a@3")  # changes are allowed again
 
+    # Twice: before it says a word, and with everything in its hands. Half a minute each, in which calls go on.
+    def test_what_hangs_is_given_up(self):
+        self.write(cluster=", concurrency: {max: 4}, rate_limit: {rate: 1000, burst: 100}")
+        self.start()
+        stream = Stream(self.port)
+        self.assertEqual(next(stream.call), b"0")
+        caller = Caller(self.port)
+        caller.start()
+        hangs = HEARS_ALL + "\nimport time; time.sleep(300)"
+        for script in ["sleep 300", f"/usr/bin/python3 -c '{hangs}'"]:
+            with self.subTest(script):
+                os.remove(self.program)
+                with open(self.program, "w", encoding="utf-8") as file:
+                    file.write(f"#!/bin/bash\nexec {script}\n")
+                os.chmod(self.program, 0o755)
+                self.assertIn("the new process was not ready in 30 s", self.ctl("upgrade", code=1))
+                self.check_unharmed(stream)
+                self.assertEqual(children_of(self.daemon.pid), [])
+        self.assertEqual(caller.finish(), [])
+        os.remove(self.program)
+        os.symlink(f"{BIN}/sluiced", self.program)
+        self.upgrade()
+        self.assertEqual(self.call(), b"x")
+        self.assertEqual(stream.beat(), b"beat")
+        self.assertEqual(stream.end(), grpc.StatusCode.OK)
+
     def test_what_is_broken_changes_nothing(self):
         self.write(cluster=", concurrency: {max: 4}, rate_limit: {rate: 1000, burst: 100}")
         self.start()
@@ -445,6 +487,7 @@ drain_timeout: 5s
             "it says something else first": r"printf '\032\000' >&3; exec sleep 20",  # Ready
             "it has another format": r"printf '\012\002\010\007' >&3; exec sleep 20",  # Hello {format: 7}
             "it never goes on": f"exec {BIN}/sluiced --check -c /dev/null",
+            "it dies once it is told all": "exec /usr/bin/python3 -c '" + HEARS_ALL + "'",
         }
         for name, script in scripts.items():
             with self.subTest(name):

@@ -13,6 +13,12 @@ using http2::ErrorCode;
 using http2::ResetCause;
 using http2::Token;
 
+namespace {
+
+constexpr std::string_view kGrpcType = "application/grpc";
+
+}  // namespace
+
 WebStream::WebStream(http2::RequestStream& stream, std::shared_ptr<const Cors> cors, const MediaType& type,
                      http2::HeaderList& request)
     : stream_(stream), cors_(std::move(cors)), text_request_(type.text), text_response_(type.text) {
@@ -85,10 +91,12 @@ void WebStream::SendHeaders(const http2::HeaderList& fields, bool end_stream) {
 
 void WebStream::SendResponseHeaders(const http2::HeaderList& fields, bool end_stream) {
   http2::HeaderList out;
+  const http2::Field* type = fields.Find(Token::kContentType);
+  is_grpc_ = type != nullptr && type->value().starts_with(kGrpcType);
   for (const http2::Field* field : fields) {
-    if (field->token == Token::kContentLength) continue;  // trailers, and text, are more
+    if (is_grpc_ && field->token == Token::kContentLength) continue;  // trailers, and text, are more
     if (cors_->enabled() && Cors::IsOurs(field->name())) continue;
-    if (field->token == Token::kContentType && field->value().starts_with("application/grpc")) {
+    if (is_grpc_ && field == type) {
       out.Add("content-type", ToWebType(field->value(), text_response_));
     } else {
       out.Add(field->name(), field->value(), field->indexing);
@@ -101,6 +109,10 @@ void WebStream::SendResponseHeaders(const http2::HeaderList& fields, bool end_st
 // A client would take them for a part of a message that has not ended. It learns by a reset that the response is not
 // whole.
 void WebStream::SendTrailers(const http2::HeaderList& fields) {
+  if (!is_grpc_) {
+    ended_ = true;
+    return Send({}, 0, true);  // no page can read trailers
+  }
   if (!framing_.between()) return End(ErrorCode::kInternalError);
   ended_ = true;
   const std::string frame = MakeTrailerFrame(fields);
@@ -109,6 +121,10 @@ void WebStream::SendTrailers(const http2::HeaderList& fields) {
 
 void WebStream::SendData(const base::Slice& bytes, bool end_stream) {
   if (ended_) return;
+  if (!is_grpc_) {
+    ended_ = end_stream;
+    return Send(bytes, bytes.size(), end_stream);
+  }
   if (!framing_.Advance(bytes.view())) return End(ErrorCode::kInternalError);
   ended_ = end_stream;
   if (!text_response_) return Send(bytes, bytes.size(), end_stream);

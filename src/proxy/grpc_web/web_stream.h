@@ -7,8 +7,9 @@
 //   request     content-type of gRPC; te: trailers; no content-length; text decoded
 //   response    content-type of gRPC-Web; CORS; DATA, as text where that was asked for; trailers as the last DATA
 //
-// A response of headers alone stays one. Text is padded only where a message ends and this piece of DATA with it, so
-// that no message waits for the next one, and a message that has not ended takes 4/3 of its bytes.
+// A response of headers alone stays one. One that is not gRPC, as the page of a proxy before the endpoint, stays what
+// it is: the client makes a status of its HTTP status. Text is padded only where a message ends and this piece of DATA
+// with it, so that no message waits for the next one, and a message that has not ended takes 4/3 of its bytes.
 //
 // Flow control goes through: characters that base64 adds are credited to the client with their group, decoded bytes
 // when they have left for the upstream; bytes of the response are credited to the upstream in the proportion in which
@@ -78,6 +79,7 @@ class WebStream final : public http2::RequestStream, public http2::StreamEvents 
   uint64_t queued_raw_ = 0;  // what they are of the upstream's, and not yet credited
   const bool text_request_;
   bool text_response_;
+  bool is_grpc_ = true;              // the response is: it has messages, and trailers behind them
   bool begun_ = false;               // the response
   bool ended_ = false;               // the response: END_STREAM given, or reset
   bool refused_ = false;             // the request's body: nothing more of it is heard

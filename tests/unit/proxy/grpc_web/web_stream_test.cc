@@ -180,6 +180,29 @@ TEST_F(WebStreamTest, TrailersAloneStayHeaders) {
   EXPECT_EQ(client.streams[1].data, "");
 }
 
+// A client makes a status of the HTTP status; a reset would be a network error without a word to the page.
+TEST_F(WebStreamTest, AResponseThatIsNotGrpcStaysWhatItIs) {
+  FramePeer& client = StartClient();
+  const Fields headers = {{":status", "200"}, {"content-type", "text/html"}, {"content-length", "6"}};
+  for (uint32_t id : {1, 3, 5}) client.Send(Request(id, id == 3 ? kText : kBinary, "", {{"origin", kPage}}));
+  Run();
+  Up().Send(Headers(1, Block(headers)) + Data(1, "<html>", h2::kEndStream));
+  Up().Send(Headers(3, Block(headers)) + Data(3, "<ht") + Data(3, "ml>", h2::kEndStream));
+  Up().Send(Headers(5, Block(headers)) + Data(5, "<html>") + Headers(5, Block({{"x-sum", "1"}}), kLast));
+  Run();
+  for (uint32_t id : {1, 3, 5}) {
+    SCOPED_TRACE(id);
+    const test::Heard& heard = client.streams[id];
+    EXPECT_EQ(Header(heard, "content-type"), "text/html");
+    EXPECT_EQ(Header(heard, "content-length"), "6");
+    EXPECT_EQ(Header(heard, "access-control-allow-origin"), kPage);
+    EXPECT_EQ(heard.data, "<html>");
+    EXPECT_EQ(heard.headers.size(), 1u);
+    EXPECT_TRUE(heard.end);
+    EXPECT_FALSE(heard.reset);
+  }
+}
+
 TEST_F(WebStreamTest, ErrorsOfTheProxyAreReadableByThePage) {
   routes[0].service = "other.Service";
   FramePeer& client = StartClient();
