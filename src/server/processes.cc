@@ -98,6 +98,7 @@ bool Processes::Read() {
         former.channel.Close();
       }
     }
+    if (!former.promised.empty() && former.channel.open()) heard |= KeepPromises(former, now_shared());
   }
   const auto ended = std::stable_partition(formers_.begin(), formers_.end(),
                                            [](const Former& former) { return former.channel.open(); });
@@ -139,26 +140,68 @@ void Processes::GiveBack(Former& former, const std::string& limit, uint64_t unit
   if (found->second.capped != nullptr) found->second.capped->ReleaseForOther(units);
 }
 
-// What calls wait for there and is free here.
+// What calls wait for there and is free here, half of it at a time: calls begin here, too. Where nothing is free the
+// next unit that comes back is promised, or those that wait here would let none go there.
 void Processes::Lend(Former& former, const v1::Report& report, const SharedLimits& shared) {
   v1::Message message;
   for (const v1::Held& wanted : report.wanted()) {
     const auto found = shared.find(wanted.limit());
-    if (found == shared.end() || found->second.permits == nullptr) continue;
+    if (found == shared.end() || found->second.permits == nullptr || wanted.units() == 0) continue;
+    limits::ConcurrencyLimiter& permits = *found->second.permits;
+    const uint32_t own = permits.own(), free = own - std::min(own, permits.in_use());
     const uint32_t units =
-        found->second.permits->Lend(static_cast<uint32_t>(std::min<uint64_t>(wanted.units(), kLendMax)));
-    if (units == 0) continue;
-    v1::Held& lent = *message.mutable_order()->add_lent();
-    lent.set_limit(wanted.limit());
-    lent.set_units(units);
-    former.held[wanted.limit()] += units;
+        permits.Lend(static_cast<uint32_t>(std::min({wanted.units(), uint64_t{kLendMax}, (uint64_t{free} + 1) / 2})));
+    if (units > 0) {
+      v1::Held& lent = *message.mutable_order()->add_lent();
+      lent.set_limit(wanted.limit());
+      lent.set_units(units);
+    } else if (own > 0 && former.promised.insert(wanted.limit()).second) {
+      permits.AddLent(1);
+    }
   }
-  if (!message.has_order() || former.channel.Send(message).ok()) return;
+  SendLent(former, message, shared);
+}
+
+// True: a unit has come back, and went.
+bool Processes::KeepPromises(Former& former, const SharedLimits& shared) {
+  v1::Message message;
+  for (auto it = former.promised.begin(); it != former.promised.end();) {
+    const auto found = shared.find(*it);
+    const bool there = found != shared.end() && found->second.permits != nullptr;
+    if (there && found->second.permits->in_use() > found->second.permits->own()) {
+      ++it;
+      continue;
+    }
+    if (there) {
+      v1::Held& lent = *message.mutable_order()->add_lent();
+      lent.set_limit(*it);
+      lent.set_units(1);
+    }
+    it = former.promised.erase(it);
+  }
+  SendLent(former, message, shared);
+  return message.has_order();
+}
+
+void Processes::TakePromisesBack(Former& former, const SharedLimits& shared) {
+  for (const std::string& limit : former.promised) {
+    const auto found = shared.find(limit);
+    if (found != shared.end() && found->second.permits != nullptr) found->second.permits->AddLent(-1);
+  }
+  former.promised.clear();
+}
+
+// What `message` lends has been taken away here.
+void Processes::SendLent(Former& former, const v1::Message& message, const SharedLimits& shared) {
+  if (!message.has_order()) return;
+  for (const v1::Held& lent : message.order().lent()) former.held[lent.limit()] += lent.units();
+  if (former.channel.Send(message).ok()) return;
   for (const v1::Held& lent : message.order().lent()) GiveBack(former, lent.limit(), lent.units(), shared);
 }
 
 void Processes::End(Former& former, const SharedLimits& shared) {
   SLUICE_LOG_INFO("process {} (generation {}) has ended", former.told.pid(), former.told.generation());
+  TakePromisesBack(former, shared);
   while (!former.held.empty()) {
     const auto [limit, units] = *former.held.begin();
     GiveBack(former, limit, units, shared);
@@ -214,7 +257,12 @@ std::vector<admin::ProcessView> Processes::List(base::TimePoint now) const {
 void Processes::HandOn(v1::Take* take, std::vector<v1::Part>* parts, std::vector<int>* sockets) {
   std::lock_guard lock(mutex_);
   handed_on_ = true;
-  for (const Former& former : formers_) {
+  std::optional<SharedLimits> shared;
+  for (Former& former : formers_) {
+    if (!former.promised.empty()) {
+      if (!shared) shared = FindSharedLimits(limits_.Table(), clusters_);
+      TakePromisesBack(former, *shared);  // it asks again, of the process that takes over
+    }
     *take->add_processes() = former.told;
     v1::Part& part = parts->emplace_back();
     for (const auto& [limit, units] : former.held) AddHeld(&part, limit, units);

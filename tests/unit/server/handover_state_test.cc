@@ -227,6 +227,78 @@ TEST_F(TwoProcesses, ACallThatAsksLateGetsAPermitFromTheOtherProcess) {
 
 constexpr const char* kPermits = "cluster/c/concurrency";
 
+// In the new process all units are in use and a call waits: it does not get what comes back before the call of the old.
+TEST_F(TwoProcesses, ALateCallIsNotBehindAllThatWaitInTheOtherProcess) {
+  HandOver();
+  Step(/*closed=*/true);
+  limits::ConcurrencyLimiter &a = former.Permits(kPermits), &b = next.Permits(kPermits);
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(b.TryTake());
+  limits::ConcurrencyLimiter::Ticket late, other;
+  test::ManualWorker time;
+  const auto ask = [](limits::ConcurrencyLimiter& limiter,
+                      limits::ConcurrencyLimiter::Ticket& ticket) -> runtime::Task<void> {
+    EXPECT_EQ(ticket.Ask(limiter, 1).kind, limits::Verdict::Kind::kWait);
+    co_return;
+  };
+  time.runtime.SpawnOn(time.worker, ask(b, other));
+  time.runtime.SpawnOn(time.worker, ask(a, late));
+  time.Run();
+  base::TimePoint at = now;
+  const auto steps = [&] {
+    for (int i = 0; i < 2; ++i) {
+      leaving.Step({.closed = true}, at += Leaving::kLookPeriod);
+      processes.Read();
+    }
+    leaving.Step({.closed = true}, at);  // hears what was lent
+    EXPECT_LE(a.own() + b.own(), 8u);
+  };
+  steps();
+  EXPECT_EQ(late.Poll().kind, limits::Verdict::Kind::kWait);
+  EXPECT_EQ(b.own(), 7u) << "one is promised";
+  steps();
+  EXPECT_EQ(b.own(), 7u) << "and no second one";
+  b.Return();
+  EXPECT_EQ(other.Poll().kind, limits::Verdict::Kind::kWait);
+  steps();
+  EXPECT_EQ(late.Poll().kind, limits::Verdict::Kind::kGo);
+  b.Return();
+  EXPECT_EQ(other.Poll().kind, limits::Verdict::Kind::kGo);
+  late.Drop();
+  steps();
+  EXPECT_EQ(b.own(), 8u);
+  other.Drop();
+  for (int i = 0; i < 6; ++i) b.Return();
+  time.Run();
+  time.runtime.Shutdown();
+}
+
+// Promised, and not kept: the process that was to have it has ended.
+TEST_F(TwoProcesses, APromisedUnitStaysWhereTheOtherProcessEnds) {
+  HandOver();
+  Step(/*closed=*/true);
+  limits::ConcurrencyLimiter &a = former.Permits(kPermits), &b = next.Permits(kPermits);
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(b.TryTake());
+  limits::ConcurrencyLimiter::Ticket late;
+  test::ManualWorker time;
+  const auto ask = [](limits::ConcurrencyLimiter& limiter,
+                      limits::ConcurrencyLimiter::Ticket& ticket) -> runtime::Task<void> {
+    EXPECT_EQ(ticket.Ask(limiter, 1).kind, limits::Verdict::Kind::kWait);
+    co_return;
+  };
+  time.runtime.SpawnOn(time.worker, ask(a, late));
+  time.Run();
+  leaving.Step({.closed = true}, now + Leaving::kLookPeriod);
+  processes.Read();
+  EXPECT_EQ(b.own(), 7u);
+  leaving.Finish();
+  EXPECT_TRUE(processes.Read());
+  EXPECT_EQ(b.own(), 8u);
+  late.Drop();
+  for (int i = 0; i < 8; ++i) b.Return();
+  time.Run();
+  time.runtime.Shutdown();
+}
+
 TEST_F(TwoProcesses, PermitsAreNeverMoreThanTheLimitAndInTheEndTheNewOnes) {
   std::mt19937 random(4711);
   limits::ConcurrencyLimiter &a = former.Permits(kPermits), &b = next.Permits(kPermits);
