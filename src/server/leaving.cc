@@ -94,7 +94,7 @@ void Leaving::Begin(handover::Channel channel, const std::vector<metrics::Counte
   state_ = State::kLeaving;
   channel_ = std::move(channel);
   counts_.emplace(counts);
-  count_at_ = look_at_ = ask_at_ = now;
+  count_at_ = look_at_ = now;
   // What older processes give up they tell the other process from now on.
   const SharedLimits shared = FindSharedLimits(limits_.Table(), clusters_);
   for (const auto& [name, units] : older_) {
@@ -160,7 +160,9 @@ void Leaving::SendReport(const Load& load, const SharedLimits& shared, bool asks
   v1::Report& report = *message.mutable_report();
   for (auto it = shared.begin(); asks && it != shared.end() && report.wanted_size() < kLimitsPerMessage; ++it) {
     const auto& permits = it->second.permits;
-    if (permits == nullptr || !permits->enabled() || permits->waiting() == 0) continue;
+    // With a unit in use the wait ends when that comes back. A unit on its way is idle: where they go to and fro under
+    // load, both processes starve.
+    if (permits == nullptr || !permits->enabled() || permits->waiting() == 0 || permits->own() > 0) continue;
     v1::Held& wanted = *report.add_wanted();
     wanted.set_limit(it->first);
     wanted.set_units(permits->waiting());
@@ -205,9 +207,7 @@ Leaving::Heard Leaving::Step(const Load& load, base::TimePoint now) {
   if (looks) GiveShares(load.closed, now);
   heard.moved = heard.moved || !given_.empty() || !given_shares_.empty();
   if (!SendGiven()) return heard;
-  const bool asks = now >= ask_at_;
-  if (asks) ask_at_ = now + kAskPeriod;
-  SendReport(load, shared_, asks);
+  SendReport(load, shared_, looks);
   if (now >= count_at_) {
     count_at_ = now + kCountPeriod;
     SendCounts();

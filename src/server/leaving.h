@@ -5,7 +5,7 @@
 //
 // Permits are conserved: a unit is taken away here (limits::ConcurrencyLimiter::Lend) before the other process is told
 // that it has it. Half of what is free at first stays until no client can begin a call here; where calls wait here all
-// the same, the other process is asked for some. Of a rate each process has a
+// the same, and no unit is here to come back to them, the other process is asked for some. Of a rate each process has a
 // part, and the parts are one: here nearly all of it as long as calls wait, which came first; then little; then, when
 // no call can come any more, nothing.
 //
@@ -28,10 +28,8 @@ class Leaving {
  public:
   // Of the part of a rate that was this process's: while calls wait for it here, and while new calls may still come.
   static constexpr uint32_t kWithWaiters = 875, kWithout = 125;  // permille
-  // Between two looks at which limits there are and whether calls wait for rates.
+  // Between two looks at which limits there are and whether calls wait for rates, and two questions for permits.
   static constexpr std::chrono::milliseconds kLookPeriod{20};
-  // Between two questions for permits.
-  static constexpr std::chrono::milliseconds kAskPeriod{5};
   // Between two reports of what was counted.
   static constexpr std::chrono::milliseconds kCountPeriod{1000};
 
@@ -90,8 +88,8 @@ class Leaving {
   std::map<std::string, uint64_t> given_;
   std::map<std::string, uint32_t> given_shares_;
   std::optional<CountsSince> counts_;
-  base::TimePoint count_at_{}, look_at_{}, ask_at_{};  // the next ones
-  SharedLimits shared_;                                // as of the last look
+  base::TimePoint count_at_{}, look_at_{};  // the next ones
+  SharedLimits shared_;                     // as of the last look
   Load told_;
 };
 

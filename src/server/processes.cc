@@ -155,7 +155,7 @@ void Processes::Lend(Former& former, const v1::Report& report, const SharedLimit
       v1::Held& lent = *message.mutable_order()->add_lent();
       lent.set_limit(wanted.limit());
       lent.set_units(units);
-    } else if (own > 0 && former.promised.insert(wanted.limit()).second) {
+    } else if (own > 0 && !former.held.contains(wanted.limit()) && former.promised.insert(wanted.limit()).second) {
       permits.AddLent(1);
     }
   }
