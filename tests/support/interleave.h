@@ -34,7 +34,8 @@ namespace sluice::interleave {
 
 class Run;
 
-// A sanitizer finds no race in threads that go in lock step, and makes each schedule several times as long: one preemption less there.
+// A sanitizer finds no race in threads that go in lock step, and makes each schedule several times as long: one
+// preemption less there.
 #ifdef SLUICE_SANITIZED
 inline constexpr int kPreemptionsMax = 2;
 #else

@@ -227,7 +227,7 @@ TEST_F(TwoProcesses, ACallThatAsksLateGetsAPermitFromTheOtherProcess) {
 
 constexpr const char* kPermits = "cluster/c/concurrency";
 
-// In the new process all units are in use and a call waits: it does not get what comes back before the call of the old.
+// In the new process all units are in use and a call waits: the old process's call gets the next unit before it.
 TEST_F(TwoProcesses, ALateCallIsNotBehindAllThatWaitInTheOtherProcess) {
   HandOver();
   Step(/*closed=*/true);
