@@ -15,10 +15,7 @@ Iterator Next(Iterator from, Iterator end, std::string_view name) {
 
 std::optional<std::string_view> MetadataKey(const http2::HeaderList& request, std::string_view name, Repeated repeated,
                                             std::string& scratch) {
-  Iterator begin = request.begin();
-  // What all of a client's calls have in common is mostly not what tells them apart.
-  if (const http2::FieldRun* run = request.run(); run != nullptr && !run->may_have(name)) begin += run->count;
-  const Iterator end = request.end(), first = Next(begin, end, name);
+  const Iterator end = request.end(), first = Next(request.begin(), end, name);
   if (first == end) return std::nullopt;
   std::string_view key = (*first)->value();
   if (repeated == Repeated::kFirst) return key;

@@ -10,9 +10,9 @@
 
 namespace sluice::proxy {
 
-// Of the field `name`, which is no pseudo-header; nullopt: it is not there. Joined values have a comma between them, in
-// the order of the request, and lie in `scratch`, which is empty before; else the view is of the request. Does not
-// allocate where the field is there once.
+// Of the field `name`; nullopt: it is not there. Joined values have a comma between them, in the order of the request,
+// and lie in `scratch`, which is empty before; else the view is of the request. Does not allocate where the field is
+// there once.
 std::optional<std::string_view> MetadataKey(const http2::HeaderList& request, std::string_view name, Repeated repeated,
                                             std::string& scratch);
 

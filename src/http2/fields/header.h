@@ -34,7 +34,6 @@ struct FieldRun {
   size_t hpack_size;                     // sum over the fields
   uint64_t tokens = 0;                   // bit T: a field with token T is among them
   std::array<uint8_t, kTokens> first{};  // by token: the index of its first field
-  uint64_t name_sizes = 0;               // bit N: a name that no pseudo-header has is among them, of N bytes modulo 64
   // Of the walk over the run alone (validate.cc).
   Check check = Check::kNotYet;
   bool regular = false;  // there are fields that are no pseudo-headers
@@ -47,8 +46,6 @@ struct FieldRun {
   static constexpr size_t kLiteralBytesMax = 448;  // of the transient fields, with their headers
   const Field* const* fields() const { return reinterpret_cast<const Field* const*>(this + 1); }
   bool has(Token token) const { return (tokens >> static_cast<uint32_t>(token) & 1) != 0; }
-  // False: no field has that name, which is no pseudo-header's.
-  bool may_have(std::string_view name) const { return (name_sizes >> (name.size() & 63) & 1) != 0; }
 };
 
 // The interned fields of one worker. Entries live while they have a holder, so its size is bounded by the

@@ -208,7 +208,6 @@ FieldRun* InternTable::MakeRun(const Field* const* fields, size_t count) {
     const size_t token = static_cast<size_t>(field->token);
     if (!run->has(field->token)) run->first[token] = static_cast<uint8_t>(run->count);
     run->tokens |= uint64_t{1} << token;
-    if (!field->name().starts_with(':')) run->name_sizes |= uint64_t{1} << (field->name_size & 63);
   }
   if (run->count > 0) return run;
   FreeRun(run);

@@ -33,33 +33,6 @@ TEST(MetadataKey, OfSeveralItIsOneOrAllOfThem) {
   EXPECT_EQ(KeyOf({"a", "b", "c"}, Repeated::kLast), "c");
 }
 
-// What a client's requests have in common is passed over where it cannot have the name: of each length of name, with
-// the key there, behind it, at both places and at none.
-TEST(MetadataKey, TheFieldsInCommonAreLookedAtWhereTheyMayHaveIt) {
-  http2::InternTable interns;
-  for (size_t length : {1, 4, 5, 63, 64, 65, 69, 200}) {
-    const std::string name(length, 'k');
-    for (const bool before : {false, true}) {
-      for (const bool behind : {false, true}) {
-        SCOPED_TRACE(testing::Message() << length << " before " << before << " behind " << behind);
-        http2::HeaderList common(&interns), request(&interns);
-        common.Add(":path", "/p.S/M");
-        common.Add("x-abc", "as long as :path");
-        if (before) common.Add(name, "a");
-        http2::FieldRun* run = interns.MakeRun(common.begin(), common.size());
-        ASSERT_NE(run, nullptr);
-        request.AddRun(*run);
-        if (behind) request.Add(name, "b");
-        ASSERT_EQ(request.run(), run);
-        std::string scratch;
-        const auto key = MetadataKey(request, name, Repeated::kJoined, scratch);
-        EXPECT_EQ(key.value_or("none"), before && behind ? "a,b" : before ? "a" : behind ? "b" : "none");
-        interns.UnrefRun(run);
-      }
-    }
-  }
-}
-
 TEST(MetadataKey, EmptyValuesAreJoinedToo) {
   EXPECT_EQ(KeyOf({"", "b"}, Repeated::kJoined), ",b");
   EXPECT_EQ(KeyOf({"", "", ""}, Repeated::kJoined), ",,");
