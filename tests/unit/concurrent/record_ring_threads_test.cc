@@ -73,33 +73,37 @@ struct Party {
 };
 
 TEST(RecordRingThreads, EveryInterleavingOfAWriterAndAReaderThatSleeps) {
-  const auto result = interleave::Explore([](interleave::Run& run) {
-    auto party = std::make_shared<Party>();
-    run.Thread([=] { party->Write(1, 2); });
-    run.Thread([=] { party->Read(2); });
-    run.AtEnd([=] {
-      EXPECT_EQ(party->taken, (std::vector<uint64_t>{1, 2}));
-      EXPECT_EQ(party->ring.dropped(), 0u);
-    });
-  });
+  const auto result = interleave::Explore(
+      [](interleave::Run& run) {
+        auto party = std::make_shared<Party>();
+        run.Thread([=] { party->Write(1, 2); });
+        run.Thread([=] { party->Read(2); });
+        run.AtEnd([=] {
+          EXPECT_EQ(party->taken, (std::vector<uint64_t>{1, 2}));
+          EXPECT_EQ(party->ring.dropped(), 0u);
+        });
+      },
+      {.preemptions_max = 3});
   EXPECT_GT(result.schedules, 500u);
 }
 
 TEST(RecordRingThreads, EveryInterleavingOfAWriterThatLapsTheReader) {
-  const auto result = interleave::Explore([](interleave::Run& run) {
-    auto party = std::make_shared<Party>();
-    run.Thread([=] { party->Write(1, 4); });
-    run.Thread([=] {
-      party->Drain();
-      party->Drain();
-    });
-    run.AtEnd([=] {
-      party->Drain();
-      EXPECT_EQ(party->taken.size(), party->written);
-      EXPECT_EQ(party->written + party->ring.dropped(), 4u);
-      EXPECT_TRUE(std::is_sorted(party->taken.begin(), party->taken.end()));
-    });
-  });
+  const auto result = interleave::Explore(
+      [](interleave::Run& run) {
+        auto party = std::make_shared<Party>();
+        run.Thread([=] { party->Write(1, 4); });
+        run.Thread([=] {
+          party->Drain();
+          party->Drain();
+        });
+        run.AtEnd([=] {
+          party->Drain();
+          EXPECT_EQ(party->taken.size(), party->written);
+          EXPECT_EQ(party->written + party->ring.dropped(), 4u);
+          EXPECT_TRUE(std::is_sorted(party->taken.begin(), party->taken.end()));
+        });
+      },
+      {.preemptions_max = 3});
   EXPECT_GT(result.schedules, 500u);
 }
 

@@ -67,7 +67,7 @@ using Three = std::shared_ptr<State<WholeMutex>>;
 template <typename StatePtr, typename Setup>
 uint64_t Explore(int64_t units, const Setup& setup) {
   auto explore = [&](interleave::Run& run) { setup(run, std::make_shared<typename StatePtr::element_type>(units)); };
-  return interleave::Explore(explore).schedules;
+  return interleave::Explore(explore, {.preemptions_max = 3}).schedules;
 }
 
 // The lost wake-up: the unit comes back while the waiter is on its way into the queue.
