@@ -27,11 +27,6 @@ uint32_t PermilleOf(const LimitTable::Named& named) {
   return rate != nullptr ? rate->permille : std::get<ClientRateLimit>(named.limit).permille;
 }
 
-uint32_t FreeOf(const limits::ConcurrencyLimiter& permits) {
-  const uint32_t own = permits.own();
-  return own - std::min(own, permits.in_use());
-}
-
 }  // namespace
 
 HandedLevels Leaving::Split(const std::map<std::string, uint64_t>& others, base::TimePoint now, v1::Part* stays) {

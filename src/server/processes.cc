@@ -140,22 +140,22 @@ void Processes::GiveBack(Former& former, const std::string& limit, uint64_t unit
   if (found->second.capped != nullptr) found->second.capped->ReleaseForOther(units);
 }
 
-// What calls wait for there and is free here, half of it at a time: calls begin here, too. Where nothing is free the
-// next unit that comes back is promised, or those that wait here would let none go there.
+// What calls wait for there and is free here, half of it at a time: calls begin here, too. Where nothing is free, and
+// that process has no unit, it is promised the next one that comes back: those that wait here would let none go there.
 void Processes::Lend(Former& former, const v1::Report& report, const SharedLimits& shared) {
   v1::Message message;
   for (const v1::Held& wanted : report.wanted()) {
     const auto found = shared.find(wanted.limit());
     if (found == shared.end() || found->second.permits == nullptr || wanted.units() == 0) continue;
     limits::ConcurrencyLimiter& permits = *found->second.permits;
-    const uint32_t own = permits.own(), free = own - std::min(own, permits.in_use());
-    const uint32_t units =
-        permits.Lend(static_cast<uint32_t>(std::min({wanted.units(), uint64_t{kLendMax}, (uint64_t{free} + 1) / 2})));
+    const uint32_t units = permits.Lend(
+        static_cast<uint32_t>(std::min({wanted.units(), uint64_t{kLendMax}, (uint64_t{FreeOf(permits)} + 1) / 2})));
     if (units > 0) {
       v1::Held& lent = *message.mutable_order()->add_lent();
       lent.set_limit(wanted.limit());
       lent.set_units(units);
-    } else if (own > 0 && !former.held.contains(wanted.limit()) && former.promised.insert(wanted.limit()).second) {
+    } else if (permits.own() > 0 && !former.held.contains(wanted.limit()) &&
+               former.promised.insert(wanted.limit()).second) {
       permits.AddLent(1);
     }
   }

@@ -5,6 +5,7 @@
 // read what the processes have said.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <map>
@@ -32,6 +33,12 @@ struct SharedLimit {
 using SharedLimits = std::map<std::string, SharedLimit>;
 // All of `limits` and of the endpoints ("cluster/NAME/endpoint/ENDPOINT").
 SharedLimits FindSharedLimits(const LimitTable& limits, Clusters& clusters);
+
+// Units that are this process's and not in use.
+inline uint32_t FreeOf(const limits::ConcurrencyLimiter& permits) {
+  const uint32_t own = permits.own();
+  return own - std::min(own, permits.in_use());
+}
 
 // Write what a process has, or has no more, into a Part or a Given.
 template <typename Message>

@@ -445,6 +445,12 @@ drain_timeout: 5s
         self.assertEqual(stream.beat(), b"beat")
         self.ctl("reweight", "service", "a@3")  # changes are allowed again
 
+    def replace_program(self, text, mode=0o755):
+        os.remove(self.program)
+        with open(self.program, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.program, mode)
+
     # Twice: before it says a word, and with everything in its hands. Half a minute each, in which calls go on.
     def test_what_hangs_is_given_up(self):
         self.write(cluster=", concurrency: {max: 4}, rate_limit: {rate: 1000, burst: 100}")
@@ -456,10 +462,7 @@ drain_timeout: 5s
         hangs = HEARS_ALL + "\nimport time; time.sleep(300)"
         for script in ["sleep 300", f"/usr/bin/python3 -c '{hangs}'"]:
             with self.subTest(script):
-                os.remove(self.program)
-                with open(self.program, "w", encoding="utf-8") as file:
-                    file.write(f"#!/bin/bash\nexec {script}\n")
-                os.chmod(self.program, 0o755)
+                self.replace_program(f"#!/bin/bash\nexec {script}\n")
                 self.assertIn("the new process was not ready in 30 s", self.ctl("upgrade", code=1))
                 self.check_unharmed(stream)
                 self.assertEqual(children_of(self.daemon.pid), [])
@@ -491,15 +494,10 @@ drain_timeout: 5s
         }
         for name, script in scripts.items():
             with self.subTest(name):
-                os.remove(self.program)
                 if script is not None:
-                    with open(self.program, "w", encoding="utf-8") as file:
-                        file.write(f"#!/bin/bash\n{script}\n")
-                    os.chmod(self.program, 0o755)
+                    self.replace_program(f"#!/bin/bash\n{script}\n")
                 else:
-                    with open(self.program, "w", encoding="utf-8") as file:
-                        file.write("not a program")
-                    os.chmod(self.program, 0o644)
+                    self.replace_program("not a program", mode=0o644)
                 self.ctl("upgrade", code=1)
                 self.check_unharmed(stream)
         os.remove(self.program)

@@ -227,6 +227,12 @@ TEST_F(TwoProcesses, ACallThatAsksLateGetsAPermitFromTheOtherProcess) {
 
 constexpr const char* kPermits = "cluster/c/concurrency";
 
+// A call that has to wait.
+runtime::Task<void> Wait(limits::ConcurrencyLimiter& limiter, limits::ConcurrencyLimiter::Ticket& ticket) {
+  EXPECT_EQ(ticket.Ask(limiter, 1).kind, limits::Verdict::Kind::kWait);
+  co_return;
+}
+
 // In the new process all units are in use and a call waits: the old process's call gets the next unit before it.
 TEST_F(TwoProcesses, ALateCallIsNotBehindAllThatWaitInTheOtherProcess) {
   HandOver();
@@ -235,13 +241,8 @@ TEST_F(TwoProcesses, ALateCallIsNotBehindAllThatWaitInTheOtherProcess) {
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(b.TryTake());
   limits::ConcurrencyLimiter::Ticket late, other;
   test::ManualWorker time;
-  const auto ask = [](limits::ConcurrencyLimiter& limiter,
-                      limits::ConcurrencyLimiter::Ticket& ticket) -> runtime::Task<void> {
-    EXPECT_EQ(ticket.Ask(limiter, 1).kind, limits::Verdict::Kind::kWait);
-    co_return;
-  };
-  time.runtime.SpawnOn(time.worker, ask(b, other));
-  time.runtime.SpawnOn(time.worker, ask(a, late));
+  time.runtime.SpawnOn(time.worker, Wait(b, other));
+  time.runtime.SpawnOn(time.worker, Wait(a, late));
   time.Run();
   base::TimePoint at = now;
   const auto steps = [&] {
@@ -280,12 +281,7 @@ TEST_F(TwoProcesses, APromisedUnitStaysWhereTheOtherProcessEnds) {
   for (int i = 0; i < 8; ++i) ASSERT_TRUE(b.TryTake());
   limits::ConcurrencyLimiter::Ticket late;
   test::ManualWorker time;
-  const auto ask = [](limits::ConcurrencyLimiter& limiter,
-                      limits::ConcurrencyLimiter::Ticket& ticket) -> runtime::Task<void> {
-    EXPECT_EQ(ticket.Ask(limiter, 1).kind, limits::Verdict::Kind::kWait);
-    co_return;
-  };
-  time.runtime.SpawnOn(time.worker, ask(a, late));
+  time.runtime.SpawnOn(time.worker, Wait(a, late));
   time.Run();
   leaving.Step({.closed = true}, now + Leaving::kLookPeriod);
   processes.Read();
