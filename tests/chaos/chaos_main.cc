@@ -110,7 +110,7 @@ int Main(int argc, char** argv) {
         "usage: chaos [--from N --count N | --seed N] [--trace] [--hash] [--twice-every N] [--two-processes]\n");
     return 2;
   }
-  spdlog::set_level(spdlog::level::off);
+  spdlog::set_level(args.trace ? spdlog::level::debug : spdlog::level::off);
   proxy::CallId::SetProcessForTest(1);
   for (int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGPROF}) ::signal(signal, OnDeath);
   const auto start = std::chrono::steady_clock::now();

@@ -62,6 +62,8 @@ void Connection::Do(TimeBounds::Act act, TimePoint now) {
     case Act::kEndIdle:
       if (session_.role() == Role::kServer && !draining_)
         return Retire(Timeout::kIdle, now);  // a request may be on its way
+      // Nor is a client idle that a drain has told to go, and whose answer is waited for (kBindDrain).
+      if (session_.goaway_announced()) return bounds_.Idle(now);
       if (background_streams_ > 0 && !events_.OnIdle(*this)) return bounds_.Idle(now);
       events_.OnTimeout(*this, Timeout::kIdle, 0);
       return Close(ErrorCode::kNoError, "idle");

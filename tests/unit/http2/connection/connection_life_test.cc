@@ -312,6 +312,38 @@ TEST_F(ConnectionLifeTest, AnIdleClientIsToldTwiceSoThatNoRequestIsLost) {
   EXPECT_TRUE(peer->end);
 }
 
+// RFC 9113 6.8: the drain waits for the answer to its PING, or for kDrainAnswer, however short idle_timeout is.
+TEST_F(ConnectionLifeTest, AnIdleClientThatADrainHasToldToGoMayStillAsk) {
+  options.life.idle_timeout = milliseconds(50);
+  Start(Role::kServer);
+  peer->acknowledge = false;
+  connection->Drain();
+  Advance(milliseconds(4999));
+  EXPECT_EQ(peer->Count(h2::kGoaway), 1u);
+  EXPECT_FALSE(peer->end);
+  Request(1);  // it had left before the client read that
+  EXPECT_EQ(log, (Strings{"request 1"}));
+  peer->Send(h2::RawFrame(h2::kPing, h2::kAck, 0, peer->Last(h2::kPing)->payload));
+  Run();
+  EXPECT_EQ(peer->Last(h2::kGoaway)->Word(), 1u);
+  streams[1]->SendHeaders(h2::List(context.interns, h2::GrpcResponse()), true);
+  Release(1);
+  Run();
+  EXPECT_TRUE(peer->streams[1].end);
+  EXPECT_TRUE(peer->end);
+}
+
+TEST_F(ConnectionLifeTest, AnIdleClientThatDoesNotAnswerADrainIsLeftAfterFiveSeconds) {
+  options.life.idle_timeout = milliseconds(50);
+  Start(Role::kServer);
+  peer->acknowledge = false;
+  connection->Drain();
+  for (int i = 0; i < 100; ++i) Advance(milliseconds(50));
+  ASSERT_EQ(peer->Count(h2::kGoaway), 2u);
+  EXPECT_EQ(peer->Last(h2::kGoaway)->Word(), 0u);
+  EXPECT_TRUE(peer->end);
+}
+
 TEST_F(ConnectionLifeTest, AnOldConnectionTakesNoNewCallsAndEndsWithTheLast) {
   options.life.age_max = milliseconds(100'000);
   Start(Role::kServer);
