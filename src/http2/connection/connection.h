@@ -207,6 +207,9 @@ class Connection final : public PausedNode,
     if (when < timer_at_) ArmAt(when);
   }
   void Do(TimeBounds::Act act, base::TimePoint now);
+  // An endpoint that has not said SETTINGS: nothing could be sent to it, so the connection is neither old nor idle.
+  // headers_timeout and the pool's connect_timeout bound that.
+  bool Connecting() const { return session_.role() == Role::kClient && !session_.settings_received(); }
   void EndUnfinished();
   void Retire(Timeout why, base::TimePoint now);
   // There is a stream, or will be.

@@ -55,15 +55,18 @@ void Connection::Do(TimeBounds::Act act, TimePoint now) {
       events_.OnTimeout(*this, Timeout::kSend, 0);
       return Finish("the peer does not read");  // so it would not read a last word either
     case Act::kRetire:
+      if (Connecting()) return bounds_.StartAnew(now);
       return Retire(Timeout::kAge, now);
     case Act::kEndAge:
       events_.OnTimeout(*this, Timeout::kAgeGrace, 0);
       return Close(ErrorCode::kNoError, "too old");
     case Act::kEndIdle:
-      if (session_.role() == Role::kServer && !draining_)
-        return Retire(Timeout::kIdle, now);  // a request may be on its way
-      // Nor is a client idle that a drain has told to go, and whose answer is waited for (kBindDrain).
-      if (session_.goaway_announced()) return bounds_.Idle(now);
+      if (Connecting()) return bounds_.StartAnew(now);
+      if (session_.role() == Role::kServer) {
+        if (!draining_) return Retire(Timeout::kIdle, now);  // a request may be on its way
+        // Flush closes it when the client has answered (kBindDrain) and taken all that is written (send_timeout).
+        return bounds_.Idle(now);
+      }
       if (background_streams_ > 0 && !events_.OnIdle(*this)) return bounds_.Idle(now);
       events_.OnTimeout(*this, Timeout::kIdle, 0);
       return Close(ErrorCode::kNoError, "idle");

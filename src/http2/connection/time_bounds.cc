@@ -20,10 +20,14 @@ void TimeBounds::Start(TimePoint now, bool delayed, double age_share) {
   if (delayed) delayed_until_ = base::DeadlineAfter(now, life_.abuse_delay);
   // Until we listen, silence is not the peer's fault.
   last_heard_ = idle_since_ = pending_since_ = delayed ? delayed_until_ : now;
-  if (life_.age_max.count() > 0) {
-    const auto age = std::chrono::duration<double, std::milli>(life_.age_max) * age_share;
-    age_at_ = base::DeadlineAfter(now, std::chrono::duration_cast<base::Nanos>(age));
-  }
+  const auto age = std::chrono::duration<double, std::milli>(life_.age_max) * age_share;
+  age_ = std::chrono::duration_cast<base::Nanos>(age);
+  age_at_ = After(now, age_);
+}
+
+void TimeBounds::StartAnew(TimePoint now) {
+  idle_since_ = now;
+  age_at_ = After(now, age_);
 }
 
 TimePoint TimeBounds::Pending(uint64_t pending, TimePoint now) {

@@ -53,6 +53,8 @@ class TimeBounds {
   // The connection begins, and is not read for life.abuse_delay if `delayed`. It lives for `age_share` (0.9..1.1) of
   // age_max.
   void Start(base::TimePoint now, bool delayed, double age_share);
+  // Its age and its idle time begin now: until here it could not be used.
+  void StartAnew(base::TimePoint now);
   bool delayed() const { return delayed_until_ != base::kNever; }
   void EndDelay() { delayed_until_ = base::kNever; }
 
@@ -108,6 +110,7 @@ class TimeBounds {
   base::TimePoint idle_since_{};
   base::TimePoint blocked_since_ = base::kNever;  // the socket has taken nothing since
   base::TimePoint unread_sweep_at_ = base::kNever, silent_sweep_at_ = base::kNever;
+  base::Nanos age_{};  // age_share of age_max; 0: no bound
   base::TimePoint age_at_ = base::kNever;
   base::TimePoint drain_answer_by_ = base::kNever;
   base::TimePoint delayed_until_ = base::kNever;  // nothing is read until then

@@ -344,6 +344,41 @@ TEST_F(ConnectionLifeTest, AnIdleClientThatDoesNotAnswerADrainIsLeftAfterFiveSec
   EXPECT_TRUE(peer->end);
 }
 
+TEST_F(ConnectionLifeTest, AClientThatTakesItsLastResponseSlowlyIsNotIdle) {
+  options.life.idle_timeout = milliseconds(50);
+  Start(Role::kServer);
+  Request(1);
+  connection->Drain();
+  Run();
+  EXPECT_EQ(peer->Last(h2::kGoaway)->Word(), 1u);
+  near->SetBufferBytes(0);  // it reads nothing
+  Respond(1, 1000, true);
+  Release(1);
+  for (int i = 0; i < 40; ++i) Advance(milliseconds(50));
+  EXPECT_FALSE(connection->closed());
+  near->SetBufferBytes(net::MemoryStream::kBufferBytes);
+  Run();
+  EXPECT_EQ(peer->streams[1].data.size(), 1000u);
+  EXPECT_TRUE(peer->streams[1].end);
+  EXPECT_TRUE(peer->end);
+}
+
+TEST_F(ConnectionLifeTest, AnEndpointThatIsSlowToAnswerIsNeitherOldNorIdle) {
+  options.life.age_max = milliseconds(20);
+  options.life.idle_timeout = milliseconds(30);
+  Start(Role::kClient, /*handshake=*/false);
+  peer->acknowledge = false;
+  for (int i = 0; i < 10; ++i) Advance(milliseconds(11));
+  EXPECT_EQ(peer->Count(h2::kGoaway), 0u);
+  peer->Send(h2::Settings());
+  Run();
+  EXPECT_TRUE(connection->CanOpen());
+  Open();
+  Advance(milliseconds(25));
+  EXPECT_EQ(peer->Count(h2::kGoaway), 1u);
+  EXPECT_THAT(log, Contains("timeout age"));
+}
+
 TEST_F(ConnectionLifeTest, AnOldConnectionTakesNoNewCallsAndEndsWithTheLast) {
   options.life.age_max = milliseconds(100'000);
   Start(Role::kServer);
