@@ -43,13 +43,15 @@ def row(record):
         f"{quantile(durations, 0.5):.0f} / {max(durations, default=float('nan')):.0f}",
         f"{max((one['waited_ms'] for one in record['restarts']), default=0) / 1e3:.1f}",
         f"{record['old_max']} / {record['old_end']}",
+        f"{record['processors']['idle']:.0%} / {record['processors']['taken']:.0%}" if "processors" in record else "-",
     ]
 
 
 HEAD = [
     "proxy", "restarts", "calls/s", "failed calls", "failed connects", "restarts noticed", "longest gap c++ / js / python, ms",
     "slowest call, ms", "clients' lag, ms", "most calls at a backend", "above the limit", "broken streams", "unopened streams",
-    "slowest echo, ms", "restart p50 / max, ms", "longest wait for the old, s", "old processes max / end"]
+    "slowest echo, ms", "restart p50 / max, ms", "longest wait for the old, s", "old processes max / end",
+    "processors idle / taken by the host"]
 
 
 def details(record):

@@ -18,8 +18,9 @@ from processes import adopt_orphans, free_ports
 from proxies import PROXIES
 
 HERE = Path(__file__).resolve().parent
-# client -> its share of the calls and of the streams
-SHARES = {"c++": (0.40, 0.5), "js": (0.35, 0.3), "python": (0.25, 0.2)}
+# client -> its share of the calls and of the streams, if nothing else is said
+CALL_SHARES = {"c++": 0.40, "js": 0.35, "python": 0.25}
+STREAM_SHARES = {"c++": 0.5, "js": 0.3, "python": 0.2}
 READY_SECONDS = 40
 SETTLE_SECONDS = 12  # after the last restart: longer than a call or an echo may take
 BACKENDS = 2
@@ -93,12 +94,12 @@ class Bed:
         self.clients = [self.helper("connects", connects)]
         programs = {"c++": [programs / "restart_client"], "python": [sys.executable, HERE / "client.py"],
                     "js": ["node", HERE / "client.js"]}
-        for name in options.clients:
-            calls, streams = SHARES[name]
-            whole = [sum(SHARES[c][i] for c in options.clients) for i in (0, 1)]
+        calls = sum(options.clients.values())
+        streams = sum(STREAM_SHARES[name] for name in options.clients)
+        for name, share in options.clients.items():
             self.clients.append(self.helper(name, [
-                *programs[name], *target, "--rate", options.rate * calls / whole[0], "--channels", options.channels,
-                "--streams", round(options.streams * streams / whole[1]), "--stream-seconds", options.stream_seconds]))
+                *programs[name], *target, "--rate", options.rate * share / calls, "--channels", options.channels,
+                "--streams", round(options.streams * STREAM_SHARES[name] / streams), "--stream-seconds", options.stream_seconds]))
         for client in self.clients:
             client.wait_line(READY_SECONDS)
 
@@ -165,19 +166,41 @@ def measure(name, options, tell):
     with Bed(name, options) as bed:
         for helper in bed.backends + bed.clients:
             helper.go()
-        begun = time.monotonic()
+        begun, times = time.monotonic(), processor_times()
         done, old_max, stopped = restarts(bed.proxy, options, tell)
         time.sleep(SETTLE_SECONDS)
         seconds, old_end = time.monotonic() - begun, bed.proxy.old()
+        passed, idle, taken = (now - before for now, before in zip(processor_times(), times))
         results = bed.results()
         clients = {r["client"]: r for r in results if "client" in r}
         at = [one["at"] for one in done]
         hit = {bisect.bisect(at, event[0]) for client in clients.values() for event in client["events"]}
         return dict(proxy=name, title=bed.proxy.title, limits=bed.proxy.limits, limit=options.limit, rate=options.rate,
                     interval=options.interval, streams=options.streams, stream_seconds=options.stream_seconds,
-                    workers=options.workers, seconds=seconds, restarts=done, stopped=stopped, old_max=old_max, old_end=old_end,
+                    workers=options.workers, seconds=seconds, shares=options.clients,
+                    processors=dict(idle=idle / passed, taken=taken / passed), restarts=done, stopped=stopped, old_max=old_max, old_end=old_end,
                     restarts_noticed=len(hit - {0}), clients=clients,
                     backends=[r for r in results if "client" not in r], when=time.strftime("%FT%TZ", time.gmtime()))
+
+
+def shares(text):
+    """client -> share of the calls, of "c++=0.8,js=0.2" or "c++,js"."""
+    out = {}
+    for word in text.split(","):
+        name, _, share = word.partition("=")
+        if name not in CALL_SHARES:
+            raise argparse.ArgumentTypeError(f"{name} is not one of {', '.join(CALL_SHARES)}")
+        out[name] = float(share or CALL_SHARES[name])
+        if not 0 < out[name] < float("inf"):
+            raise argparse.ArgumentTypeError(f"{word}: a share is above 0")
+    return out
+
+
+def processor_times():
+    """Of all processors since the start of the machine, in ticks: all, idle, and taken by the host for others."""
+    with open("/proc/stat", encoding="ascii") as file:
+        ticks = [int(word) for word in file.readline().split()[1:9]]
+    return sum(ticks), ticks[3] + ticks[4], ticks[7]
 
 
 def arguments():
@@ -191,7 +214,8 @@ def arguments():
     parser.add_argument("--stream-seconds", type=float, default=15, help="how long a stream lives before its client ends it")
     parser.add_argument("--channels", type=int, default=4, help="connections of each client")
     parser.add_argument("--connects", type=float, default=50, help="raw connections a second")
-    parser.add_argument("--clients", default=",".join(SHARES), type=lambda text: text.split(","))
+    parser.add_argument("--clients", default=",".join(f"{name}={share:g}" for name, share in CALL_SHARES.items()), type=shares,
+                        help="the clients, each with its share of the calls")
     parser.add_argument("--limit", type=int, default=8, help="unary calls that a backend may have at once")
     parser.add_argument("--hold-ms", type=int, default=5, help="how long a backend takes for one")
     parser.add_argument("--workers", type=int, default=2, help="threads or processes of a proxy that carry calls")
@@ -206,9 +230,6 @@ def arguments():
     for name in options.proxies.split(","):
         if name not in PROXIES:
             parser.error(f"--proxies: {name} is not one of {', '.join(PROXIES)}")
-    for name in options.clients:
-        if name not in SHARES:
-            parser.error(f"--clients: {name} is not one of {', '.join(SHARES)}")
     return options
 
 
