@@ -34,10 +34,12 @@ HandedLevels Leaving::Split(const std::map<std::string, uint64_t>& others, base:
   const LimitTable table = limits_.Table();
   for (const auto& [name, limit] : FindSharedLimits(table, clusters_)) {
     if (limit.permits == nullptr || !limit.permits->enabled()) continue;
-    const uint32_t free = FreeOf(*limit.permits);
-    if (const uint32_t units = limit.permits->Lend(free - free / 2); units > 0) lent_[name] = units;
-    reserve_[name] = free / 2;
-    if (const uint32_t own = limit.permits->own(); own > 0) AddHeld(stays, name, own);
+    const uint32_t first = std::min(FreeOf(*limit.permits), limit.permits->own() / kFirstPart);
+    if (const uint32_t units = limit.permits->Lend(first); units > 0) lent_[name] = units;
+    const uint32_t own = limit.permits->own();
+    // What calls use is not known before the first look.
+    demand_[name] = {.first = own, .busy = 0, .before = own};
+    if (own > 0) AddHeld(stays, name, own);
   }
   HandedLevels levels;
   for (const LimitTable::Named& named : table.all()) {
@@ -79,14 +81,16 @@ void Leaving::Join() {
   }
   for (const auto& [name, share] : shares_) limits_.SetPermille(name, share.before);
   lent_.clear();
-  reserve_.clear();
+  demand_.clear();
   older_.clear();
   outstanding_.clear();
   shares_.clear();
 }
 
-void Leaving::Begin(handover::Channel channel, const std::vector<metrics::Counted>& counts, base::TimePoint now) {
+void Leaving::Begin(handover::Channel channel, const std::vector<metrics::Counted>& counts, uint64_t clients,
+                    base::TimePoint now) {
   state_ = State::kLeaving;
+  clients_ = clients;
   channel_ = std::move(channel);
   counts_.emplace(counts);
   count_at_ = look_at_ = now;
@@ -98,14 +102,28 @@ void Leaving::Begin(handover::Channel channel, const std::vector<metrics::Counte
   }
 }
 
-// A unit that came back is the other process's; but as long as a client may begin a call here some stay for those.
-void Leaving::Lend(const SharedLimits& shared, bool closed) {
+// Units for this process: in proportion to the clients that are left, and no more than its calls have used lately, with
+// one to spare for the next call, if there is more than one.
+uint32_t Leaving::Keep(const Demand& demand, uint64_t may_begin) const {
+  if (may_begin >= clients_) may_begin = clients_;
+  if (may_begin == 0) return 0;
+  const auto part = static_cast<uint32_t>((demand.first * may_begin + clients_ - 1) / clients_);
+  return std::min(part, std::max(demand.busy, demand.before) + (demand.first > 1 ? 1 : 0));
+}
+
+// What came back and is not kept is the other process's.
+void Leaving::Lend(const SharedLimits& shared, uint64_t may_begin, bool looks) {
   for (const auto& [name, limit] : shared) {
     if (limit.permits == nullptr || !limit.permits->enabled()) continue;
-    const auto reserve = reserve_.find(name);
-    const uint32_t keep = closed || reserve == reserve_.end() ? 0 : reserve->second;
-    const uint32_t free = FreeOf(*limit.permits);
-    const uint32_t units = free > keep ? limit.permits->Lend(free - keep) : 0;
+    const uint32_t own = limit.permits->own(), free = FreeOf(*limit.permits);
+    uint32_t keep = 0;
+    if (const auto known = demand_.find(name); known != demand_.end()) {
+      Demand& demand = known->second;
+      demand.busy = std::max(demand.busy, own - free);
+      keep = Keep(demand, may_begin);
+      if (looks) demand.before = std::exchange(demand.busy, 0);
+    }
+    const uint32_t units = own > keep ? limit.permits->Lend(std::min(free, own - keep)) : 0;
     if (units > 0) given_[name] += units;
   }
 }
@@ -197,9 +215,9 @@ Leaving::Heard Leaving::Step(const Load& load, base::TimePoint now) {
   }
   Heard heard = Hear(shared_);
   if (!channel_.open()) return heard;
-  Lend(shared_, load.closed);
+  Lend(shared_, load.may_begin, looks);
   TellEnds(shared_);
-  if (looks) GiveShares(load.closed, now);
+  if (looks) GiveShares(load.may_begin == 0, now);
   heard.moved = heard.moved || !given_.empty() || !given_shares_.empty();
   if (!SendGiven()) return heard;
   SendReport(load, shared_, looks);

@@ -4,10 +4,10 @@
 //     ^-----Join--------'
 //
 // Permits are conserved: a unit is taken away here (limits::ConcurrencyLimiter::Lend) before the other process is told
-// that it has it. Half of what is free at first stays until no client can begin a call here; where calls wait here all
-// the same, and no unit is here to come back to them, the other process is asked for some. Of a rate each process has a
-// part, and the parts are one: here nearly all of it as long as calls wait, which came first; then little; then, when
-// no call can come any more, nothing.
+// that it has it. They follow the calls: what stays here falls with the connections on which a client may still begin
+// a call, and with what calls here have used lately. Where calls wait here, and no unit is here to come back to them,
+// the other process is asked for some. Of a rate each process has a part, and the parts are one: here nearly all of it
+// as long as calls wait, which came first; then little; then, when no call can come any more, nothing.
 //
 // Thread safety: none; the control thread's.
 #pragma once
@@ -26,6 +26,8 @@ namespace sluice::server {
 
 class Leaving {
  public:
+  // Of the permits, what the other process gets before it serves: its first clients find some.
+  static constexpr uint32_t kFirstPart = 8;  // 1/8
   // Of the part of a rate that was this process's: while calls wait for it here, and while new calls may still come.
   static constexpr uint32_t kWithWaiters = 875, kWithout = 125;  // permille
   // Between two looks at which limits there are and whether calls wait for rates, and two questions for permits.
@@ -44,11 +46,12 @@ class Leaving {
   HandedLevels Split(const std::map<std::string, uint64_t>& others, base::TimePoint now, handover::v1::Part* stays);
   // As it was before.
   void Join();
-  // The other process has the rest. `counts`: as it was told them.
-  void Begin(handover::Channel channel, const std::vector<metrics::Counted>& counts, base::TimePoint now);
+  // The other process has the rest. `counts`: as it was told them. `clients`: Load::may_begin now.
+  void Begin(handover::Channel channel, const std::vector<metrics::Counted>& counts, uint64_t clients,
+             base::TimePoint now);
 
   struct Load {
-    bool closed = false;  // no client can begin a call here any more
+    uint64_t may_begin = 0;  // connections on which a client may begin a call here; once 0 it stays so
     uint64_t calls = 0, connections = 0;
   };
   struct Heard {
@@ -65,7 +68,13 @@ class Leaving {
   struct Share {
     uint32_t before, little, now;
   };
-  void Lend(const SharedLimits& shared, bool closed);
+  // What calls here make of a limit's permits.
+  struct Demand {
+    uint32_t first;         // units that were here when the other process began to serve
+    uint32_t busy, before;  // most that were in use since the last look, and before that
+  };
+  uint32_t Keep(const Demand& demand, uint64_t may_begin) const;
+  void Lend(const SharedLimits& shared, uint64_t may_begin, bool looks);
   void TellEnds(const SharedLimits& shared);
   void GiveShares(bool closed, base::TimePoint now);
   // False: not all of it could be said now.
@@ -80,7 +89,7 @@ class Leaving {
   State state_ = State::kWhole;
   handover::Channel channel_;
   std::map<std::string, uint64_t> lent_;         // permits that were taken away here
-  std::map<std::string, uint32_t> reserve_;      // permits that stay while a client may begin a call here
+  std::map<std::string, Demand> demand_;         // for permits
   std::map<std::string, uint64_t> older_;        // of capped rates: what older processes have
   std::map<std::string, uint64_t> outstanding_;  // of capped rates, as the other process knows them
   std::map<std::string, Share> shares_;          // of rates
@@ -88,6 +97,7 @@ class Leaving {
   std::map<std::string, uint64_t> given_;
   std::map<std::string, uint32_t> given_shares_;
   std::optional<CountsSince> counts_;
+  uint64_t clients_ = 0;                    // Load::may_begin when the other process began to serve
   base::TimePoint count_at_{}, look_at_{};  // the next ones
   SharedLimits shared_;                     // as of the last look
   Load told_;

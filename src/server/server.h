@@ -164,6 +164,8 @@ class Server final : private admin::Backend {
   base::Status SendBegin(handover::Channel& channel);
   base::Status SendTake(handover::Channel& channel, std::vector<metrics::Counted>* counts);
   void LeaveTo(handover::Channel channel, const admin::UpgradeResult& by, const std::vector<metrics::Counted>& counts);
+  // 0: and no connection will come either.
+  uint64_t CountMayBegin();
   void StepLeaving();
   // server_takeover.cc: this process replaces another one.
   base::Result<HandedLists> MeetPredecessor();
@@ -224,9 +226,10 @@ class Server final : private admin::Backend {
   std::unique_ptr<Leaving> giving_;               // to the process that replaces this one
   std::atomic<bool> left_{false};                 // it has
   std::atomic<bool> waits_for_processes_{false};  // a drain does: the control thread ends that
-  base::TimePoint left_at_{};                     // the control thread's, as the next two
+  base::TimePoint left_at_{};                     // the control thread's, as the next three
   pid_t successor_ = 0;
-  bool none_can_begin_ = false;  // no connection is left on which a client may begin a call
+  uint64_t may_begin_ = 0;            // connections on which a client may begin a call
+  base::TimePoint count_again_at_{};  // not before
 
   std::unique_ptr<admin::AdminServer> admin_;
   std::unique_ptr<admin::HttpServer> http_;

@@ -38,6 +38,8 @@ constexpr milliseconds kAdminLasts{2'000};
 // here; then while there is something to give, and while there is not.
 constexpr milliseconds kStepAtOnce{1}, kStepSoon{5}, kStepLater{50};
 constexpr milliseconds kStepAtOnceFor{2'000};
+// Between two counts of the connections on which calls may begin, in times that a count takes.
+constexpr int kCountRarely = 20;
 
 base::TimePoint Now() { return base::Clock::Steady().Now(); }
 
@@ -234,7 +236,8 @@ void Server::LeaveTo(handover::Channel channel, const admin::UpgradeResult& by,
   processes_->LetGo();
   if (admin_ != nullptr) admin_->StopAccepting();
   if (http_ != nullptr) http_->StopAccepting();
-  giving_->Begin(std::move(channel), counts, Now());
+  may_begin_ = CountMayBegin();
+  giving_->Begin(std::move(channel), counts, may_begin_, Now());
   {
     std::lock_guard lock(reload_mutex_);
     leaving_ = true;
@@ -251,20 +254,28 @@ void Server::LeaveTo(handover::Channel channel, const admin::UpgradeResult& by,
       kAdminLasts);
 }
 
+uint64_t Server::CountMayBegin() {
+  std::atomic<uint64_t> count{0};
+  std::atomic<bool> accepts{false};
+  const base::TimePoint begun = Now();
+  OnEveryWorker([&](proxy::WorkerFront& front) {
+    count.fetch_add(front.MayBegin(), std::memory_order_relaxed);
+    if (!front.draining) accepts.store(true, std::memory_order_relaxed);
+  });
+  const base::TimePoint now = Now();
+  // Where there are many connections it is a look at each, by threads that carry calls.
+  count_again_at_ = now + (now - begun) * kCountRarely;
+  return std::max<uint64_t>(count, accepts ? 1 : 0);
+}
+
 void Server::StepLeaving() {
-  // Once true it stays so, as nothing is accepted any more: then no worker is woken for it.
-  if (!none_can_begin_) {
-    std::atomic<bool> closed{true};
-    OnEveryWorker([&closed](proxy::WorkerFront& front) {
-      if (!front.NoneCanBegin()) closed.store(false, std::memory_order_relaxed);
-    });
-    none_can_begin_ = closed.load(std::memory_order_relaxed);
-  }
+  // Once 0 it stays so: then no worker is woken for it.
+  if (may_begin_ > 0 && Now() >= count_again_at_) may_begin_ = CountMayBegin();
   const auto count = [](const metrics::Gauge* gauge) {
     return static_cast<uint64_t>(std::max<int64_t>(0, gauge->Value()));
   };
   const Leaving::Heard heard = giving_->Step(
-      {none_can_begin_, count(metrics_->calls_in_flight), count(metrics_->downstream_connections)}, Now());
+      {may_begin_, count(metrics_->calls_in_flight), count(metrics_->downstream_connections)}, Now());
   for (const v1::Order& order : heard.orders) {
     if (order.has_end_within_ms()) life_.LimitDrain(milliseconds(std::min<uint64_t>(order.end_within_ms(), INT32_MAX)));
     if (order.reopen_logs()) (void)ReopenLogs();

@@ -36,12 +36,11 @@ void WorkerFront::DrainDownstream(bool keep_handshakes) {
   OnDownstreamClosed();
 }
 
-bool WorkerFront::NoneCanBegin() {
-  if (!draining || !handshakes.empty()) return false;
-  for (DownstreamConnection* c = downstream.front(); c != nullptr; c = downstream.Next(*c)) {
-    if (!c->closing()) return false;
-  }
-  return true;
+size_t WorkerFront::MayBegin() {
+  size_t count = 0;
+  for (TlsAccept* a = handshakes.front(); a != nullptr; a = handshakes.Next(*a)) ++count;
+  for (DownstreamConnection* c = downstream.front(); c != nullptr; c = downstream.Next(*c)) count += c->may_begin();
+  return count;
 }
 
 void WorkerFront::EndCalls() {

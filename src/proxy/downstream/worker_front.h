@@ -27,8 +27,8 @@ struct WorkerFront final : ConnectionHost, private HandoffOwner {
   // or, with `keep_handshakes`, are told to go when it is done: a client whose handshake is cut fails the calls that
   // wait for it.
   void DrainDownstream(bool keep_handshakes = false);
-  // After DrainDownstream: no client can begin a call here any more, on no connection.
-  bool NoneCanBegin();
+  // Connections on which a client may begin a call here, and handshakes. Looks at each: as long as there are many.
+  size_t MayBegin();
   // First step of the worker's end: every call is told that it ends, and answers when its task runs. Again until
   // HasCalls is false on all workers.
   void EndCalls();

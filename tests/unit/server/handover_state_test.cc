@@ -177,10 +177,12 @@ class TwoProcesses : public HandoverStateTest {
     processes.Take(take, *ReadParts(*parts), {});
     ASSERT_TRUE(ReadState(*file, {*next.clusters, next.Table(), next.registry, nullptr}, now).ok());
     processes.SetLastChannel(handover::Channel(std::move(*other)));
-    leaving.Begin(handover::Channel(std::move(pair->first)), counts, now);
+    leaving.Begin(handover::Channel(std::move(pair->first)), counts, kClients, now);
   }
-  void Step(bool closed = false) {
-    leaving.Step({.closed = closed}, now);
+  static constexpr uint64_t kClients = 4;
+  void Step(bool closed = false) { StepAt(now, closed ? 0 : kClients); }
+  void StepAt(base::TimePoint at, uint64_t clients) {
+    leaving.Step({.may_begin = clients}, at);
     processes.Read();
   }
 
@@ -189,12 +191,56 @@ class TwoProcesses : public HandoverStateTest {
   Processes processes{next.limits, *next.clusters, next.registry};
 };
 
-TEST_F(TwoProcesses, SomePermitsStayWhileClientsMayBeginCallsHere) {
+constexpr const char* kPermits = "cluster/c/concurrency";
+
+TEST_F(TwoProcesses, PermitsGoWithTheClients) {
+  limits::ConcurrencyLimiter &a = former.Permits(kPermits), &b = next.Permits(kPermits);
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(a.TryTake());
   HandOver();
-  for (int i = 0; i < 20; ++i) Step();
-  EXPECT_EQ(former.Permits("cluster/c/concurrency").own(), 4u);
-  Step(/*closed=*/true);
-  EXPECT_EQ(former.Permits("cluster/c/concurrency").own(), 0u);
+  Step();
+  EXPECT_EQ(a.own(), 8u);
+  for (int i = 0; i < 8; ++i) a.Return();
+  for (const auto& [clients, own] : {std::pair(4u, 8u), {3, 6}, {2, 4}, {1, 2}, {0, 0}}) {
+    StepAt(now, clients);
+    EXPECT_EQ(a.own(), own) << clients;
+    EXPECT_EQ(b.own(), 8 - own) << clients;
+  }
+}
+
+TEST_F(TwoProcesses, PermitsThatCallsHereDoNotUseGoToTheOtherProcess) {
+  limits::ConcurrencyLimiter &a = former.Permits(kPermits), &b = next.Permits(kPermits);
+  HandOver();
+  EXPECT_EQ(b.own(), 1u) << "for its first calls";
+  ASSERT_TRUE(a.TryTake());
+  ASSERT_TRUE(a.TryTake());
+  base::TimePoint at = now;
+  StepAt(at, kClients);
+  EXPECT_EQ(a.own(), 7u) << "what they use is not known yet";
+  a.Return();
+  for (const uint32_t own : {3, 2, 2}) {
+    StepAt(at += Leaving::kLookPeriod, kClients);
+    EXPECT_EQ(a.own(), own) << "those in use lately, and one to spare";
+  }
+  EXPECT_EQ(b.own(), 6u);
+  a.Return();
+}
+
+// A limit of one cannot be split.
+TEST_F(TwoProcesses, TheOnlyPermitStaysWhereItIsUsed) {
+  config::Config one = config;
+  one.clusters[0].concurrency.max = 1;
+  for (Side* side : {&former, &next}) side->limits.Apply(one);
+  limits::ConcurrencyLimiter &a = former.Permits(kPermits), &b = next.Permits(kPermits);
+  ASSERT_TRUE(a.TryTake());
+  HandOver();
+  base::TimePoint at = now;
+  StepAt(at, kClients);
+  a.Return();
+  StepAt(at, kClients);
+  EXPECT_EQ(a.own(), 1u);
+  for (int i = 0; i < 3; ++i) StepAt(at += Leaving::kLookPeriod, kClients);
+  EXPECT_EQ(a.own(), 0u);
+  EXPECT_EQ(b.own(), 1u);
 }
 
 TEST_F(TwoProcesses, ACallThatAsksLateGetsAPermitFromTheOtherProcess) {
@@ -213,7 +259,7 @@ TEST_F(TwoProcesses, ACallThatAsksLateGetsAPermitFromTheOtherProcess) {
   time.runtime.SpawnOn(time.worker, ask(a, late, &told));
   time.Run();
   ASSERT_EQ(told, limits::Verdict::Kind::kWait);
-  leaving.Step({.closed = true}, now + Leaving::kLookPeriod);
+  leaving.Step({.may_begin = 0}, now + Leaving::kLookPeriod);
   processes.Read();
   Step(/*closed=*/true);
   EXPECT_EQ(late.Poll().kind, limits::Verdict::Kind::kGo);
@@ -224,8 +270,6 @@ TEST_F(TwoProcesses, ACallThatAsksLateGetsAPermitFromTheOtherProcess) {
   time.Run();
   time.runtime.Shutdown();
 }
-
-constexpr const char* kPermits = "cluster/c/concurrency";
 
 // A call that has to wait.
 runtime::Task<void> Wait(limits::ConcurrencyLimiter& limiter, limits::ConcurrencyLimiter::Ticket& ticket) {
@@ -247,10 +291,10 @@ TEST_F(TwoProcesses, ALateCallIsNotBehindAllThatWaitInTheOtherProcess) {
   base::TimePoint at = now;
   const auto steps = [&] {
     for (int i = 0; i < 2; ++i) {
-      leaving.Step({.closed = true}, at += Leaving::kLookPeriod);
+      leaving.Step({.may_begin = 0}, at += Leaving::kLookPeriod);
       processes.Read();
     }
-    leaving.Step({.closed = true}, at);  // hears what was lent
+    leaving.Step({.may_begin = 0}, at);  // hears what was lent
     EXPECT_LE(a.own() + b.own(), 8u);
   };
   steps();
@@ -283,7 +327,7 @@ TEST_F(TwoProcesses, APromisedUnitStaysWhereTheOtherProcessEnds) {
   test::ManualWorker time;
   time.runtime.SpawnOn(time.worker, Wait(a, late));
   time.Run();
-  leaving.Step({.closed = true}, now + Leaving::kLookPeriod);
+  leaving.Step({.may_begin = 0}, now + Leaving::kLookPeriod);
   processes.Read();
   EXPECT_EQ(b.own(), 7u);
   leaving.Finish();
