@@ -34,11 +34,11 @@ HandedLevels Leaving::Split(const std::map<std::string, uint64_t>& others, base:
   const LimitTable table = limits_.Table();
   for (const auto& [name, limit] : FindSharedLimits(table, clusters_)) {
     if (limit.permits == nullptr || !limit.permits->enabled()) continue;
-    const uint32_t first = std::min(FreeOf(*limit.permits), limit.permits->own() / kFirstPart);
-    if (const uint32_t units = limit.permits->Lend(first); units > 0) lent_[name] = units;
+    const uint32_t before = limit.permits->own(), part = before > 1 ? (before + kFirstPart - 1) / kFirstPart : 0;
+    if (const uint32_t units = limit.permits->Lend(std::min(part, FreeOf(*limit.permits))); units > 0)
+      lent_[name] = units;
     const uint32_t own = limit.permits->own();
-    // What calls use is not known before the first look.
-    demand_[name] = {.first = own, .busy = 0, .before = own};
+    demand_[name] = {.first = own, .busy = own, .before = own};  // what calls use is not known yet
     if (own > 0) AddHeld(stays, name, own);
   }
   HandedLevels levels;
@@ -105,7 +105,7 @@ void Leaving::Begin(handover::Channel channel, const std::vector<metrics::Counte
 // Units for this process: in proportion to the clients that are left, and no more than its calls have used lately, with
 // one to spare for the next call, if there is more than one.
 uint32_t Leaving::Keep(const Demand& demand, uint64_t may_begin) const {
-  if (may_begin >= clients_) may_begin = clients_;
+  may_begin = std::min(may_begin, clients_);
   if (may_begin == 0) return 0;
   const auto part = static_cast<uint32_t>((demand.first * may_begin + clients_ - 1) / clients_);
   return std::min(part, std::max(demand.busy, demand.before) + (demand.first > 1 ? 1 : 0));
@@ -115,15 +115,15 @@ uint32_t Leaving::Keep(const Demand& demand, uint64_t may_begin) const {
 void Leaving::Lend(const SharedLimits& shared, uint64_t may_begin, bool looks) {
   for (const auto& [name, limit] : shared) {
     if (limit.permits == nullptr || !limit.permits->enabled()) continue;
-    const uint32_t own = limit.permits->own(), free = FreeOf(*limit.permits);
+    const uint32_t own = limit.permits->own(), busy = std::min(own, limit.permits->in_use());
     uint32_t keep = 0;
     if (const auto known = demand_.find(name); known != demand_.end()) {
       Demand& demand = known->second;
-      demand.busy = std::max(demand.busy, own - free);
+      demand.busy = std::max(demand.busy, busy);
       keep = Keep(demand, may_begin);
       if (looks) demand.before = std::exchange(demand.busy, 0);
     }
-    const uint32_t units = own > keep ? limit.permits->Lend(std::min(free, own - keep)) : 0;
+    const uint32_t units = own > keep ? limit.permits->Lend(own - std::max(keep, busy)) : 0;
     if (units > 0) given_[name] += units;
   }
 }
@@ -173,9 +173,7 @@ void Leaving::SendReport(const Load& load, const SharedLimits& shared, bool asks
   v1::Report& report = *message.mutable_report();
   for (auto it = shared.begin(); asks && it != shared.end() && report.wanted_size() < kLimitsPerMessage; ++it) {
     const auto& permits = it->second.permits;
-    // With a unit in use the wait ends when that comes back. A unit on its way is idle: where they go to and fro under
-    // load, both processes starve.
-    if (permits == nullptr || !permits->enabled() || permits->waiting() == 0 || permits->own() > 0) continue;
+    if (permits == nullptr || !permits->enabled() || permits->waiting() == 0) continue;
     v1::Held& wanted = *report.add_wanted();
     wanted.set_limit(it->first);
     wanted.set_units(permits->waiting());

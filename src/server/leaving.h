@@ -26,7 +26,8 @@ namespace sluice::server {
 
 class Leaving {
  public:
-  // Of the permits, what the other process gets before it serves: its first clients find some.
+  // Of a limit's permits, what the other process gets before it serves: its first clients find one at least, unless
+  // there is only one.
   static constexpr uint32_t kFirstPart = 8;  // 1/8
   // Of the part of a rate that was this process's: while calls wait for it here, and while new calls may still come.
   static constexpr uint32_t kWithWaiters = 875, kWithout = 125;  // permille
@@ -70,7 +71,7 @@ class Leaving {
   };
   // What calls here make of a limit's permits.
   struct Demand {
-    uint32_t first;         // units that were here when the other process began to serve
+    uint32_t first;         // units that stayed here at the split
     uint32_t busy, before;  // most that were in use since the last look, and before that
   };
   uint32_t Keep(const Demand& demand, uint64_t may_begin) const;

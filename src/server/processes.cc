@@ -17,6 +17,8 @@ namespace {
 constexpr int kMessagesMax = 64;
 // Permits of a limit that are lent at a time.
 constexpr uint32_t kLendMax = 64;
+// Of a limit.
+constexpr uint64_t kUnitsMax = UINT32_MAX;
 
 std::string NameOfEndpointLimit(const std::string& cluster, const std::string& endpoint) {
   std::string out("cluster/");
@@ -43,7 +45,6 @@ SharedLimits FindSharedLimits(const LimitTable& limits, Clusters& clusters) {
 }
 
 void Processes::Take(const v1::Take& take, std::vector<v1::Part> parts, std::vector<handover::Channel> channels) {
-  constexpr uint64_t kUnitsMax = UINT32_MAX;  // of a limit
   const SharedLimits shared = FindSharedLimits(limits_.Table(), clusters_);
   std::lock_guard lock(mutex_);
   parts.resize(static_cast<size_t>(take.processes_size()));
@@ -140,53 +141,81 @@ void Processes::GiveBack(Former& former, const std::string& limit, uint64_t unit
   if (found->second.capped != nullptr) found->second.capped->ReleaseForOther(units);
 }
 
-// What calls wait for there and is free here, half of it at a time: calls begin here, too. Where nothing is free, and
-// that process has no unit, it is promised the next one that comes back: those that wait here would let none go there.
+// Calls wait there: of the units of both that process is to have a part as large as that of its waiters, which have
+// come first. Half of what is free here goes at once, as calls begin here, too. The rest is promised, of what comes
+// back: those that wait here would let none go there.
 void Processes::Lend(Former& former, const v1::Report& report, const SharedLimits& shared) {
   v1::Message message;
   for (const v1::Held& wanted : report.wanted()) {
-    const auto found = shared.find(wanted.limit());
-    if (found == shared.end() || found->second.permits == nullptr || wanted.units() == 0) continue;
-    limits::ConcurrencyLimiter& permits = *found->second.permits;
-    const uint32_t units = permits.Lend(
-        static_cast<uint32_t>(std::min({wanted.units(), uint64_t{kLendMax}, (uint64_t{FreeOf(permits)} + 1) / 2})));
-    if (units > 0) {
+    const auto lend = [&](uint32_t units) {
       v1::Held& lent = *message.mutable_order()->add_lent();
       lent.set_limit(wanted.limit());
       lent.set_units(units);
-    } else if (permits.own() > 0 && !former.held.contains(wanted.limit()) &&
-               former.promised.insert(wanted.limit()).second) {
-      permits.AddLent(1);
+    };
+    const auto found = shared.find(wanted.limit());
+    const uint64_t waiting = std::min<uint64_t>(wanted.units(), kUnitsMax);
+    if (waiting == 0) continue;
+    if (found == shared.end() || found->second.permits == nullptr || !found->second.permits->enabled()) {
+      lend(static_cast<uint32_t>(waiting));  // no call here has use for them: an endpoint that is listed there alone
+      continue;
+    }
+    limits::ConcurrencyLimiter& permits = *found->second.permits;
+    const uint64_t here = permits.waiting();
+    const auto held = former.held.find(wanted.limit());
+    const auto promise = former.promised.find(wanted.limit());
+    const uint64_t promised = promise == former.promised.end() ? 0 : promise->second;
+    const uint64_t there = (held == former.held.end() ? 0 : held->second) + promised, both = there + permits.own();
+    const uint64_t part = (both * waiting + waiting + here - 1) / (waiting + here);  // rounded up
+    if (part <= there || waiting <= promised) continue;
+    const auto more = static_cast<uint32_t>(std::min({part - there, waiting - promised, uint64_t{kLendMax}}));
+    const uint32_t units = permits.Lend(std::min(more, (FreeOf(permits) + 1) / 2));
+    if (units > 0) {
+      lend(units);
+    } else if (const uint32_t most = std::min(more, permits.own()); most > 0 && FreeOf(permits) == 0) {
+      former.promised[wanted.limit()] += most;
+      permits.AddLent(most);
     }
   }
   SendLent(former, message, shared);
 }
 
-// True: a unit has come back, and went.
+// True: units have come back, and went.
 bool Processes::KeepPromises(Former& former, const SharedLimits& shared) {
   v1::Message message;
   for (auto it = former.promised.begin(); it != former.promised.end();) {
-    const auto found = shared.find(*it);
-    const bool there = found != shared.end() && found->second.permits != nullptr;
-    if (there && found->second.permits->in_use() > found->second.permits->own()) {
-      ++it;
-      continue;
+    const auto found = shared.find(it->first);
+    uint32_t units = it->second;
+    if (found != shared.end() && found->second.permits != nullptr) {
+      const limits::ConcurrencyLimiter& permits = *found->second.permits;
+      const uint32_t in_use = permits.in_use(), own = permits.own(), owed = in_use - std::min(own, in_use);
+      const uint32_t promised = PromisedOf(it->first);
+      units = std::min(units, promised - std::min(promised, owed));
+      if (units > 0) {
+        v1::Held& lent = *message.mutable_order()->add_lent();
+        lent.set_limit(it->first);
+        lent.set_units(units);
+      }
     }
-    if (there) {
-      v1::Held& lent = *message.mutable_order()->add_lent();
-      lent.set_limit(*it);
-      lent.set_units(1);
-    }
-    it = former.promised.erase(it);
+    it->second -= units;
+    it = it->second == 0 ? former.promised.erase(it) : std::next(it);
   }
   SendLent(former, message, shared);
   return message.has_order();
 }
 
+uint32_t Processes::PromisedOf(const std::string& limit) const {
+  uint32_t sum = 0;
+  for (const Former& former : formers_) {
+    if (const auto it = former.promised.find(limit); it != former.promised.end()) sum += it->second;
+  }
+  return sum;
+}
+
 void Processes::TakePromisesBack(Former& former, const SharedLimits& shared) {
-  for (const std::string& limit : former.promised) {
+  for (const auto& [limit, units] : former.promised) {
     const auto found = shared.find(limit);
-    if (found != shared.end() && found->second.permits != nullptr) found->second.permits->AddLent(-1);
+    if (found != shared.end() && found->second.permits != nullptr)
+      found->second.permits->AddLent(-static_cast<int64_t>(units));
   }
   former.promised.clear();
 }

@@ -11,7 +11,6 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -90,7 +89,7 @@ class Processes {
     handover::Channel channel;
     std::map<std::string, uint64_t> held;
     std::map<std::string, uint32_t> permille;
-    std::set<std::string> promised;  // limits of which the next unit that comes back here is this process's
+    std::map<std::string, uint32_t> promised;  // units of each limit that are this process's when they come back here
   };
 
   void Tell(const handover::v1::Order& order);
@@ -98,7 +97,8 @@ class Processes {
   void Hear(Former& former, const handover::Channel::Received& received, const SharedLimits& shared);
   static void GiveBack(Former& former, const std::string& limit, uint64_t units, const SharedLimits& shared);
   static void Lend(Former& former, const handover::v1::Report& report, const SharedLimits& shared);
-  static bool KeepPromises(Former& former, const SharedLimits& shared);
+  bool KeepPromises(Former& former, const SharedLimits& shared);
+  uint32_t PromisedOf(const std::string& limit) const;
   static void TakePromisesBack(Former& former, const SharedLimits& shared);
   static void SendLent(Former& former, const handover::v1::Message& message, const SharedLimits& shared);
   void End(Former& former, const SharedLimits& shared);

@@ -38,7 +38,7 @@ constexpr milliseconds kAdminLasts{2'000};
 // here; then while there is something to give, and while there is not.
 constexpr milliseconds kStepAtOnce{1}, kStepSoon{5}, kStepLater{50};
 constexpr milliseconds kStepAtOnceFor{2'000};
-// Between two counts of the connections on which calls may begin, in times that a count takes.
+// Between two counts of the connections on which calls may begin, in times that a worker takes for one.
 constexpr int kCountRarely = 20;
 
 base::TimePoint Now() { return base::Clock::Steady().Now(); }
@@ -255,16 +255,20 @@ void Server::LeaveTo(handover::Channel channel, const admin::UpgradeResult& by,
 }
 
 uint64_t Server::CountMayBegin() {
-  std::atomic<uint64_t> count{0};
-  std::atomic<bool> accepts{false};
-  const base::TimePoint begun = Now();
+  std::mutex mutex;
+  uint64_t count = 0;
+  bool accepts = false;
+  base::Nanos longest{0};
   OnEveryWorker([&](proxy::WorkerFront& front) {
-    count.fetch_add(front.MayBegin(), std::memory_order_relaxed);
-    if (!front.draining) accepts.store(true, std::memory_order_relaxed);
+    const base::TimePoint begun = Now();
+    const uint64_t here = front.MayBegin();
+    std::lock_guard lock(mutex);
+    count += here;
+    accepts |= !front.draining;
+    longest = std::max(longest, base::Nanos(Now() - begun));
   });
-  const base::TimePoint now = Now();
   // Where there are many connections it is a look at each, by threads that carry calls.
-  count_again_at_ = now + (now - begun) * kCountRarely;
+  count_again_at_ = Now() + longest * kCountRarely;
   return std::max<uint64_t>(count, accepts ? 1 : 0);
 }
 

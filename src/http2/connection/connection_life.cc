@@ -64,8 +64,9 @@ void Connection::Do(TimeBounds::Act act, TimePoint now) {
       if (Connecting()) return bounds_.StartAnew(now);
       if (session_.role() == Role::kServer) {
         if (!draining_) return Retire(Timeout::kIdle, now);  // a request may be on its way
-        // Flush closes it when the client has answered (kBindDrain) and taken all that is written (send_timeout).
-        return bounds_.Idle(now);
+        // A drain: the client's answer is waited for (kBindDrain). After that Flush closes it when all is written, for
+        // which age_grace is long enough.
+        return session_.goaway_announced() ? bounds_.Idle(now) : bounds_.Retire(now);
       }
       if (background_streams_ > 0 && !events_.OnIdle(*this)) return bounds_.Idle(now);
       events_.OnTimeout(*this, Timeout::kIdle, 0);

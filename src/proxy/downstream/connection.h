@@ -45,9 +45,11 @@ class DownstreamConnection final : public base::ListNode<DownstreamConnection>, 
   // Held until the connection has closed.
   void Hold(ConnectionLimits::PlacePtr place) { place_ = std::move(place); }
   void Drain() { connection_.Drain(); }
-  // The last GOAWAY has been said: the client begins no call here any more.
   // Its client may begin a call: it was not told to go, or has not answered that yet (RFC 9113 6.8).
-  bool may_begin() const { return !connection_.session().closing() || connection_.session().goaway_announced(); }
+  bool may_begin() const {
+    const http2::Session& session = connection_.session();
+    return !connection_.ending() && (!session.closing() || session.goaway_announced());
+  }
   // GOAWAY as far as the socket takes it, and the end. Calls have been answered, or are reset.
   void CloseNow();
   const std::string& peer_name() const { return connection_.peer_name(); }

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <array>
 #include <random>
 
 #include "handover/message_socket.h"
@@ -214,12 +216,11 @@ TEST_F(TwoProcesses, PermitsThatCallsHereDoNotUseGoToTheOtherProcess) {
   ASSERT_TRUE(a.TryTake());
   ASSERT_TRUE(a.TryTake());
   base::TimePoint at = now;
-  StepAt(at, kClients);
-  EXPECT_EQ(a.own(), 7u) << "what they use is not known yet";
   a.Return();
-  for (const uint32_t own : {3, 2, 2}) {
-    StepAt(at += Leaving::kLookPeriod, kClients);
-    EXPECT_EQ(a.own(), own) << "those in use lately, and one to spare";
+  for (const uint32_t own : {7, 7, 2, 2}) {
+    StepAt(at, kClients);
+    EXPECT_EQ(a.own(), own) << "what they used lately, and one to spare; at first that is not known";
+    at += Leaving::kLookPeriod;
   }
   EXPECT_EQ(b.own(), 6u);
   a.Return();
@@ -238,7 +239,7 @@ TEST_F(TwoProcesses, TheOnlyPermitStaysWhereItIsUsed) {
   a.Return();
   StepAt(at, kClients);
   EXPECT_EQ(a.own(), 1u);
-  for (int i = 0; i < 3; ++i) StepAt(at += Leaving::kLookPeriod, kClients);
+  for (int i = 0; i < 4; ++i) StepAt(at += Leaving::kLookPeriod, kClients);
   EXPECT_EQ(a.own(), 0u);
   EXPECT_EQ(b.own(), 1u);
 }
@@ -313,6 +314,71 @@ TEST_F(TwoProcesses, ALateCallIsNotBehindAllThatWaitInTheOtherProcess) {
   EXPECT_EQ(b.own(), 8u);
   other.Drop();
   for (int i = 0; i < 6; ++i) b.Return();
+  time.Run();
+  time.runtime.Shutdown();
+}
+
+// All units are in use in the new process, where one call waits; three wait in the old one: three of four that come back
+// go there.
+TEST_F(TwoProcesses, CallsThatWaitInBothProcessesShareThePermits) {
+  HandOver();
+  Step(/*closed=*/true);
+  limits::ConcurrencyLimiter &a = former.Permits(kPermits), &b = next.Permits(kPermits);
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(b.TryTake());
+  std::array<limits::ConcurrencyLimiter::Ticket, 3> late;
+  limits::ConcurrencyLimiter::Ticket other;
+  test::ManualWorker time;
+  time.runtime.SpawnOn(time.worker, Wait(b, other));
+  for (auto& ticket : late) time.runtime.SpawnOn(time.worker, Wait(a, ticket));
+  time.Run();
+  base::TimePoint at = now;
+  const auto steps = [&] {
+    StepAt(at += Leaving::kLookPeriod, 0);
+    StepAt(at, 0);
+    EXPECT_LE(a.own() + b.own(), 8u);
+  };
+  steps();
+  EXPECT_EQ(b.own(), 5u) << "three are promised, no more than wait";
+  const auto went = [&] {
+    return std::count_if(late.begin(), late.end(), [](auto& t) { return t.Poll().kind == limits::Verdict::Kind::kGo; });
+  };
+  for (int i = 1; i <= 3; ++i) {
+    b.Return();
+    steps();
+    steps();
+    EXPECT_EQ(went(), i);
+    EXPECT_EQ(other.Poll().kind, limits::Verdict::Kind::kWait);
+  }
+  b.Return();
+  EXPECT_EQ(other.Poll().kind, limits::Verdict::Kind::kGo);
+  for (auto& ticket : late) ticket.Drop();
+  other.Drop();
+  for (int i = 0; i < 4; ++i) b.Return();
+  steps();
+  EXPECT_EQ(b.own(), 8u);
+  time.Run();
+  time.runtime.Shutdown();
+}
+
+// An endpoint that only the old process lists: its units are of no use to the other one.
+TEST_F(TwoProcesses, APermitThatTheOtherProcessDoesNotKnowIsTheOldOnes) {
+  HandOver();
+  upstream::EndpointChange change;
+  change.cluster = "c";
+  change.kind = upstream::EndpointChange::Kind::kRemove;
+  change.endpoints = {{"a"}};
+  ASSERT_TRUE(next.clusters->Change(change).ok());
+  Step(/*closed=*/true);
+  limits::ConcurrencyLimiter& a = former.Permits("cluster/c/endpoint/a");
+  EXPECT_EQ(a.own(), 0u);
+  limits::ConcurrencyLimiter::Ticket late;
+  test::ManualWorker time;
+  time.runtime.SpawnOn(time.worker, Wait(a, late));
+  time.Run();
+  StepAt(now + Leaving::kLookPeriod, 0);
+  StepAt(now + Leaving::kLookPeriod, 0);
+  EXPECT_EQ(late.Poll().kind, limits::Verdict::Kind::kGo);
+  late.Drop();
   time.Run();
   time.runtime.Shutdown();
 }

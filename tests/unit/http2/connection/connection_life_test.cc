@@ -363,6 +363,26 @@ TEST_F(ConnectionLifeTest, AClientThatTakesItsLastResponseSlowlyIsNotIdle) {
   EXPECT_TRUE(peer->end);
 }
 
+TEST_F(ConnectionLifeTest, AClientThatNeverTakesItsLastResponseIsLeftAfterAgeGrace) {
+  options.life.idle_timeout = milliseconds(50);
+  options.life.send_timeout = milliseconds(0);
+  options.life.age_grace = milliseconds(2000);
+  Start(Role::kServer);
+  Request(1);
+  connection->Drain();
+  Run();
+  near->SetBufferBytes(0);  // it reads nothing
+  Respond(1, 1000, true);
+  Release(1);
+  Advance(milliseconds(50));
+  Advance(milliseconds(1999));
+  EXPECT_EQ(log, (Strings{"request 1"}));
+  Advance(milliseconds(1));
+  EXPECT_EQ(log, (Strings{"request 1", "timeout age_grace"}));
+  Advance(milliseconds(1000));  // the last word's bound
+  EXPECT_TRUE(connection->closed());
+}
+
 TEST_F(ConnectionLifeTest, AnEndpointThatIsSlowToAnswerIsNeitherOldNorIdle) {
   options.life.age_max = milliseconds(20);
   options.life.idle_timeout = milliseconds(30);
