@@ -99,6 +99,8 @@ struct Config {
   // for drain_delay as before, while the process says already that it is not ready.
   std::chrono::milliseconds drain_timeout{30000};
   std::chrono::milliseconds drain_delay{0};
+  // A new process has taken over: the old one tells its connections to go one after the other within this time.
+  std::chrono::milliseconds drain_spread{100};
   // Secret of the fleet that seeds key hashes, so that a client cannot aim at one backend. All proxies of a
   // service share it.
   std::string hash_seed;

@@ -12,6 +12,7 @@ inline constexpr base::Option<Config> kProcessOptions[] = {
 };
 inline constexpr base::Option<Config> kDrainOptions[] = {
     {"delay", &Config::drain_delay, 0, base::kHour},
+    {"spread", &Config::drain_spread, 0, base::kHour},
 };
 inline constexpr base::Option<Config> kMemoryOptions[] = {
     {"buffered_bytes_max", &Config::buffered_bytes_max, 16 * base::kMiB, base::kTiB, base::kBytes},

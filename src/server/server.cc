@@ -204,7 +204,7 @@ base::Status Server::Drain(std::optional<milliseconds> timeout, std::optional<mi
 void Server::StopListening() {
   // New connections are refused by the kernel from here on; a balancer in front has seen "not ready" or sees this.
   // Workers drain when the last listener has stopped, so that no connection comes behind their back.
-  listeners_.StopAll([this] { DrainWorkers(); });
+  listeners_.StopAll([this] { DrainWorkers(milliseconds(0)); });
 }
 
 // Also what a drain has begun. Bounded by the announcers, and here in case one of them is not turned.
@@ -215,11 +215,14 @@ void Server::WithdrawAndWait() {
 }
 
 // From any thread, a worker's too.
-void Server::DrainWorkers() {
+void Server::DrainWorkers(milliseconds spread) {
   for (auto& front : workers_) {
-    front->worker().Post([this, front = front.get()] {
+    front->worker().Post([this, front = front.get(), spread] {
       front->on_drained = [this] { life_.PartDrained(); };
-      front->DrainDownstream(/*keep_handshakes=*/left_.load(std::memory_order_relaxed));
+      if (left_.load(std::memory_order_relaxed))
+        front->LeaveDownstream(spread);
+      else
+        front->DrainDownstream();
     });
   }
 }

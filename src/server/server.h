@@ -175,7 +175,7 @@ class Server final : private admin::Backend {
   void TellProcessesToEnd(std::chrono::milliseconds within);
   void AddMetrics();
   void StopListening();
-  void DrainWorkers();
+  void DrainWorkers(std::chrono::milliseconds spread);
   void WithdrawAndWait();
   void CloseAccessLog();
   void EndCalls();

@@ -243,7 +243,7 @@ void Server::LeaveTo(handover::Channel channel, const admin::UpgradeResult& by,
     leaving_ = true;
     left_.store(true, std::memory_order_relaxed);  // with the drain: a SIGTERM meets both or none
     life_.BeginDrain(kForever, workers_.size());
-    listeners_.StopAll([this] { DrainWorkers(); });
+    listeners_.StopAll([this, spread = config_.drain_spread] { DrainWorkers(spread); });
   }
   life_.Call([this] { StepLeaving(); });
   life_.Call(

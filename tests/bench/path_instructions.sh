@@ -2,10 +2,11 @@
 # Instructions of the proxy itself for one call, exactly: path_bench under callgrind, which counts inside
 # PathRig::ProxyTurn alone; a run of 2N calls less one of N, so that start-up and warm-up cancel.
 #
-#   tests/bench/path_instructions.sh [--build DIR] [--calls N] [--profile] [VARIANT...]
+#   tests/bench/path_instructions.sh [--build DIR] [--calls N] [--profile] [--lines PATTERN] [VARIANT...]
 #
 # DIR: where path_bench was built (default build/release). VARIANT: see path_bench.cc (default unary full cache 4KiB).
 # --profile: also the functions that cost most, with instructions per call of their own and with what they call.
+# --lines: also what the source lines cost that match PATTERN, inlined or not (source_lines.py).
 # The figures differ between compilers and with the C library; between two runs of one program by nothing.
 set -eu
 calls=20000
@@ -43,6 +44,8 @@ for variant in ${variants:-unary full cache 4KiB}; do
     copies = ($6 - $5) / $4
     printf "%-9s %8.1f instructions per call (and %.0f for copies in memory, the kernel'\''s with sockets)\n", $1,
            ($3 - $2) / $4 - copies, copies }'
+  [ -z "$lines" ] ||
+    "$(dirname "$0")/source_lines.py" "$scratch/$variant.$calls" "$file" "$calls" "$lines" --list
   [ -n "$profile" ] || continue
   # Of the larger run, with its warm-up, so a little above the figure.
   for inclusive in no yes; do

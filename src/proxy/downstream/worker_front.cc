@@ -28,11 +28,16 @@ void WorkerFront::Connect(std::span<WorkerFront* const> fronts) {
   Handoff::Connect(handoffs);
 }
 
-void WorkerFront::DrainDownstream(bool keep_handshakes) {
+void WorkerFront::DrainDownstream() {
   draining = true;
-  handshakes_go_on = keep_handshakes;
-  while (!keep_handshakes && !handshakes.empty()) handshakes.front()->Cancel();
+  while (!handshakes.empty()) handshakes.front()->Cancel();
   for (DownstreamConnection* c = downstream.front(); c != nullptr; c = downstream.Next(*c)) c->Drain();
+  OnDownstreamClosed();
+}
+
+void WorkerFront::LeaveDownstream(base::Nanos spread) {
+  draining = handshakes_go_on = true;
+  spread_drain_.Begin(spread);
   OnDownstreamClosed();
 }
 
@@ -58,6 +63,7 @@ bool WorkerFront::HasCalls() const {
 
 void WorkerFront::CloseAll() {
   draining = context.closed = true;
+  context.worker().timers().Disarm(spread_drain_);
   while (!handshakes.empty()) handshakes.front()->Cancel();
   while (DownstreamConnection* c = downstream.PopFront()) {
     c->CloseNow();

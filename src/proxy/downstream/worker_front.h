@@ -12,6 +12,7 @@
 #include "proxy/downstream/connection_host.h"
 #include "proxy/downstream/connection_limits.h"
 #include "proxy/downstream/overload.h"
+#include "proxy/downstream/spread_drain.h"
 #include "proxy/downstream/tls_accept.h"
 
 namespace sluice::proxy {
@@ -23,10 +24,11 @@ struct WorkerFront final : ConnectionHost, private HandoffOwner {
   // their clients hold. Once, before the workers run.
   static void Connect(std::span<WorkerFront* const> fronts);
 
-  // All client connections begin their two-step GOAWAY. Those whose TLS handshake is under way have no calls, and end;
-  // or, with `keep_handshakes`, are told to go when it is done: a client whose handshake is cut fails the calls that
-  // wait for it.
-  void DrainDownstream(bool keep_handshakes = false);
+  // All client connections begin their two-step GOAWAY. Those whose TLS handshake is under way have no calls, and end.
+  void DrainDownstream();
+  // The same where another process accepts by now: one connection after the other, within `spread`, and a handshake
+  // goes on, as a client whose handshake is cut fails the calls that wait for it.
+  void LeaveDownstream(base::Nanos spread);
   // Connections on which a client may begin a call here, and handshakes. Looks at each: as long as there are many.
   size_t MayBegin();
   // First step of the worker's end: every call is told that it ends, and answers when its task runs. Again until
@@ -44,6 +46,8 @@ struct WorkerFront final : ConnectionHost, private HandoffOwner {
   std::shared_ptr<ConnectionLimits> connection_limits;
 
  private:
+  SpreadDrain spread_drain_{context.worker(), downstream};
+
   void StartHere(BufferedRequest& request) override;
 };
 

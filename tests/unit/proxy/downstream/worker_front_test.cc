@@ -63,6 +63,58 @@ TEST_F(WorkerFrontTest, AConnectionThatComesDuringADrainIsToldToGo) {
   EXPECT_TRUE(late.end);
 }
 
+// Another process accepts by now: clients are told to go one after the other, the one that came first first.
+TEST_F(WorkerFrontTest, ConnectionsLeaveOneAfterTheOther) {
+  Start({"10.0.0.1:1"});
+  std::vector<FramePeer*> clients;
+  for (int i = 0; i < 4; ++i) clients.push_back(&Client());
+  const auto told = [&] {
+    std::string out;
+    for (const FramePeer* client : clients) out += client->Count(h2::kGoaway) > 0 ? 'x' : '.';
+    return out;
+  };
+  front().on_drained = [this] { ++drained; };
+  front().LeaveDownstream(milliseconds(100));
+  Run();
+  EXPECT_EQ(told(), "x...");
+  EXPECT_EQ(front().MayBegin(), 3u);
+  Advance(milliseconds(26));
+  EXPECT_EQ(told(), "xx..");
+  clients[2]->wire().Close();
+  FramePeer& late = Client();
+  EXPECT_EQ(late.Count(h2::kGoaway), 2u);
+  Advance(milliseconds(26));
+  EXPECT_EQ(told(), "xx.x");
+  EXPECT_EQ(drained, 0);
+  Advance(milliseconds(26));
+  EXPECT_EQ(front().MayBegin(), 0u);
+  clients.push_back(&late);
+  for (FramePeer* client : clients) client->wire().Close();
+  Run();
+  EXPECT_EQ(drained, 1);
+}
+
+TEST_F(WorkerFrontTest, WithoutATimeConnectionsLeaveAtOnce) {
+  Start({"10.0.0.1:1"});
+  FramePeer &one = Client(), &other = Client();
+  front().LeaveDownstream(milliseconds(0));
+  Run();
+  EXPECT_EQ(one.Count(h2::kGoaway), 2u);
+  EXPECT_EQ(other.Count(h2::kGoaway), 2u);
+}
+
+TEST_F(WorkerFrontTest, AStopDoesNotWaitForConnectionsThatWereNotToldYet) {
+  Start({"10.0.0.1:1"});
+  FramePeer &one = Client(), &other = Client();
+  front().LeaveDownstream(std::chrono::seconds(100));
+  Run();
+  EXPECT_EQ(one.Count(h2::kGoaway), 2u);
+  EXPECT_EQ(other.Count(h2::kGoaway), 0u);
+  worker->CloseAll();
+  Run();
+  EXPECT_TRUE(other.end);
+}
+
 TEST_F(WorkerFrontTest, CloseAllEndsCallsInEveryState) {
   Start({"10.0.0.1:1", "10.0.0.2:1"});
   net.host("10.0.0.2:1").mode = test::FakeHost::Mode::kHang;
