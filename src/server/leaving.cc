@@ -168,20 +168,22 @@ bool Leaving::SendGiven() {
   return true;
 }
 
-void Leaving::SendReport(const Load& load, const SharedLimits& shared, bool asks) {
+bool Leaving::SendReport(const Load& load, const SharedLimits& shared) {
   v1::Message message;
   v1::Report& report = *message.mutable_report();
-  for (auto it = shared.begin(); asks && it != shared.end() && report.wanted_size() < kLimitsPerMessage; ++it) {
+  for (auto it = shared.begin(); it != shared.end() && report.wanted_size() < kLimitsPerMessage; ++it) {
     const auto& permits = it->second.permits;
     if (permits == nullptr || !permits->enabled() || permits->waiting() == 0) continue;
     v1::Held& wanted = *report.add_wanted();
     wanted.set_limit(it->first);
     wanted.set_units(permits->waiting());
   }
-  if (report.wanted_size() == 0 && load.calls == told_.calls && load.connections == told_.connections) return;
+  const bool waits = report.wanted_size() > 0;
+  if (!waits && load.calls == told_.calls && load.connections == told_.connections) return false;
   report.set_calls(load.calls);
   report.set_connections(load.connections);
   if (channel_.Send(message).ok()) told_ = load;
+  return waits;
 }
 
 Leaving::Heard Leaving::Hear(const SharedLimits& shared) {
@@ -218,7 +220,8 @@ Leaving::Heard Leaving::Step(const Load& load, base::TimePoint now) {
   if (looks) GiveShares(load.may_begin == 0, now);
   heard.moved = heard.moved || !given_.empty() || !given_shares_.empty();
   if (!SendGiven()) return heard;
-  SendReport(load, shared_, looks);
+  if (looks) waits_ = SendReport(load, shared_);
+  heard.waits = waits_;
   if (now >= count_at_) {
     count_at_ = now + kCountPeriod;
     SendCounts();

@@ -31,7 +31,8 @@ class Leaving {
   static constexpr uint32_t kFirstPart = 8;  // 1/8
   // Of the part of a rate that was this process's: while calls wait for it here, and while new calls may still come.
   static constexpr uint32_t kWithWaiters = 875, kWithout = 125;  // permille
-  // Between two looks at which limits there are and whether calls wait for rates, and two questions for permits.
+  // Between two looks at which limits there are and whether calls wait for rates, two questions for permits and two
+  // reports of the load.
   static constexpr std::chrono::milliseconds kLookPeriod{20};
   // Between two reports of what was counted.
   static constexpr std::chrono::milliseconds kCountPeriod{1000};
@@ -57,6 +58,7 @@ class Leaving {
   };
   struct Heard {
     bool moved = false;  // something was said or heard
+    bool waits = false;  // calls here wait for permits that the other process may have
     std::vector<handover::v1::Order> orders;
   };
   // Gives what there is to give, says what was counted, and hears what is ordered.
@@ -80,7 +82,8 @@ class Leaving {
   void GiveShares(bool closed, base::TimePoint now);
   // False: not all of it could be said now.
   bool SendGiven();
-  void SendReport(const Load& load, const SharedLimits& shared, bool asks);
+  // True: it asks for permits.
+  bool SendReport(const Load& load, const SharedLimits& shared);
   void SendCounts();
   Heard Hear(const SharedLimits& shared);
 
@@ -100,7 +103,8 @@ class Leaving {
   std::optional<CountsSince> counts_;
   uint64_t clients_ = 0;                    // Load::may_begin when the other process began to serve
   base::TimePoint count_at_{}, look_at_{};  // the next ones
-  SharedLimits shared_;                     // as of the last look
+  SharedLimits shared_;                     // as of the last look, as the next one
+  bool waits_ = false;
   Load told_;
 };
 

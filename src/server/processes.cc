@@ -79,27 +79,28 @@ size_t Processes::size() const {
   return formers_.size();
 }
 
-bool Processes::Read() {
+Processes::Heard Processes::Read() {
   std::lock_guard lock(mutex_);
-  if (handed_on_ || formers_.empty()) return false;
+  if (handed_on_ || formers_.empty()) return {};
   std::optional<SharedLimits> shared;  // looked for once, where there is something to hear
   const auto now_shared = [&]() -> const SharedLimits& {
     if (!shared) shared = FindSharedLimits(limits_.Table(), clusters_);
     return *shared;
   };
-  bool heard = false;
+  Heard heard;
   for (Former& former : formers_) {
     for (int i = 0; i < kMessagesMax && former.channel.open(); ++i) {
       auto received = former.channel.Receive(std::chrono::milliseconds(0));
       if (received.ok() && !*received) break;
-      heard = true;
+      heard.something = true;
       if (received.ok()) {
         Hear(former, **received, now_shared());
       } else {
         former.channel.Close();
       }
     }
-    if (!former.promised.empty() && former.channel.open()) heard |= KeepPromises(former, now_shared());
+    if (!former.promised.empty() && former.channel.open()) heard.something |= KeepPromises(former, now_shared());
+    heard.waits |= former.waits || !former.promised.empty();
   }
   const auto ended = std::stable_partition(formers_.begin(), formers_.end(),
                                            [](const Former& former) { return former.channel.open(); });
@@ -124,6 +125,7 @@ void Processes::Hear(Former& former, const handover::Channel::Received& received
   } else if (message.has_report()) {
     former.told.set_calls(message.report().calls());
     former.told.set_connections(message.report().connections());
+    former.waits = message.report().wanted_size() > 0;
     Lend(former, message.report(), shared);
   }
 }

@@ -68,8 +68,12 @@ class Processes {
   void SetLastChannel(handover::Channel channel);
 
   size_t size() const;
-  // Reads what they have said. True: there was something.
-  bool Read();
+  struct Heard {
+    bool something = false;
+    bool waits = false;  // calls of theirs wait for permits that come back here
+  };
+  // Reads what they have said.
+  Heard Read();
   // Orders to all of them. What cannot be told to one now is told later, where it still matters.
   void TellToEnd(std::chrono::milliseconds within);
   void TellToReopenLogs();
@@ -89,6 +93,7 @@ class Processes {
     handover::Channel channel;
     std::map<std::string, uint64_t> held;
     std::map<std::string, uint32_t> permille;
+    bool waits = false;  // it asked for permits when it last said how it is
     std::map<std::string, uint32_t> promised;  // units of each limit that are this process's when they come back here
   };
 

@@ -167,7 +167,7 @@ base::Status Server::Drain(std::optional<milliseconds> timeout, std::optional<mi
                                        wait.count(), limit.count()));
   }
   if (left_.load(std::memory_order_relaxed)) {
-    life_.LimitDrain(limit);
+    LeaveWithin(limit);
     return base::Ok();
   }
   // Streams in processes that this one has replaced are the daemon's, too.

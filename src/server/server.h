@@ -166,6 +166,8 @@ class Server final : private admin::Backend {
   void LeaveTo(handover::Channel channel, const admin::UpgradeResult& by, const std::vector<metrics::Counted>& counts);
   // 0: and no connection will come either.
   uint64_t CountMayBegin();
+  // What still runs has `limit`.
+  void LeaveWithin(std::chrono::milliseconds limit);
   void StepLeaving();
   // server_takeover.cc: this process replaces another one.
   base::Result<HandedLists> MeetPredecessor();

@@ -85,9 +85,9 @@ void Server::BeginServing() {
 }
 
 void Server::StepProcesses() {
-  const bool heard = processes_->Read();
+  const Processes::Heard heard = processes_->Read();
   const bool first = base::Clock::Steady().Now() < serving_since_ + kReadAtOnceFor;
-  const milliseconds pause = first ? kReadAtOnce : heard ? kReadSoon : kReadLater;
+  const milliseconds pause = first || heard.waits ? kReadAtOnce : heard.something ? kReadSoon : kReadLater;
   if (processes_->size() > 0) return life_.Call([this] { StepProcesses(); }, pause);
   if (waits_for_processes_.exchange(false, std::memory_order_relaxed)) life_.PartDrained();
 }

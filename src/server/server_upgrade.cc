@@ -272,20 +272,27 @@ uint64_t Server::CountMayBegin() {
   return std::max<uint64_t>(count, accepts ? 1 : 0);
 }
 
+void Server::LeaveWithin(milliseconds limit) {
+  life_.LimitDrain(limit);
+  // drain.spread may be longer.
+  for (auto& front : workers_) front->worker().Post([front = front.get()] { front->LeaveDownstream(base::Nanos(0)); });
+}
+
 void Server::StepLeaving() {
   // Once 0 it stays so: then no worker is woken for it.
   if (may_begin_ > 0 && Now() >= count_again_at_) may_begin_ = CountMayBegin();
   const auto count = [](const metrics::Gauge* gauge) {
     return static_cast<uint64_t>(std::max<int64_t>(0, gauge->Value()));
   };
-  const Leaving::Heard heard = giving_->Step(
-      {may_begin_, count(metrics_->calls_in_flight), count(metrics_->downstream_connections)}, Now());
+  const Leaving::Heard heard =
+      giving_->Step({may_begin_, count(metrics_->calls_in_flight), count(metrics_->downstream_connections)}, Now());
   for (const v1::Order& order : heard.orders) {
-    if (order.has_end_within_ms()) life_.LimitDrain(milliseconds(std::min<uint64_t>(order.end_within_ms(), INT32_MAX)));
+    if (order.has_end_within_ms()) LeaveWithin(milliseconds(std::min<uint64_t>(order.end_within_ms(), INT32_MAX)));
     if (order.reopen_logs()) (void)ReopenLogs();
   }
   handover::Successor::Reap(successor_);
-  const milliseconds pause = Now() < left_at_ + kStepAtOnceFor ? kStepAtOnce : heard.moved ? kStepSoon : kStepLater;
+  const bool at_once = heard.waits || Now() < left_at_ + kStepAtOnceFor;
+  const milliseconds pause = at_once ? kStepAtOnce : heard.moved ? kStepSoon : kStepLater;
   life_.Call([this] { StepLeaving(); }, pause);
 }
 

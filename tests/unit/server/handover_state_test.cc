@@ -318,8 +318,8 @@ TEST_F(TwoProcesses, ALateCallIsNotBehindAllThatWaitInTheOtherProcess) {
   time.runtime.Shutdown();
 }
 
-// All units are in use in the new process, where one call waits; three wait in the old one: three of four that come back
-// go there.
+// All units are in use in the new process, where one call waits; three wait in the old one: three of four that come
+// back go there.
 TEST_F(TwoProcesses, CallsThatWaitInBothProcessesShareThePermits) {
   HandOver();
   Step(/*closed=*/true);
@@ -397,7 +397,7 @@ TEST_F(TwoProcesses, APromisedUnitStaysWhereTheOtherProcessEnds) {
   processes.Read();
   EXPECT_EQ(b.own(), 7u);
   leaving.Finish();
-  EXPECT_TRUE(processes.Read());
+  EXPECT_TRUE(processes.Read().something);
   EXPECT_EQ(b.own(), 8u);
   late.Drop();
   for (int i = 0; i < 8; ++i) b.Return();
@@ -441,7 +441,7 @@ TEST_F(TwoProcesses, WhatAProcessHadThatEndsComesBack) {
   EXPECT_EQ(next.Permits("cluster/c/endpoint/a").own(), 1u);
   EXPECT_EQ(processes.size(), 1u);
   leaving.Finish();
-  EXPECT_TRUE(processes.Read());
+  EXPECT_TRUE(processes.Read().something);
   EXPECT_EQ(processes.size(), 0u);
   EXPECT_EQ(next.Permits("cluster/c/endpoint/a").own(), 4u);
   EXPECT_EQ(next.Rate("cluster/c/rate").permille, kWhole);
