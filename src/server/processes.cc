@@ -143,9 +143,9 @@ void Processes::GiveBack(Former& former, const std::string& limit, uint64_t unit
   if (found->second.capped != nullptr) found->second.capped->ReleaseForOther(units);
 }
 
-// Calls wait there: of the units of both that process is to have a part as large as that of its waiters, which have
-// come first. Half of what is free here goes at once, as calls begin here, too. The rest is promised, of what comes
-// back: those that wait here would let none go there.
+// Calls wait there: of the units of both processes that one is to have a part as large as that of its waiters, which
+// are the older ones. Half of the free ones here go at once, as calls begin here, too. The rest is promised, of the
+// units that are returned here next: the waiters here would let none go there.
 void Processes::Lend(Former& former, const v1::Report& report, const SharedLimits& shared) {
   v1::Message message;
   for (const v1::Held& wanted : report.wanted()) {
