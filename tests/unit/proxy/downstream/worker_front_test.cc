@@ -110,6 +110,7 @@ TEST_F(WorkerFrontTest, AStopDoesNotWaitForConnectionsThatWereNotToldYet) {
   Run();
   EXPECT_EQ(one.Count(h2::kGoaway), 2u);
   EXPECT_EQ(other.Count(h2::kGoaway), 0u);
+  if (home) home->CloseAll();
   worker->CloseAll();
   Run();
   EXPECT_TRUE(other.end);
