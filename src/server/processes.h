@@ -93,7 +93,7 @@ class Processes {
     handover::Channel channel;
     std::map<std::string, uint64_t> held;
     std::map<std::string, uint32_t> permille;
-    bool waits = false;  // it asked for permits when it last said how it is
+    bool waits = false;                        // it asked for permits when it last said how it is
     std::map<std::string, uint32_t> promised;  // units of each limit that are this process's when they come back here
   };
 
