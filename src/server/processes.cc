@@ -20,6 +20,19 @@ constexpr uint32_t kLendMax = 64;
 // Of a limit.
 constexpr uint64_t kUnitsMax = UINT32_MAX;
 
+// Units of a limit in a map by name; 0: it is not there.
+template <typename Units>
+Units UnitsOf(const std::map<std::string, Units>& map, const std::string& limit) {
+  const auto it = map.find(limit);
+  return it == map.end() ? 0 : it->second;
+}
+
+void AddLent(v1::Message* message, const std::string& limit, uint64_t units) {
+  v1::Held& lent = *message->mutable_order()->add_lent();
+  lent.set_limit(limit);
+  lent.set_units(units);
+}
+
 std::string NameOfEndpointLimit(const std::string& cluster, const std::string& endpoint) {
   std::string out("cluster/");
   out += cluster;
@@ -143,38 +156,36 @@ void Processes::GiveBack(Former& former, const std::string& limit, uint64_t unit
   if (found->second.capped != nullptr) found->second.capped->ReleaseForOther(units);
 }
 
-// Calls wait there: of the units of both processes that one is to have a part as large as that of its waiters, which
-// are the older ones. Half of the free ones here go at once, as calls begin here, too. The rest is promised, of the
-// units that are returned here next: the waiters here would let none go there.
+// How many units more than it has that process is to have of a limit for which `waiting` calls wait there: of the units
+// of both processes a part as large as that of its waiters, which are the older ones.
+uint32_t Processes::Missing(const Former& former, const std::string& limit, const limits::ConcurrencyLimiter& permits,
+                            uint64_t waiting) {
+  const uint64_t here = permits.waiting(), promised = UnitsOf(former.promised, limit);
+  const uint64_t there = UnitsOf(former.held, limit) + promised, both = there + permits.own();
+  const uint64_t part = (both * waiting + waiting + here - 1) / (waiting + here);  // rounded up
+  if (part <= there || waiting <= promised) return 0;
+  return static_cast<uint32_t>(std::min({part - there, waiting - promised, uint64_t{kLendMax}}));
+}
+
+// Calls wait there. Half of the units that are free here go at once, as calls begin here, too. The rest is promised, of
+// the units that are returned here next: the waiters here would let none go there.
 void Processes::Lend(Former& former, const v1::Report& report, const SharedLimits& shared) {
   v1::Message message;
   for (const v1::Held& wanted : report.wanted()) {
-    const auto lend = [&](uint32_t units) {
-      v1::Held& lent = *message.mutable_order()->add_lent();
-      lent.set_limit(wanted.limit());
-      lent.set_units(units);
-    };
-    const auto found = shared.find(wanted.limit());
+    const std::string& limit = wanted.limit();
+    const auto found = shared.find(limit);
     const uint64_t waiting = std::min<uint64_t>(wanted.units(), kUnitsMax);
     if (waiting == 0) continue;
     if (found == shared.end() || found->second.permits == nullptr || !found->second.permits->enabled()) {
-      lend(static_cast<uint32_t>(waiting));  // no call here has use for them: an endpoint that is listed there alone
+      AddLent(&message, limit, waiting);  // no call here has use for them: an endpoint that is listed there alone
       continue;
     }
     limits::ConcurrencyLimiter& permits = *found->second.permits;
-    const uint64_t here = permits.waiting();
-    const auto held = former.held.find(wanted.limit());
-    const auto promise = former.promised.find(wanted.limit());
-    const uint64_t promised = promise == former.promised.end() ? 0 : promise->second;
-    const uint64_t there = (held == former.held.end() ? 0 : held->second) + promised, both = there + permits.own();
-    const uint64_t part = (both * waiting + waiting + here - 1) / (waiting + here);  // rounded up
-    if (part <= there || waiting <= promised) continue;
-    const auto more = static_cast<uint32_t>(std::min({part - there, waiting - promised, uint64_t{kLendMax}}));
-    const uint32_t units = permits.Lend(std::min(more, (FreeOf(permits) + 1) / 2));
-    if (units > 0) {
-      lend(units);
+    const uint32_t more = Missing(former, limit, permits, waiting);
+    if (const uint32_t units = permits.Lend(std::min(more, (FreeOf(permits) + 1) / 2)); units > 0) {
+      AddLent(&message, limit, units);
     } else if (const uint32_t most = std::min(more, permits.own()); most > 0 && FreeOf(permits) == 0) {
-      former.promised[wanted.limit()] += most;
+      former.promised[limit] += most;
       permits.AddLent(most);
     }
   }
@@ -192,11 +203,7 @@ bool Processes::KeepPromises(Former& former, const SharedLimits& shared) {
       const uint32_t in_use = permits.in_use(), own = permits.own(), owed = in_use - std::min(own, in_use);
       const uint32_t promised = PromisedOf(it->first);
       units = std::min(units, promised - std::min(promised, owed));
-      if (units > 0) {
-        v1::Held& lent = *message.mutable_order()->add_lent();
-        lent.set_limit(it->first);
-        lent.set_units(units);
-      }
+      if (units > 0) AddLent(&message, it->first, units);
     }
     it->second -= units;
     it = it->second == 0 ? former.promised.erase(it) : std::next(it);
@@ -207,9 +214,7 @@ bool Processes::KeepPromises(Former& former, const SharedLimits& shared) {
 
 uint32_t Processes::PromisedOf(const std::string& limit) const {
   uint32_t sum = 0;
-  for (const Former& former : formers_) {
-    if (const auto it = former.promised.find(limit); it != former.promised.end()) sum += it->second;
-  }
+  for (const Former& former : formers_) sum += UnitsOf(former.promised, limit);
   return sum;
 }
 

@@ -101,6 +101,8 @@ class Processes {
   // Under mutex_, all of these. `shared`: as they are at the moment.
   void Hear(Former& former, const handover::Channel::Received& received, const SharedLimits& shared);
   static void GiveBack(Former& former, const std::string& limit, uint64_t units, const SharedLimits& shared);
+  static uint32_t Missing(const Former& former, const std::string& limit, const limits::ConcurrencyLimiter& permits,
+                          uint64_t waiting);
   static void Lend(Former& former, const handover::v1::Report& report, const SharedLimits& shared);
   bool KeepPromises(Former& former, const SharedLimits& shared);
   uint32_t PromisedOf(const std::string& limit) const;

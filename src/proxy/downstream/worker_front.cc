@@ -31,7 +31,7 @@ void WorkerFront::Connect(std::span<WorkerFront* const> fronts) {
 void WorkerFront::DrainDownstream() {
   draining = true;
   while (!handshakes.empty()) handshakes.front()->Cancel();
-  for (DownstreamConnection* c = downstream.front(); c != nullptr; c = downstream.Next(*c)) c->Drain();
+  spread_drain_.Begin(base::Nanos(0));
   OnDownstreamClosed();
 }
 

@@ -45,6 +45,17 @@ class ConnectionLifeTest : public ConnectionTest {
     peer->Send(Headers(id, Block(GrpcRequest()), flags));
     Run();
   }
+  // The client answers the PING of a drain: the second GOAWAY covers the request that it had sent.
+  void ExpectTheDrainToEndBehindRequest1() {
+    peer->Send(h2::RawFrame(h2::kPing, h2::kAck, 0, peer->Last(h2::kPing)->payload));
+    Run();
+    EXPECT_EQ(peer->Last(h2::kGoaway)->Word(), 1u);
+    streams[1]->SendHeaders(h2::List(context.interns, h2::GrpcResponse()), true);
+    Release(1);
+    Run();
+    EXPECT_TRUE(peer->streams[1].end);
+    EXPECT_TRUE(peer->end);
+  }
 };
 
 TEST_F(ConnectionLifeTest, AClientThatSaysNothingIsSentAwayAfterHeadersTimeout) {
@@ -302,14 +313,7 @@ TEST_F(ConnectionLifeTest, AnIdleClientIsToldTwiceSoThatNoRequestIsLost) {
   EXPECT_EQ(peer->Last(h2::kGoaway)->Word(), 0x7fffffffu);
   Request(1);  // it had left before the client read that
   EXPECT_EQ(log, (Strings{"timeout idle", "goaway", "request 1"}));
-  peer->Send(h2::RawFrame(h2::kPing, h2::kAck, 0, peer->Last(h2::kPing)->payload));
-  Run();
-  EXPECT_EQ(peer->Last(h2::kGoaway)->Word(), 1u);
-  streams[1]->SendHeaders(h2::List(context.interns, h2::GrpcResponse()), true);
-  Release(1);
-  Run();
-  EXPECT_TRUE(peer->streams[1].end);
-  EXPECT_TRUE(peer->end);
+  ExpectTheDrainToEndBehindRequest1();
 }
 
 // RFC 9113 6.8: the drain waits for the answer to its PING, or for kDrainAnswer, however short idle_timeout is.
@@ -323,14 +327,7 @@ TEST_F(ConnectionLifeTest, AnIdleClientThatADrainHasToldToGoMayStillAsk) {
   EXPECT_FALSE(peer->end);
   Request(1);  // it had left before the client read that
   EXPECT_EQ(log, (Strings{"request 1"}));
-  peer->Send(h2::RawFrame(h2::kPing, h2::kAck, 0, peer->Last(h2::kPing)->payload));
-  Run();
-  EXPECT_EQ(peer->Last(h2::kGoaway)->Word(), 1u);
-  streams[1]->SendHeaders(h2::List(context.interns, h2::GrpcResponse()), true);
-  Release(1);
-  Run();
-  EXPECT_TRUE(peer->streams[1].end);
-  EXPECT_TRUE(peer->end);
+  ExpectTheDrainToEndBehindRequest1();
 }
 
 TEST_F(ConnectionLifeTest, AnIdleClientThatDoesNotAnswerADrainIsLeftAfterFiveSeconds) {
