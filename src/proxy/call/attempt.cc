@@ -1,5 +1,6 @@
 #include "proxy/call/attempt.h"
 
+#include "http2/fields/grpc_type.h"
 #include "proxy/call/rewrite.h"
 #include "proxy/grpc_timeout.h"
 #include "runtime/runtime.h"
@@ -32,8 +33,8 @@ Cause CauseOf(ErrorKind kind) {
 }
 
 bool IsGrpcContent(const http2::HeaderList& response) {
-  const http2::Field* type = response.Find("content-type");
-  return type != nullptr && type->value().starts_with("application/grpc");
+  const http2::Field* type = response.Find(Token::kContentType);
+  return type != nullptr && http2::IsGrpcType(type->value());
 }
 
 }  // namespace

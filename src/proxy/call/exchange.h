@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/clock.h"
+#include "http2/fields/grpc_type.h"
 #include "http2/fields/header.h"
 #include "proxy/call/body.h"
 #include "proxy/call/call_context.h"
@@ -41,7 +42,7 @@ struct Exchange {
 
   bool IsGrpc() const {
     const http2::Field* type = request.Find(http2::Token::kContentType);
-    return type != nullptr && type->value().starts_with("application/grpc");
+    return type != nullptr && http2::IsGrpcType(type->value());
   }
 
   // An attempt has sent `bytes` of the body so far. Bytes that an earlier attempt sent have been credited then.

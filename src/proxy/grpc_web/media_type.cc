@@ -1,6 +1,7 @@
 #include "proxy/grpc_web/media_type.h"
 
 #include "base/ascii.h"
+#include "http2/fields/grpc_type.h"
 
 namespace sluice::proxy::grpc_web {
 namespace {
@@ -8,37 +9,15 @@ namespace {
 constexpr std::string_view kGrpc = "application/grpc";
 constexpr std::string_view kWeb = "application/grpc-web";
 constexpr std::string_view kText = "-text";
-constexpr std::string_view kBase64 = "-base64";  // the default encoding, which may be named
 constexpr std::string_view kProto = "proto";
-
-std::string_view Trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
-
-// Without its parameters (RFC 9110 8.3.1).
-std::string_view Essence(std::string_view type) { return Trim(type.substr(0, type.find(';'))); }
-
-// True, and the front is gone, if `text` begins with it.
-bool Take(std::string_view front, std::string_view& text) {
-  if (text.size() < front.size() || !base::EqualsIgnoreCase(text.substr(0, front.size()), front)) return false;
-  text.remove_prefix(front.size());
-  return true;
-}
 
 }  // namespace
 
 std::optional<MediaType> ParseMediaType(std::string_view content_type) {
-  std::string_view rest = Essence(content_type);
-  if (!Take(kWeb, rest)) return std::nullopt;
-  MediaType type;
-  type.text = Take(kText, rest);
-  if (type.text) Take(kBase64, rest);
-  if (rest.empty()) return type;
-  if (rest.size() == 1 || rest.front() != '+') return std::nullopt;
-  type.message = rest.substr(1);
-  return type;
+  using Kind = http2::GrpcType::Kind;
+  const http2::GrpcType type = http2::ParseGrpcType(content_type);
+  if (type.kind != Kind::kWeb && type.kind != Kind::kWebText) return std::nullopt;
+  return MediaType{type.kind == Kind::kWebText, type.format};
 }
 
 std::optional<MediaType> ParseAccept(std::string_view accept) {
@@ -58,9 +37,8 @@ std::string ToGrpcType(const MediaType& type) {
 }
 
 std::string ToWebType(std::string_view grpc_type, bool text) {
-  std::string_view rest = Essence(grpc_type);
-  std::string_view message = kProto;
-  if (Take(kGrpc, rest) && rest.size() > 1 && rest.front() == '+') message = rest.substr(1);
+  std::string_view message = http2::ParseGrpcType(grpc_type).format;
+  if (message.empty()) message = kProto;
   std::string out(kWeb);
   if (text) out.append(kText);
   return out.append("+").append(message);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "http2/fields/grpc_type.h"
 #include "proxy/grpc_status.h"
 #include "proxy/grpc_web/trailer_frame.h"
 #include "runtime/worker.h"
@@ -12,12 +13,6 @@ namespace sluice::proxy::grpc_web {
 using http2::ErrorCode;
 using http2::ResetCause;
 using http2::Token;
-
-namespace {
-
-constexpr std::string_view kGrpcType = "application/grpc";
-
-}  // namespace
 
 WebStream::WebStream(http2::RequestStream& stream, std::shared_ptr<const Cors> cors, const MediaType& type,
                      http2::HeaderList& request)
@@ -92,7 +87,7 @@ void WebStream::SendHeaders(const http2::HeaderList& fields, bool end_stream) {
 void WebStream::SendResponseHeaders(const http2::HeaderList& fields, bool end_stream) {
   http2::HeaderList out;
   const http2::Field* type = fields.Find(Token::kContentType);
-  is_grpc_ = type != nullptr && type->value().starts_with(kGrpcType);
+  is_grpc_ = type != nullptr && http2::IsGrpcType(type->value());
   for (const http2::Field* field : fields) {
     if (is_grpc_ && field->token == Token::kContentLength) continue;  // trailers, and text, are more
     if (cors_->enabled() && Cors::IsOurs(field->name())) continue;

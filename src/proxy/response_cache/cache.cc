@@ -6,6 +6,7 @@
 
 #include "base/hash.h"
 #include "cache/clock_cache.h"
+#include "http2/fields/grpc_type.h"
 #include "proxy/response_cache/fetch_table.h"
 
 namespace sluice::proxy {
@@ -150,7 +151,7 @@ const CachedMethod* ResponseCache::Find(const CacheRule& rule, const http2::Head
   const http2::Field* type = request.Find(http2::Token::kContentType);
   const http2::Field* verb = request.Find(http2::Token::kMethod);
   const http2::Field* path = request.Find(http2::Token::kPath);
-  if (type == nullptr || !type->value().starts_with("application/grpc")) return nullptr;
+  if (type == nullptr || !http2::IsGrpcType(type->value())) return nullptr;
   if (path == nullptr || verb == nullptr || verb->value() != "POST") return nullptr;
   return Find(rule, path->value());
 }

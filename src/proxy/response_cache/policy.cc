@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/ascii.h"
+#include "http2/fields/grpc_type.h"
 #include "proxy/response_cache/key.h"
 
 namespace sluice::proxy::cache_policy {
@@ -63,7 +64,7 @@ bool StatusCached(const CacheRule& rule, GrpcCode status) {
 // A unary response whole: a status we can rely on, and one message where there must be one.
 std::optional<NotCached> ShapeRefused(const CachedResponse& response) {
   if (response.headers.Find(":status") != "200") return NotCached::kEncoding;
-  if (!response.headers.Find("content-type").starts_with("application/grpc")) return NotCached::kEncoding;
+  if (!http2::IsGrpcType(response.headers.Find("content-type"))) return NotCached::kEncoding;
   const FlatHeaders& last = response.trailers_only() ? response.headers : response.trailers;
   if (!last.Has("grpc-status")) return NotCached::kEncoding;
   if (response.message.empty() && response.status != GrpcCode::kOk) return std::nullopt;
