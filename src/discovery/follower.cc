@@ -151,14 +151,16 @@ runtime::Task<void> Follower::Run(std::shared_ptr<Follower> self) {
   }
 }
 
-// What is news: counted, and logged once.
-void Follower::Tell(const KeeperView& before) const {
+// Counts the update; logs an error when its words change, with a bound for a source whose words change all the time.
+void Follower::Tell(const KeeperView& before) {
   const KeeperView& after = keeper_.view();
   const bool news = after.error != before.error;
-  if (news && !after.error.empty())
-    SLUICE_LOG_WARN("cluster {}: {}: {}", cluster_, source_name_, after.error);
-  else if (news && after.state == KeeperState::kCurrent && after.changed_at == before.changed_at)
+  if (news && !after.error.empty()) {
+    if (const auto suffix = errors_.Allow(runtime::Worker::Current()->now()))
+      SLUICE_LOG_WARN("cluster {}: {}: {}{}", cluster_, source_name_, after.error, *suffix);
+  } else if (news && after.state == KeeperState::kCurrent && after.changed_at == before.changed_at) {
     SLUICE_LOG_INFO("cluster {}: {}: its list is in force", cluster_, source_name_);
+  }
   if (!on_update_) return;
   if (after.changed_at != before.changed_at) return on_update_(Update::kApplied);
   if (after.answered_at == before.answered_at && after.state == before.state && !after.error.empty())

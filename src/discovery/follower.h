@@ -14,6 +14,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/log_limit.h"
 #include "discovery/bell.h"
 #include "discovery/list_keeper.h"
 #include "discovery/list_sink.h"
@@ -60,7 +61,7 @@ class Follower : public std::enable_shared_from_this<Follower> {
   // Ends its wait, if it runs.
   void Poke();
   void Publish();
-  void Tell(const KeeperView& before) const;
+  void Tell(const KeeperView& before);
   void TellList(const List& list, double moved) const;
 
   const std::string cluster_;
@@ -75,6 +76,7 @@ class Follower : public std::enable_shared_from_this<Follower> {
   std::atomic<bool> stopped_{false}, hurry_{false}, again_{false};
   Bell* bell_ = nullptr;  // its worker only; null: it does not run
   ListKeeper keeper_;     // its task only
+  base::LogLimit errors_;
 
   mutable std::mutex mutex_;
   KeeperView shown_;  // under mutex_: the keeper's, as of the last answer

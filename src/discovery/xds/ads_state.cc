@@ -73,6 +73,7 @@ void AdsState::StreamBegun(bool another, bool ignore_deletion, TimePoint now) {
     type.error.clear();
     type.subscribed = false;
     type.due = !type.resources.empty();
+    type.answer_at = base::kNever;
     if (another) type.version.clear();
     for (auto& [name, resource] : type.resources) resource.absent_at = base::kNever;
   }
@@ -84,6 +85,7 @@ void AdsState::StreamEnded(const std::string& error) {
   settled_at_ = base::kNever;
   for (Type& type : types_) {
     type.due = false;
+    type.answer_at = base::kNever;
     for (auto& [name, resource] : type.resources) resource.absent_at = base::kNever;
   }
 }
@@ -99,7 +101,9 @@ std::vector<AdsRequest> AdsState::TakeRequests(TimePoint now) {
   if (stream_ != AdsStreamState::kBegun && stream_ != AdsStreamState::kConnected) return out;
   for (size_t i = 0; i < kXdsTypes; ++i) {
     Type& type = types_[i];
-    if (!std::exchange(type.due, false)) continue;
+    const bool answer = now >= type.answer_at;
+    if (!std::exchange(type.due, false) && !answer) continue;
+    type.answer_at = base::kNever;  // a request for other names has the answer with it
     // A request without names is one for everything, unless there were names before it.
     if (type.resources.empty() && !type.subscribed) continue;
     type.subscribed = true;
@@ -136,51 +140,70 @@ void AdsState::Take(XdsType which, const XdsResponse& response, TimePoint now) {
     if (error.size() < kErrorBytesMax) error += (error.empty() ? "" : "; ") + text;
   };
   for (const std::string& text : response.errors) tell(text);
+  bool news = false;
   for (const XdsResource& sent : response.resources) {
     const auto it = type.resources.find(sent.name);
     if (it == type.resources.end()) continue;  // of another client, say: its mistakes are not ours
-    Resource& resource = it->second;
-    resource.absent_at = base::kNever;
-    if (std::exchange(resource.deletion_ignored, false))
-      SLUICE_LOG_INFO("xds: cluster {} is there again", ShownText(sent.name));
-    if (!sent.error.empty()) {
-      resource.state = XdsResourceState::kNacked;
-      resource.error = sent.error;
-      resource.refused = response.version;
-      resource.refused_at = now;
-      tell(ShownText(sent.name) + ": " + sent.error);
-      continue;
-    }
-    resource.state = XdsResourceState::kAcked;
-    resource.error.clear();
-    resource.refused.clear();
-    resource.refused_at.reset();
-    resource.version = response.version;
-    resource.note = sent.note;
-    resource.bytes = sent.bytes;
-    resource.eds_name = sent.eds_name;
-    // An equal list stays the same one, so that it is seen to be.
-    if (resource.list == nullptr || sent.list == nullptr || !(*resource.list == *sent.list)) resource.list = sent.list;
-    resource.updated_at = now;
+    news |= TakeResource(it->second, sent, response.version, now);
+    if (!sent.error.empty()) tell(ShownText(sent.name) + ": " + sent.error);
   }
   // With a resource that has no name nothing is known to be missing.
-  if (which == XdsType::kCluster && response.errors.empty()) LoseClusters(response);
+  if (which == XdsType::kCluster && response.errors.empty()) news |= LoseClusters(response);
   if (which == XdsType::kCluster) WantEndpoints();
   if (error.size() > kErrorBytesMax) error.resize(kErrorBytesMax);
-  if (error.empty()) {
+  const bool refused = !error.empty();
+  // A new version of what is refused for the same reason is no news, so that a server that counts on is paced as well.
+  news |= refused ? error != type.refused_error : response.version != type.version || !type.refused_error.empty();
+  if (refused) {
+    ++type.counts.refused;
+    if (news || response.version != type.refused_version) {
+      if (const auto suffix = refusals_.Allow(now))
+        SLUICE_LOG_WARN("xds: version {} of {} is refused: {}{}", ShownText(response.version), response.type_url, error,
+                        *suffix);
+    }
+  } else {
     type.version = response.version;
     ++type.counts.acked;
-  } else {
-    SLUICE_LOG_WARN("xds: version {} of {} is refused: {}", ShownText(response.version), response.type_url, error);
-    ++type.counts.refused;
   }
+  type.refused_version = refused ? response.version : std::string();
+  type.refused_error = error;
   type.nonce = response.nonce;
   type.error = std::move(error);
-  type.due = true;
+  type.answer_at = std::min(type.answer_at, type.pace.Answer(refused, news, now));  // an answer that is due stays due
 }
 
-// One that has not come yet may be missing because the response is older than the request for it.
-void AdsState::LoseClusters(const XdsResponse& response) {
+// Whether it differs from what the last response said of it.
+bool AdsState::TakeResource(Resource& resource, const XdsResource& sent, const std::string& version, TimePoint now) {
+  resource.absent_at = base::kNever;
+  if (std::exchange(resource.deletion_ignored, false))
+    SLUICE_LOG_INFO("xds: cluster {} is there again", ShownText(sent.name));
+  if (!sent.error.empty()) {
+    const bool news = resource.state != XdsResourceState::kNacked || resource.error != sent.error;
+    resource.state = XdsResourceState::kNacked;
+    resource.error = sent.error;
+    resource.refused = version;
+    resource.refused_at = now;
+    return news;
+  }
+  const bool news = resource.state != XdsResourceState::kAcked || resource.bytes == nullptr || sent.bytes == nullptr ||
+                    *resource.bytes != *sent.bytes;
+  resource.state = XdsResourceState::kAcked;
+  resource.error.clear();
+  resource.refused.clear();
+  resource.refused_at.reset();
+  resource.version = version;
+  resource.note = sent.note;
+  resource.bytes = sent.bytes;
+  resource.eds_name = sent.eds_name;
+  // An equal list stays the same one, so that it is seen to be.
+  if (resource.list == nullptr || sent.list == nullptr || !(*resource.list == *sent.list)) resource.list = sent.list;
+  resource.updated_at = now;
+  return news;
+}
+
+// One that has not come yet may be missing because the response is older than the request for it. Whether one was lost.
+bool AdsState::LoseClusters(const XdsResponse& response) {
+  bool lost = false;
   std::set<std::string_view> sent;
   for (const XdsResource& resource : response.resources) sent.insert(resource.name);
   for (auto& [name, resource] : of(XdsType::kCluster).resources) {
@@ -193,12 +216,15 @@ void AdsState::LoseClusters(const XdsResponse& response) {
     }
     resource = Resource();
     resource.state = XdsResourceState::kDoesNotExist;
+    lost = true;
   }
+  return lost;
 }
 
 TimePoint AdsState::due_at() const {
   TimePoint due = settled_at_;
   for (const Type& type : types_) {
+    due = std::min(due, type.answer_at);
     for (const auto& [name, resource] : type.resources) due = std::min(due, resource.absent_at);
   }
   return due;

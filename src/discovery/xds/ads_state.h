@@ -7,7 +7,7 @@
 //   - a request names everything that is wanted of its type, and takes the place of those before it; the first of a
 //     stream has the node; after a stream has ended the versions are said again, the nonces are not
 //   - each response is answered by an ACK, or by a NACK with words; what is right in it is used (A46), and in the place
-//     of what is wrong the resource before it stays
+//     of what is wrong the resource before it stays; answers to what is refused or sent again are paced (answer_pace.h)
 //   - a cluster that a response leaves out is gone; of endpoints that says nothing
 //   - what has not come kAbsentAfter its request does not exist
 //   - a stream that ends is an error if it has brought nothing (A57)
@@ -25,7 +25,9 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/log_limit.h"
 #include "discovery/list.h"
+#include "discovery/xds/answer_pace.h"
 #include "discovery/xds/response.h"
 #include "discovery/xds/xds_view.h"
 
@@ -105,10 +107,13 @@ class AdsState {
   struct Type {
     std::map<std::string, Resource> resources;  // those that are wanted
     std::string version, nonce;
-    std::string error;  // of the response that is to be answered
+    std::string error;                           // of the response that is to be answered
+    std::string refused_version, refused_error;  // of the last response, if it was refused
     XdsCounts counts;
-    bool due = false;         // a request is to be sent
-    bool subscribed = false;  // one was sent on the present stream
+    AnswerPace pace;
+    base::TimePoint answer_at = base::kNever;  // the response is to be answered
+    bool due = false;                          // a request is to be sent
+    bool subscribed = false;                   // one was sent on the present stream
   };
 
   Type& of(XdsType type) { return types_[static_cast<size_t>(type)]; }
@@ -116,7 +121,8 @@ class AdsState {
   void Want(XdsType type, const std::set<std::string>& names);
   void WantEndpoints();
   void Take(XdsType type, const XdsResponse& response, base::TimePoint now);
-  void LoseClusters(const XdsResponse& response);
+  bool TakeResource(Resource& resource, const XdsResource& sent, const std::string& version, base::TimePoint now);
+  bool LoseClusters(const XdsResponse& response);
 
   std::array<Type, kXdsTypes> types_;
   AdsStreamState stream_ = AdsStreamState::kNone;
@@ -125,6 +131,7 @@ class AdsState {
   bool node_due_ = false;
   base::TimePoint settled_at_ = base::kNever;
   std::string error_;  // of the streams that ended without an answer; empty: the last one did not
+  base::LogLimit refusals_;
 };
 
 }  // namespace sluice::discovery

@@ -4,11 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "support/captured_log.h"
 #include "support/xds_messages.h"
 
 namespace sluice::discovery {
@@ -74,6 +76,11 @@ class AdsStateTest : public ::testing::Test {
     if (news.list == nullptr) return {"none"};
     for (const auto& endpoint : *news.list) out.push_back(endpoint.name);
     return out;
+  }
+  // Lines since the last look.
+  static long Refusals(test::CapturedLog& log) {
+    const std::string text = log.Take();
+    return std::count(text.begin(), text.end(), '\n');
   }
   std::string Error(const std::string& cluster) { return state.NewsOf(cluster).error; }
   XdsResourceView View(const std::string& url, const std::string& name) {
@@ -315,6 +322,89 @@ TEST_F(AdsStateTest, TheWordsOfANackAreBounded) {
   ASSERT_EQ(requests.size(), 1u);
   EXPECT_LE(requests[0].error.size(), AdsState::kErrorBytesMax);
   EXPECT_GT(requests[0].error.size(), AdsState::kErrorBytesMax / 2);
+}
+
+TEST_F(AdsStateTest, ANackOfWhatIsSentAgainAtOnceWaitsLongerEachTime) {
+  Settle();
+  auto bad = Assignment("a", {"10.0.0.9:1"});
+  bad.mutable_endpoints(0)->set_priority(9);
+  // A server that answers each NACK at once.
+  const base::TimePoint begin = now;
+  int nacks = 0;
+  while (now < begin + seconds(60)) {
+    Send(kEndpointsUrl, "2", "e" + std::to_string(nacks), {Packed(bad)});
+    Lines requests = Requests();
+    while (requests.empty()) {
+      ASSERT_GT(state.due_at(), now);
+      ASSERT_LE(state.due_at(), now + AnswerPace::kPauseMax);
+      Advance(state.due_at() - now);
+      requests = Requests();
+    }
+    ASSERT_THAT(requests, ElementsAre(HasSubstr("n=e" + std::to_string(nacks++) + " NACK: \"a\": endpoints[0]")));
+  }
+  EXPECT_GT(nacks, 30);
+  EXPECT_LT(nacks, 40);
+  EXPECT_THAT(Names("a"), ElementsAre("10.0.0.1:1"));
+}
+
+TEST_F(AdsStateTest, APacedNackDelaysNoOtherTypeAndGoesWithTheNextRequest) {
+  Settle();
+  auto bad = Assignment("a", {"10.0.0.9:1"});
+  bad.mutable_endpoints(0)->set_priority(9);
+  Send(kEndpointsUrl, "2", "e2", {Packed(bad)});
+  EXPECT_THAT(Requests(), ElementsAre(HasSubstr("n=e2 NACK")));
+  Send(kEndpointsUrl, "2", "e3", {Packed(bad)});
+  EXPECT_THAT(Requests(), IsEmpty());
+  Send(kClusterUrl, "2", "c2", {Packed(EdsCluster("a")), Packed(EdsCluster("b"))});
+  EXPECT_THAT(Requests(), ElementsAre("cds a,b v=2 n=c2"));
+  Send(kClusterUrl, "3", "c3", {Packed(EdsCluster("a")), Packed(EdsCluster("b", "b2"))});
+  EXPECT_THAT(Requests(), ElementsAre("cds a,b v=3 n=c3", HasSubstr("eds a,b2 v=1 n=e3 NACK: \"a\": endpoints[0]")));
+  Advance(seconds(1));
+  EXPECT_THAT(Requests(), IsEmpty());
+}
+
+TEST_F(AdsStateTest, WhatIsAcceptedAfterANackIsAckedAtOnce) {
+  Settle();
+  auto bad = Assignment("a", {"10.0.0.9:1"});
+  bad.mutable_endpoints(0)->set_priority(9);
+  for (int i = 0; i < 5; ++i) Send(kEndpointsUrl, "2", "e" + std::to_string(i), {Packed(bad)});
+  SendList("3", "a", {"10.0.0.4:1"});
+  EXPECT_THAT(Requests(), ElementsAre("eds a,b v=3 n=e3"));
+  EXPECT_EQ(state.due_at(), base::kNever);
+  // NACKs stay apart though good versions come between them.
+  Send(kEndpointsUrl, "4", "e4", {Packed(bad)});
+  EXPECT_THAT(Requests(), IsEmpty());
+  Advance(AnswerPace::kPause);
+  EXPECT_THAT(Requests(), ElementsAre(HasSubstr("n=e4 NACK")));
+}
+
+TEST_F(AdsStateTest, AnAckOfWhatIsSentAgainAtOnceIsPacedToo) {
+  Settle();
+  int acks = 0;
+  const base::TimePoint begin = now;
+  while (now < begin + seconds(60)) {
+    SendList("1", "a", {"10.0.0.1:1"});
+    if (!Requests().empty())
+      ++acks;
+    else
+      Advance(state.due_at() - now);
+  }
+  EXPECT_GT(acks, 5);
+  EXPECT_LT(acks, 40);
+}
+
+// A line for each change: the words or the version differ. Another NACK of the same says nothing.
+TEST_F(AdsStateTest, ARefusedVersionIsLoggedOnce) {
+  test::CapturedLog log;
+  Settle();
+  auto bad = Assignment("a", {"10.0.0.9:1"});
+  bad.mutable_endpoints(0)->set_priority(9);
+  for (int i = 0; i < 100; ++i) Send(kEndpointsUrl, "2", "e" + std::to_string(i), {Packed(bad)});
+  EXPECT_EQ(Refusals(log), 1);
+  Send(kEndpointsUrl, "3", "x", {Packed(bad)});
+  EXPECT_EQ(Refusals(log), 1);
+  for (int i = 10; i < 100; ++i) Send(kEndpointsUrl, std::to_string(i), "x", {Packed(bad)});
+  EXPECT_EQ(Refusals(log), base::LogLimit::kLines - 2) << "a server that counts its versions on";
 }
 
 TEST_F(AdsStateTest, ARestForgetsTheStreamAndKeepsNothingToSay) {
