@@ -1,6 +1,5 @@
 #include "base/reopenable_sink.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <cstring>
 
 #include "base/log.h"
+#include "base/log_open.h"
 
 namespace sluice::base {
 namespace {
@@ -57,11 +57,11 @@ void ReopenableSink::CloseOurs() {
 }
 
 Status ReopenableSink::Open() {
-  const int opened = path_.empty() ? standard_ : ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (opened < 0) return MakeError(ErrorKind::kIo, "cannot open " + path_ + ": " + std::strerror(errno));
+  const Result<int> opened = path_.empty() ? Result<int>(standard_) : OpenLog(path_, 0);
+  if (!opened.ok()) return opened.error();
   std::lock_guard lock(mutex_);
   CloseOurs();
-  fd_ = opened;
+  fd_ = *opened;
   cut_ = false;
   return Ok();
 }

@@ -122,6 +122,16 @@ bool WriteAll(int fd, std::string_view text) {
   return true;
 }
 
+// The daemon's own file for its own user: what another user has put at the path, a link for one, is never written
+// through. A file that an earlier process has left is removed first. -1: errno says why.
+int CreateNew(const std::string& path) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  const int fd = ::open(path.c_str(), kFlags, 0600);
+  if (fd >= 0 || errno != EEXIST) return fd;
+  if (::unlink(path.c_str()) != 0) return -1;
+  return ::open(path.c_str(), kFlags, 0600);
+}
+
 }  // namespace
 
 // New file beside the old, fsync, rename over it, fsync of the folder: after a crash there is the old one or the new
@@ -136,7 +146,7 @@ base::Status SaveState(const std::string& path, const SavedLists& lists) {
     return error;
   };
   {
-    File file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    File file(CreateNew(temporary));
     if (file.fd < 0) return IoError("create", temporary);
     if (!WriteAll(file.fd, text)) return failed("write", temporary);
     if (::fsync(file.fd) != 0) return failed("fsync", temporary);

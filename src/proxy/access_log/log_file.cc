@@ -8,7 +8,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+
+#include "base/log_open.h"
 
 namespace sluice::proxy {
 
@@ -23,11 +24,10 @@ void LogFile::Close(int fd) const {
 
 base::Status LogFile::Open() {
   // O_NONBLOCK: of a named pipe that has no reader, an error instead of a wait without end.
-  const int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK;
-  const int fd = path_.empty() ? standard_ : ::open(path_.c_str(), flags, 0666);
-  if (fd < 0) return base::MakeError(base::ErrorKind::kIo, "cannot open " + path_ + ": " + std::strerror(errno));
+  const base::Result<int> fd = path_.empty() ? base::Result<int>(standard_) : base::OpenLog(path_, O_NONBLOCK);
+  if (!fd.ok()) return fd.error();
   // Release: pairs with the acquire in Adopt. What was opened and never adopted is closed here.
-  Close(opened_.exchange(fd, std::memory_order_acq_rel));
+  Close(opened_.exchange(*fd, std::memory_order_acq_rel));
   return base::Ok();
 }
 

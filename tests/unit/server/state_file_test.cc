@@ -1,6 +1,8 @@
 #include "server/state_file.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -96,12 +98,43 @@ TEST(StateFile, AWriteThatFailsLeavesTheOldOne) {
   EXPECT_NE(status.error().detail.find(path), std::string::npos);
   EXPECT_EQ(dir.Read("state"), before);
   ::rmdir((path + ".new").c_str());
-  // Nor written: the device is full.
-  ASSERT_EQ(::symlink("/dev/full", (path + ".new").c_str()), 0);
-  EXPECT_EQ(SaveState(path, {}).error().kind, ErrorKind::kIo);
+  // Nor written: files may have no bytes, as on a full device.
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit former{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &former), 0);
+  const rlimit none{0, former.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  status = SaveState(path, {});
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &former), 0);
+  EXPECT_EQ(status.error().kind, ErrorKind::kIo);
   EXPECT_EQ(dir.Read("state"), before);
   EXPECT_NE(::access((path + ".new").c_str(), F_OK), 0);  // it would take room on a disk that has none
   EXPECT_TRUE(SaveState(path, {}).ok());
+}
+
+// Another user with write access to the folder can neither have a file overwritten by a link nor read the saved lists.
+TEST(StateFile, ALinkAtTheTemporaryNameIsReplacedAndNotFollowed) {
+  TempDir dir;
+  const std::string path = dir.File("state");
+  const std::string precious = dir.Write("precious", "precious\n");
+  ASSERT_EQ(::symlink(precious.c_str(), (path + ".new").c_str()), 0);
+  const mode_t mask = ::umask(0);
+  EXPECT_TRUE(SaveState(path, Lists()).ok());
+  ::umask(mask);
+  EXPECT_EQ(dir.Read("precious"), "precious\n");
+  EXPECT_EQ(LoadState(path)->size(), Lists().size());
+  struct stat of {};
+  ASSERT_EQ(::lstat(path.c_str(), &of), 0);
+  EXPECT_TRUE(S_ISREG(of.st_mode));
+  EXPECT_EQ(of.st_mode & 07777, 0600u);
+}
+
+TEST(StateFile, AFileThatAKilledProcessLeftIsReplaced) {
+  TempDir dir;
+  const std::string path = dir.File("state");
+  dir.Write("state.new", std::string(100000, 'x'));
+  EXPECT_TRUE(SaveState(path, Lists()).ok());
+  EXPECT_EQ(LoadState(path)->size(), Lists().size());
 }
 
 // What is written is in force at the next start, so it must not be refused.
