@@ -43,7 +43,7 @@ class KubernetesTest(unittest.TestCase):
 
     def test_it_is_a_native_sidecar_that_drains(self):
         self.assertEqual(self.sidecar["restartPolicy"], "Always")
-        self.assertEqual(self.sidecar["lifecycle"]["preStop"]["exec"]["command"], ["/usr/bin/sluicectl", "drain"])
+        self.assertNotIn("lifecycle", self.sidecar, "preStop runs when the pod begins to end: see sidecar_order_test.py")
         drain = int(SECONDS.match(self.config["drain_timeout"])[1])
         self.assertLess(drain + 5, self.pod["terminationGracePeriodSeconds"], "docs/production.md: below it by a few seconds")
 
@@ -54,7 +54,14 @@ class KubernetesTest(unittest.TestCase):
             get = self.sidecar[probe]["httpGet"]
             self.assertEqual((get["path"], named[get["port"]]), (path, port))
         self.assertEqual(self.sidecar["startupProbe"]["exec"]["command"][:2], ["/usr/bin/sluicectl", "wait-ready"])
-        self.assertEqual(self.kinds["NetworkPolicy"]["spec"]["ingress"][0]["ports"], [{"protocol": "TCP", "port": port}])
+        self.assertEqual([rule["ports"] for rule in self.kinds["NetworkPolicy"]["spec"]["ingress"] if "from" in rule],
+                         [[{"protocol": "TCP", "port": port}]])
+
+    def test_the_policy_leaves_the_ports_of_the_application_open(self):
+        served = {port["name"] for container in self.pod["containers"] for port in container["ports"]}
+        open_to_all = {port["port"] for rule in self.kinds["NetworkPolicy"]["spec"]["ingress"] if "from" not in rule for port in rule["ports"]}
+        self.assertEqual(open_to_all, served)
+        self.assertTrue(served)
 
     def test_it_has_no_rights_and_a_bound_on_what_it_uses(self):
         security = self.sidecar["securityContext"]
@@ -63,6 +70,13 @@ class KubernetesTest(unittest.TestCase):
         self.assertEqual(security["capabilities"], {"drop": ["ALL"]})
         self.assertEqual(security["seccompProfile"], {"type": "RuntimeDefault"})
         self.assertEqual(set(self.sidecar["resources"]["limits"]), {"cpu", "memory"})
+        for container in self.pod["containers"]:
+            self.assertIn("memory", container["resources"]["limits"])
+
+    def test_the_memory_limit_is_twice_what_calls_may_hold(self):
+        mebibytes = lambda text: int(re.match(r"^(\d+)Mi", text)[1])
+        limit = mebibytes(self.sidecar["resources"]["limits"]["memory"])
+        self.assertGreaterEqual(limit, 2 * mebibytes(self.config["memory"]["buffered_bytes_max"]))
 
     def test_what_is_mounted_is_there_and_where_the_daemon_looks(self):
         volumes = {item["name"]: item for item in self.pod["volumes"]}
