@@ -161,6 +161,56 @@ BANNED = [
      "a test that never runs shows nothing; one that cannot run in a sanitized build may skip itself there"),
 ]
 
+# Records that go from worker to worker as bytes: (file, struct). No member is a raw pointer or a reference.
+MAIL_RECORDS = [("src/proxy/handoff/channel.h", "Item"), ("src/http2/fields/field.h", "Field")]
+# Classes that are mail: (file, class). The records of each are above.
+MAIL_CLASSES = [("src/proxy/handoff/channel.h", "Batch")]
+# What functions that are posted to a worker, or to a helper thread and back, capture without owning it by its spelling: (file, capture)
+# -> why it is there when the function runs. The runtime ends before the workers' fronts and contexts do (Server::TearDown).
+_FRONT = "a worker's front or context: it goes after the runtime has ended"
+_SHARED = "a shared pointer, or a value that holds them"
+_WAITED = "the caller waits until the function has run"
+_VALUE = "a value"
+POSTED = {
+    ("src/discovery/rpc/rpc_stream.cc", "self = self_"): _SHARED,
+    ("src/discovery/xds/ads_client.cc", "watch"): _SHARED,
+    ("src/net/dialer.cc", "found"): _SHARED,
+    ("src/net/dialer.cc", "a = address"): _VALUE,
+    ("src/net/dns/dns_lookup.cc", "looked"): _SHARED,
+    ("src/net/dns/dns_lookup.cc", "name = host"): _VALUE,
+    ("src/net/tls/handshake.cc", "failure"): _VALUE,
+    ("src/net/tls/handshake.cc", "self"): _SHARED,
+    ("src/net/tls/handshake.cc", "progress"): _SHARED,
+    ("src/net/tls/handshake.cc", "ssl = engine. ssl.get()"):
+        "the function beside it, which is destroyed on the worker after this one has run, owns the handshake",
+    ("src/proxy/downstream/listener.cc", "target"): _FRONT,
+    ("src/proxy/downstream/listener.cc", "home"): _FRONT,
+    ("src/proxy/downstream/listener.cc", "owned"): _SHARED,
+    ("src/proxy/downstream/listener.cc", "options = options"): _SHARED,
+    ("src/proxy/downstream/listener.cc", "options = options_"): _SHARED,
+    ("src/proxy/downstream/listener.cc", "open = open"): _SHARED,
+    ("src/proxy/downstream/listener.cc", "handshakes = handshakes"): _SHARED,
+    ("src/proxy/downstream/listener.cc", "state = state_"): _SHARED,
+    ("src/proxy/downstream/listener.cc", "shared"): _VALUE,
+    ("src/proxy/downstream/overload.cc", "other"): _FRONT,
+    ("src/proxy/grpc_web/web_stream.cc", "end = end_"): _SHARED,
+    ("src/proxy/response_cache/collector.cc", "anchor"): _SHARED,
+    ("src/runtime/blocking_call.h", "state = state_"): _SHARED,
+    ("src/server/clusters.cc", "worker"): _FRONT,
+    ("src/server/clusters.cc", "endpoint"): _SHARED,
+    ("src/server/health_task.cc", "context"): _FRONT,
+    ("src/server/health_task.cc", "stop"): _SHARED,
+    ("src/server/health_task.cc", "cluster"): _SHARED,
+    ("src/server/health_task.cc", "ask"): _SHARED,
+    ("src/server/health_task.cc", "endpoint"): _SHARED,
+    ("src/server/server.cc", "this"): "the server: its destructor ends the runtime first",
+    ("src/server/server.cc", "front = front.get()"): _FRONT,
+    ("src/server/server.cc", "spread"): _VALUE,
+    ("src/server/server.cc", "&fn"): _WAITED,
+    ("src/server/server.cc", "&done"): _WAITED,
+    ("src/server/server_upgrade.cc", "front = front.get()"): _FRONT,
+}
+
 # Applied to every line of every text file, comments included.
 LINE_RULES = [
     ("unfinished", r"\b(TODO|FIXME|XXX)\b", r"^(src|cmd|proto|config|tests|deploy|docs|cmake|README)",

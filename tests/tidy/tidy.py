@@ -4,6 +4,7 @@ import os
 import re
 import sys
 
+import mail
 import pages
 import prose
 import rooms
@@ -17,12 +18,13 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
 class Checker:
-    def __init__(self, root, exceptions=None, room_exceptions=None, circles=None):
+    def __init__(self, root, exceptions=None, room_exceptions=None, circles=None, posted=None):
         self.root = root
         self.findings = []
         self.exceptions = rules.EXCEPTIONS if exceptions is None else exceptions
         self.used = set()
         self.rooms = rooms.Rooms(self.report, room_exceptions, circles)
+        self.mail = mail.Mail(self.report, posted=posted)
         self.pages = pages.Pages(root, self.report)
         self.prose = prose.Prose(self.report)
 
@@ -45,6 +47,7 @@ class Checker:
         self.check_index(paths)
         self.check_page()
         self.rooms.finish()
+        self.mail.finish()
         self.pages.finish()
         for index, (pattern, rule, _) in enumerate(self.exceptions):
             if index not in self.used:
@@ -76,7 +79,9 @@ class Checker:
             match = INCLUDE.match(line)
             if match:
                 self.check_include(path, number, match.group(2), match.group(1) == '"')
-        for number, line in enumerate(strip_comments_and_strings(text).split("\n"), 1):
+        code = strip_comments_and_strings(text)
+        self.mail.add_file(path, code)
+        for number, line in enumerate(code.split("\n"), 1):
             for name, pattern, where, why in rules.BANNED:
                 if re.search(where, path) and re.search(pattern, line):
                     self.report(path, number, name, line.strip()[:80], why)

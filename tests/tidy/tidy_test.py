@@ -5,6 +5,7 @@ import tempfile
 import unittest
 
 import clang_format
+import mail
 import rooms
 import rules
 import tidy
@@ -297,6 +298,41 @@ class TidyTest(unittest.TestCase):
             self.fails("src/base/thing.cc", CODE + line + "\n", "dialect", "client, peer, stream")
         self.passes("src/base/thing.cc", CODE + "// A whole connection whose peer left.\n")
         self.passes("src/base/thing.cc", CODE + 'log("audit: who=");\n')  # the audit line's key
+
+    def mail_findings(self, path, code, posted=()):
+        found = []
+        check = mail.Mail(lambda where, line, rule, what, why: found.append(f"{where}:{line}: {what}"), [("src/a.h", "Item")],
+                          [("src/a.h", "Batch")], dict(posted))
+        check.add_file(path, code)
+        check.finish()
+        return found
+
+    def test_a_record_of_mail_has_no_pointer_and_no_reference(self):
+        batch = "class Batch final : public runtime::Mail {\n};\n"
+        good = "struct Item {\n  uint32_t bytes = 0;\n  MailedPtr<Call> call;\n  uint8_t* payload() { return nullptr; }\n};\n"
+        self.assertEqual(self.mail_findings("src/a.h", batch + good), [])
+        for member in ["Call* call = nullptr;", "Call* call;", "const Call& call;", "std::vector<int>* list{nullptr};", "void *p;",
+                       "Call* const call = nullptr;"]:
+            found = self.mail_findings("src/a.h", batch + "struct Item {\n  int a = 0;\n  " + member + "\n};\n")
+            self.assertEqual(len(found), 1, (member, found))
+            self.assertTrue(found[0].startswith("src/a.h:5: "), found)
+
+    def test_mail_of_a_new_kind_and_a_list_that_is_stale_are_found(self):
+        found = self.mail_findings("src/b.h", "struct Letter : Message, Mail {\n};\n")
+        self.assertEqual(found, ["src/b.h:1: Letter is mail that rules.py does not know"])
+        found = self.mail_findings("src/a.h", "class Batch : public Mail {};\n", {("src/a.h", "old"): "gone"})
+        self.assertEqual(len(found), 2, found)  # Item and what `old` excused
+
+    def test_what_is_posted_owns_what_it_names_or_is_listed(self):
+        for good in ["[self = shared_from_this()] { self->Go(); }", "[x = std::move(x)] {}", "[] {}",
+                     "[w = std::weak_ptr<T>(t), dead = std::shared_ptr<T>(p)] { other([this] {}); }"]:
+            self.assertEqual(self.mail_findings("src/b.cc", f"  worker.Post({good});\n"), [])
+        for bad, capture in [("[this] {}", "this"), ("[&x]() mutable {}", "&x"), ("[a = p->get(), self = shared_from_this()] {}",
+                                                                               "a = p. get()")]:
+            self.assertEqual(len(self.mail_findings("src/b.cc", f"\n  w->Post({bad});\n")), 1, bad)
+            self.assertEqual(self.mail_findings("src/b.cc", f"w->Post({bad});", {("src/b.cc", capture): "why"}), [])
+        self.assertEqual(len(self.mail_findings("src/b.cc", "r.Block(w, [x = std::move(x)] {}, [self] {});\n")), 1)
+        self.assertEqual(self.mail_findings("tests/b.cc", "w->Post([this] {});\n"), [])
 
     def test_what_is_not_formatted_is_named(self):
         tool = clang_format.find_tool()

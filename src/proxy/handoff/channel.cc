@@ -1,6 +1,8 @@
 #include "proxy/handoff/channel.h"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/buffer_chain.h"
 
@@ -66,19 +68,29 @@ WorkerChannel::~WorkerChannel() {
   }
 }
 
-Batch* WorkerChannel::TakeBatch() {
-  if (free_ == nullptr) {
-    for (concurrent::MpscNode* node = returned_.TakeAll(); node != nullptr;) {
-      auto* batch = static_cast<Batch*>(std::exchange(node, node->mpsc_next));
-      if (free_count_ == kFreeBatchesMax) {
-        delete batch;
-        continue;
-      }
-      batch->next_free = free_;
-      free_ = batch;
-      ++free_count_;
+void WorkerChannel::TakeReturned() {
+  for (concurrent::MpscNode* node = returned_.TakeAll(); node != nullptr;) {
+    auto* batch = static_cast<Batch*>(std::exchange(node, node->mpsc_next));
+    // One worker reads all batches, in order. What a runtime that has ended dropped comes back in another; no item is
+    // looked at any more then.
+    read_ = std::max(read_, batch->number);
+    if (free_count_ == kFreeBatchesMax) {
+      delete batch;
+      continue;
     }
+    batch->next_free = free_;
+    free_ = batch;
+    ++free_count_;
   }
+}
+
+bool WorkerChannel::HasRead(uint64_t number) {
+  if (read_ < number) TakeReturned();
+  return read_ >= number;
+}
+
+Batch* WorkerChannel::TakeBatch() {
+  if (free_ == nullptr) TakeReturned();
   if (free_ == nullptr) return new Batch(*this);
   --free_count_;
   return std::exchange(free_, free_->next_free);
@@ -102,12 +114,13 @@ Item& WorkerChannel::Begin(ItemKind kind, size_t payload_max) {
 
 void WorkerChannel::SendBatch() {
   Batch* batch = std::exchange(current_, nullptr);
+  batch->number = ++sent_;
   if (!to_.Send(*batch)) batch->OnDropped();
 }
 
 void WorkerChannel::Flush() {
   while (SentBytes* sent = sent_later_.PopFront()) {
-    if (const size_t bytes = std::exchange(sent->bytes, 0)) Number(ItemKind::kSent, *sent->call, bytes);
+    if (const size_t bytes = std::exchange(sent->bytes, 0)) Number(ItemKind::kSent, sent->call, bytes);
   }
   if (current_ != nullptr) SendBatch();
 }
@@ -118,32 +131,32 @@ void WorkerChannel::SentLater(SentBytes& sent) {
   from_.AtTurnEnd(*this);
 }
 
-void WorkerChannel::Start(RemoteCall& call, AwayClient& client, const http2::HeaderList& fields, bool end_stream,
+void WorkerChannel::Start(CallName call, ClientName client, const http2::HeaderList& fields, bool end_stream,
                           base::TimePoint started) {
   Item& item = Begin(ItemKind::kStart, MirrorSender::BytesMax(fields));
   item.to = Half::kAway;
-  item.call = &call;
-  item.client = &client;
+  item.call = call;
+  item.client = client;
   item.end_stream = end_stream;
   item.number = static_cast<uint64_t>(started.time_since_epoch().count());
   current_->Finish(item, mirror_.Write(fields, item.payload()));
 }
 
-void WorkerChannel::Headers(Half to, RemoteCall& call, const http2::HeaderList& fields, bool end_stream) {
+void WorkerChannel::Headers(Half to, CallName call, const http2::HeaderList& fields, bool end_stream) {
   Item& item = Begin(ItemKind::kHeaders, MirrorSender::BytesMax(fields));
   item.to = to;
-  item.call = &call;
+  item.call = call;
   item.end_stream = end_stream;
   current_->Finish(item, mirror_.Write(fields, item.payload()));
 }
 
-void WorkerChannel::Data(Half to, RemoteCall& call, const Slice& bytes, bool end_stream) {
+void WorkerChannel::Data(Half to, CallName call, const Slice& bytes, bool end_stream) {
   const size_t size = bytes.size();
   const bool copied = size < base::BufferChain::kCopyBelow;
   const size_t payload = copied ? size : sizeof(Slice);
   Item& item = Begin(ItemKind::kData, payload);
   item.to = to;
-  item.call = &call;
+  item.call = call;
   item.end_stream = end_stream;
   item.is_slice = !copied;
   item.number = size;
@@ -155,27 +168,27 @@ void WorkerChannel::Data(Half to, RemoteCall& call, const Slice& bytes, bool end
   current_->Finish(item, payload);
 }
 
-void WorkerChannel::Reset(Half to, RemoteCall& call, http2::ErrorCode code, http2::ResetCause cause) {
+void WorkerChannel::Reset(Half to, CallName call, http2::ErrorCode code, http2::ResetCause cause) {
   Item& item = Begin(ItemKind::kReset, 0);
   item.to = to;
-  item.call = &call;
+  item.call = call;
   item.cause = cause;
   item.number = static_cast<uint64_t>(code);
   current_->Finish(item, 0);
 }
 
-void WorkerChannel::Number(ItemKind kind, RemoteCall& call, uint64_t number) {
+void WorkerChannel::Number(ItemKind kind, CallName call, uint64_t number) {
   Item& item = Begin(kind, 0);
   item.to = kind == ItemKind::kSent ? Half::kAway : Half::kHome;
-  item.call = &call;
+  item.call = call;
   item.number = number;
   current_->Finish(item, 0);
 }
 
-void WorkerChannel::Client(ItemKind kind, AwayClient& client) {
+void WorkerChannel::Client(ItemKind kind, ClientName client) {
   Item& item = Begin(kind, 0);
   item.to = kind == ItemKind::kClientGone ? Half::kAway : Half::kHome;
-  item.client = &client;
+  item.client = client;
   current_->Finish(item, 0);
 }
 

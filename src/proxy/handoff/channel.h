@@ -6,6 +6,9 @@
 //          ^                                          |
 //          +---- free batches <---- returned_ <-------+
 //
+// Batches are numbered in the order they are sent, and come back in it: HasRead(n) says that no item up to batch n will
+// be looked at any more, so what those items named may be freed (RemoteCalls::Free).
+//
 // Items gather in a batch that is sent at the end of the sender's turn, or when it is full, or by Flush: so one message
 // and at most one wake-up a turn carry what happened to many calls. Headers go through a FieldMirror. DATA below
 // BufferChain::kCopyBelow is copied into the batch and read there in place (the batch's block is counted, as a
@@ -25,6 +28,7 @@
 #include "concurrent/mpsc_queue.h"
 #include "http2/session/stream_io.h"
 #include "proxy/handoff/field_mirror.h"
+#include "runtime/mailed_ptr.h"
 #include "runtime/worker.h"
 
 namespace sluice::proxy {
@@ -49,6 +53,7 @@ enum class ItemKind : uint8_t {
 // Which half of a moved call an item is for.
 enum class Half : uint8_t { kHome, kAway };
 
+// It holds no raw pointer: the objects that it names outlive it (runtime/mailed_ptr.h).
 struct Item {
   uint32_t bytes = 0;  // with this head and what follows, a multiple of 8
   ItemKind kind = ItemKind::kData;
@@ -56,9 +61,9 @@ struct Item {
   bool end_stream = false;
   bool is_slice = false;                                    // kData: a Slice follows, else the bytes
   http2::ResetCause cause = http2::ResetCause::kPeerReset;  // kReset
-  RemoteCall* call = nullptr;
-  AwayClient* client = nullptr;  // kStart, kClient*
-  uint64_t number = 0;           // bytes, an error code, or nanoseconds of the clock
+  runtime::MailedPtr<RemoteCall> call;
+  runtime::MailedPtr<AwayClient> client;  // kStart, kClient*
+  uint64_t number = 0;                    // bytes, an error code, or nanoseconds of the clock
 
   uint8_t* payload() { return reinterpret_cast<uint8_t*>(this + 1); }
 };
@@ -95,6 +100,7 @@ class Batch final : public runtime::Mail {
   void OnDropped() override;
 
   Batch* next_free = nullptr;
+  uint64_t number = 0;  // of the channel's batches, from 1 on; the sender's
 
  private:
   WorkerChannel& channel_;
@@ -115,7 +121,7 @@ class BatchReader {
 // Response bytes of one call that home's connection has framed since the channel said so last. A node of the channel's
 // list while there are some to be said.
 struct SentBytes : base::ListNode<SentBytes> {
-  RemoteCall* call = nullptr;
+  runtime::MailedPtr<RemoteCall> call;
   size_t bytes = 0;
 };
 
@@ -126,14 +132,16 @@ class WorkerChannel final : private runtime::TurnHook {
   // When no worker runs.
   ~WorkerChannel();
 
-  void Start(RemoteCall& call, AwayClient& client, const http2::HeaderList& fields, bool end_stream,
+  using CallName = runtime::MailedPtr<RemoteCall>;
+  using ClientName = runtime::MailedPtr<AwayClient>;
+  void Start(CallName call, ClientName client, const http2::HeaderList& fields, bool end_stream,
              base::TimePoint started);
-  void Headers(Half to, RemoteCall& call, const http2::HeaderList& fields, bool end_stream);
-  void Data(Half to, RemoteCall& call, const base::Slice& bytes, bool end_stream);
-  void Reset(Half to, RemoteCall& call, http2::ErrorCode code, http2::ResetCause cause);
+  void Headers(Half to, CallName call, const http2::HeaderList& fields, bool end_stream);
+  void Data(Half to, CallName call, const base::Slice& bytes, bool end_stream);
+  void Reset(Half to, CallName call, http2::ErrorCode code, http2::ResetCause cause);
   // kSent, kConsume, kRelease.
-  void Number(ItemKind kind, RemoteCall& call, uint64_t number);
-  void Client(ItemKind kind, AwayClient& client);
+  void Number(ItemKind kind, CallName call, uint64_t number);
+  void Client(ItemKind kind, ClientName client);
   // At the turn's end kSent says what `sent` has by then, if that is anything.
   void SentLater(SentBytes& sent);
 
@@ -141,6 +149,11 @@ class WorkerChannel final : private runtime::TurnHook {
   void Flush();
   // A batch that has been read. Any thread.
   void Return(Batch& batch);
+
+  // The number of the batch with the last item that was written; 0 before the first.
+  uint64_t LastWritten() const { return sent_ + (current_ != nullptr ? 1 : 0); }
+  // The receiver has read the batch with that number, and all before it.
+  bool HasRead(uint64_t number);
 
   // The sender's worker.
   runtime::Worker& from() { return from_; }
@@ -154,6 +167,7 @@ class WorkerChannel final : private runtime::TurnHook {
   Item& Begin(ItemKind kind, size_t payload_max);
   void SendBatch();
   Batch* TakeBatch();
+  void TakeReturned();
 
   runtime::Worker& from_;
   runtime::Worker& to_;
@@ -162,6 +176,8 @@ class WorkerChannel final : private runtime::TurnHook {
   Batch* current_ = nullptr;  // null or not empty
   Batch* free_ = nullptr;
   size_t free_count_ = 0;
+  uint64_t sent_ = 0;  // batches; the number of the last one
+  uint64_t read_ = 0;  // batches that have come back; the number of the last one
   // Batches that have been read: pushed on any thread, taken whole by the sender.
   concurrent::MpscQueue returned_;
   base::IntrusiveList<SentBytes, SentBytes> sent_later_;

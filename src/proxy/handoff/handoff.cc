@@ -120,11 +120,12 @@ void Handoff::StartAway(Pending& request, Target& target) {
   RemoteCall& call = calls.New();
   call.home().Begin(calls, *request.stream, client);
   request.stream->SetEvents(call.home());
-  channel.Start(call, client, request.fields, request.ended && request.parts.empty(), request.started);
+  channel.Start(call.home().name(), client.name(), request.fields, request.ended && request.parts.empty(),
+                request.started);
   for (size_t i = 0; i < request.parts.size(); ++i) {
-    channel.Data(Half::kAway, call, request.parts[i], request.ended && i + 1 == request.parts.size());
+    channel.Data(Half::kAway, call.home().name(), request.parts[i], request.ended && i + 1 == request.parts.size());
   }
-  if (request.trailers) channel.Headers(Half::kAway, call, *request.trailers, true);
+  if (request.trailers) channel.Headers(Half::kAway, call.home().name(), *request.trailers, true);
   Count(moved_, 1);
 }
 
@@ -175,8 +176,8 @@ void Handoff::TakeSample() {
 
 // Away's side of a start.
 void Handoff::StartTaken(Target& home, Item& item) {
-  AwayClient& client = *item.client;
-  AwaySide& stream = item.call->away();
+  AwayClient& client = item.client.Open(&AwayClient::mail_use);
+  AwaySide& stream = item.call.Begin(&RemoteCall::away_use);
   http2::HeaderList fields = FieldsFrom(home).Read(item.payload());
   stream.Begin(CallsOn(home).channel(), client);
   Count(taken_, 1);
@@ -203,17 +204,17 @@ void Handoff::OnBatch(WorkerChannel& channel, Batch& batch) {
 void Handoff::TellHome(Target& away, Batch& batch, Item& item) {
   switch (item.kind) {
     case ItemKind::kHeaders:
-      return item.call->home().SendHeaders(FieldsFrom(away).Read(item.payload()), item.end_stream);
+      return AtHome(item).SendHeaders(FieldsFrom(away).Read(item.payload()), item.end_stream);
     case ItemKind::kData:
-      return item.call->home().SendData(batch.TakeData(item), item.end_stream);
+      return AtHome(item).SendData(batch.TakeData(item), item.end_stream);
     case ItemKind::kReset:
-      return item.call->home().Reset(static_cast<ErrorCode>(item.number));
+      return AtHome(item).Reset(static_cast<ErrorCode>(item.number));
     case ItemKind::kConsume:
-      return item.call->home().Consume(item.number);
+      return AtHome(item).Consume(item.number);
     case ItemKind::kRelease:
-      return item.call->home().Release();
+      return AtHome(item).Release();
     case ItemKind::kClientFreed:
-      return CallsOn(away).FreeClient(*item.client);
+      return CallsOn(away).FreeClient(item.client.Open(&AwayClient::mail_use));
     case ItemKind::kStart:
     case ItemKind::kSent:
     case ItemKind::kClientGone:
@@ -228,16 +229,15 @@ void Handoff::TellAway(Target& home, Batch& batch, Item& item) {
     case ItemKind::kStart:
       return StartTaken(home, item);
     case ItemKind::kHeaders:
-      return item.call->away().OnHeaders(FieldsFrom(home).Read(item.payload()));
+      return AtAway(item).OnHeaders(FieldsFrom(home).Read(item.payload()));
     case ItemKind::kData:
-      return item.call->away().OnData(batch.TakeData(item), item.end_stream);
+      return AtAway(item).OnData(batch.TakeData(item), item.end_stream);
     case ItemKind::kReset:
-      return item.call->away().OnReset(static_cast<ErrorCode>(item.number), item.cause);
+      return AtAway(item).OnReset(static_cast<ErrorCode>(item.number), item.cause);
     case ItemKind::kSent:
-      return item.call->away().OnSent(item.number);
+      return AtAway(item).OnSent(item.number);
     case ItemKind::kClientGone:
-      item.client->gone = true;
-      return FreeClientIfUnused(*item.client, CallsOn(home).channel());
+      return ClientGone(item.client.Open(&AwayClient::mail_use), CallsOn(home).channel());
     case ItemKind::kConsume:
     case ItemKind::kRelease:
     case ItemKind::kClientFreed:

@@ -9,10 +9,21 @@ namespace sluice::proxy {
 using http2::ErrorCode;
 using http2::ResetCause;
 
+namespace {
+
+// Away's: the connection has gone, and the last call was released: nothing from away names the client any more.
+void FreeClientIfUnused(AwayClient& client, WorkerChannel& back) {
+  if (!client.gone || client.streams != 0) return;
+  client.client.reset();
+  back.Client(ItemKind::kClientFreed, client.name());
+}
+
+}  // namespace
+
 AwayClients::~AwayClients() {
   for (AwayClient* client : clients_) {
     client->home = nullptr;
-    client->calls->channel().Client(ItemKind::kClientGone, *client);
+    client->calls->channel().Client(ItemKind::kClientGone, client->name());
   }
 }
 
@@ -30,23 +41,24 @@ void HomeSide::Begin(RemoteCalls& calls, http2::RequestStream& stream, AwayClien
   calls_ = &calls;
   stream_ = &stream;
   client_ = &client;
-  sent_.call = &call();
+  home_use.Next();
+  sent_.call = name();
   sent_.bytes = 0;
   ended_ = false;
   ++client.home->open_;
 }
 
 void HomeSide::OnHeaders(http2::HeaderList&& fields, bool end_stream) {
-  channel().Headers(Half::kAway, call(), fields, end_stream);
+  channel().Headers(Half::kAway, name(), fields, end_stream);
 }
 
 void HomeSide::OnData(const base::Slice& bytes, bool end_stream) {
-  channel().Data(Half::kAway, call(), bytes, end_stream);
+  channel().Data(Half::kAway, name(), bytes, end_stream);
 }
 
 void HomeSide::OnReset(ErrorCode code, ResetCause cause) {
   std::exchange(stream_, nullptr)->Release();
-  channel().Reset(Half::kAway, call(), code, cause);
+  channel().Reset(Half::kAway, name(), code, cause);
 }
 
 void HomeSide::OnSent(size_t bytes) {
@@ -97,23 +109,23 @@ void AwaySide::Begin(WorkerChannel& back, AwayClient& client) {
 void AwaySide::SendHeaders(const http2::HeaderList& fields, bool end_stream) {
   if (output_ended_) return;
   output_ended_ = end_stream;
-  back_->Headers(Half::kHome, call(), fields, end_stream);
+  back_->Headers(Half::kHome, name(), fields, end_stream);
 }
 
 void AwaySide::SendData(const base::Slice& bytes, bool end_stream) {
   if (output_ended_ || (bytes.empty() && !end_stream)) return;
   output_ended_ = end_stream;
-  back_->Data(Half::kHome, call(), bytes, end_stream);
+  back_->Data(Half::kHome, name(), bytes, end_stream);
 }
 
 void AwaySide::Consume(size_t bytes) {
-  if (!input_ended_) back_->Number(ItemKind::kConsume, call(), bytes);
+  if (!input_ended_) back_->Number(ItemKind::kConsume, name(), bytes);
 }
 
 void AwaySide::Reset(ErrorCode code) {
   events_ = nullptr;
   output_ended_ = true;
-  back_->Reset(Half::kHome, call(), code, ResetCause::kPeerReset);
+  back_->Reset(Half::kHome, name(), code, ResetCause::kPeerReset);
 }
 
 void AwaySide::Release() {
@@ -121,7 +133,7 @@ void AwaySide::Release() {
   WorkerChannel& back = *std::exchange(back_, nullptr);
   AwayClient& client = *client_;
   --client.streams;
-  back.Number(ItemKind::kRelease, call(), 0);  // home may free this from here on
+  back.Number(ItemKind::kRelease, name(), 0);  // home may use this for another call from here on
   FreeClientIfUnused(client, back);
 }
 
@@ -146,17 +158,14 @@ void AwaySide::OnSent(size_t bytes) {
 
 RemoteCalls::~RemoteCalls() {
   while (RemoteCall* call = in_use_.PopFront()) delete call;
-  while (RemoteCall* call = free_) {
-    free_ = call->next_free;
-    delete call;
-  }
+  while (RemoteCall* call = free_.PopFront()) delete call;
   while (AwayClient* client = clients_.PopFront()) delete client;
 }
 
 RemoteCall& RemoteCalls::New() {
-  RemoteCall* call = free_;
+  RemoteCall* call = free_.back();
   if (call != nullptr) {
-    free_ = call->next_free;
+    call->Unlink();
     --free_count_;
   } else {
     call = new RemoteCall;
@@ -169,13 +178,14 @@ RemoteCall& RemoteCalls::New() {
 void RemoteCalls::Free(RemoteCall& call) {
   --open_;
   call.Unlink();
-  if (free_count_ == kFreeMax) {
-    delete &call;
-    return;
-  }
-  call.next_free = free_;
-  free_ = &call;
+  call.last_batch = channel_.LastWritten();
+  free_.PushBack(call);
   ++free_count_;
+  // Away still reads items about those whose last batch has not come back; they go when another call is freed.
+  while (free_count_ > kFreeMax && channel_.HasRead(free_.front()->last_batch)) {
+    delete free_.PopFront();
+    --free_count_;
+  }
 }
 
 AwayClient& RemoteCalls::NewClient(const ClientPtr& client, long calls_max) {
@@ -189,10 +199,9 @@ AwayClient& RemoteCalls::NewClient(const ClientPtr& client, long calls_max) {
 
 void RemoteCalls::FreeClient(AwayClient& client) { delete &client; }
 
-void FreeClientIfUnused(AwayClient& client, WorkerChannel& back) {
-  if (!client.gone || client.streams != 0) return;
-  client.client.reset();
-  back.Client(ItemKind::kClientFreed, client);
+void ClientGone(AwayClient& client, WorkerChannel& back) {
+  client.gone = true;
+  FreeClientIfUnused(client, back);
 }
 
 }  // namespace sluice::proxy

@@ -16,7 +16,9 @@
 //
 // Only the away side ends a call, by sending kRelease. Home may have lost its stream earlier; it then ignores what
 // still arrives. Away ignores what home sent before it knew of the end. The object is given to another call of the same
-// channel only after kRelease has arrived, and that call's kStart is behind all items about this one.
+// channel only after kRelease has arrived, and that call's kStart is behind all items about this one. It is freed when
+// the away side has read all that home wrote about it: kRelease says that nothing more comes from away, not that
+// nothing more is on its way there.
 //
 // Bound: home counts calls until kRelease (AwayClient::open), away those whose task is alive; each is at most the
 // connection's calls_max. So neither the channels nor away's queue of tasks grow with a client that resets as fast as
@@ -30,6 +32,7 @@
 #include "http2/session/stream_io.h"
 #include "proxy/client.h"
 #include "proxy/handoff/channel.h"
+#include "runtime/mailed_ptr.h"
 
 namespace sluice::proxy {
 
@@ -42,6 +45,10 @@ struct AwayClient : base::ListNode<AwayClient> {
   AwayClients* home = nullptr;
   RemoteCalls* calls = nullptr;
   long calls_max = 0;  // set before the first call, then constant
+  // Never used again, so both sides know the one use. kClientFreed is sent behind the reading of kClientGone, which is
+  // behind all items about the client.
+  runtime::MailUse mail_use;
+  runtime::MailedPtr<AwayClient> name() { return {*this, mail_use}; }
 
   // Away's, from the first kStart on. A pointer with a count of its own, so that calls there write no line of home's.
   alignas(64) ClientPtr client;
@@ -71,6 +78,8 @@ class AwayClients {
 class HomeSide : public http2::StreamEvents {
  public:
   void Begin(RemoteCalls& calls, http2::RequestStream& stream, AwayClient& client);
+  // For items to the away side.
+  runtime::MailedPtr<RemoteCall> name();
 
   void OnHeaders(http2::HeaderList&& fields, bool end_stream) override;
   void OnData(const base::Slice& bytes, bool end_stream) override;
@@ -86,6 +95,8 @@ class HomeSide : public http2::StreamEvents {
   void Release();
 
   RemoteCall& call();
+
+  runtime::MailUse home_use;
 
  private:
   void End();
@@ -119,7 +130,11 @@ class alignas(64) AwaySide : public http2::StreamIo {
 
   RemoteCall& call();
 
+  runtime::MailUse away_use;
+
  private:
+  runtime::MailedPtr<RemoteCall> name();
+
   WorkerChannel* back_ = nullptr;  // null once released
   AwayClient* client_ = nullptr;
   http2::StreamEvents* events_ = nullptr;
@@ -131,7 +146,7 @@ class alignas(64) AwaySide : public http2::StreamIo {
 struct RemoteCall final : base::ListNode<RemoteCall>, HomeSide, AwaySide {
   HomeSide& home() { return *this; }
   AwaySide& away() { return *this; }
-  RemoteCall* next_free = nullptr;  // home's, while it is not in use
+  uint64_t last_batch = 0;  // home's, while it is not in use: with the last item about it, of the channel's batches
 };
 
 // Home's: the channel to one other worker, and the calls that have left through it. One call is one object on both
@@ -143,6 +158,7 @@ class RemoteCalls {
   ~RemoteCalls();
 
   RemoteCall& New();
+  // kRelease has come. Its memory stays for the next call, and at least until away has read the last item about it.
   void Free(RemoteCall& call);
   // Calls that are in use.
   uint32_t open() const { return open_; }
@@ -152,23 +168,29 @@ class RemoteCalls {
 
   WorkerChannel& channel() { return channel_; }
 
- private:
-  // Calls kept for later: about 200 KiB.
-  static constexpr size_t kFreeMax = 1024;
+  // Calls kept for later: about 200 KiB. Few where mail is checked, so that tests free what releases seldom do.
+  static constexpr size_t kFreeMax = runtime::kMailIsChecked ? 2 : 1024;
 
+ private:
   WorkerChannel channel_;
   base::IntrusiveList<RemoteCall, RemoteCall> in_use_;
   uint32_t open_ = 0;
-  RemoteCall* free_ = nullptr;
+  base::IntrusiveList<RemoteCall, RemoteCall> free_;  // by last_batch; the next call takes the last
   size_t free_count_ = 0;
   base::IntrusiveList<AwayClient, AwayClient> clients_;
 };
 
 inline RemoteCall& HomeSide::call() { return static_cast<RemoteCall&>(*this); }
+inline runtime::MailedPtr<RemoteCall> HomeSide::name() { return {call(), home_use}; }
 inline WorkerChannel& HomeSide::channel() { return calls_->channel(); }
 inline RemoteCall& AwaySide::call() { return static_cast<RemoteCall&>(*this); }
+inline runtime::MailedPtr<RemoteCall> AwaySide::name() { return {call(), away_use}; }
 
-// Away's: the connection has gone, and the last call was released: it may be freed at home.
-void FreeClientIfUnused(AwayClient& client, WorkerChannel& back);
+// The half that an item is for, on that half's worker.
+inline HomeSide& AtHome(const Item& item) { return item.call.Open(&RemoteCall::home_use); }
+inline AwaySide& AtAway(const Item& item) { return item.call.Open(&RemoteCall::away_use); }
+
+// Away's, at kClientGone. Home frees the client once the last call was released.
+void ClientGone(AwayClient& client, WorkerChannel& back);
 
 }  // namespace sluice::proxy

@@ -36,6 +36,14 @@ class HandoffTest : public test::ProxyFixture {
   uint64_t Moved() { return home->handoff->stats().moved; }
   uint64_t Taken() { return worker->handoff->stats().taken; }
   int64_t InFlight() { return metrics.calls_in_flight->Value(); }
+  struct Reader final : BatchReader {
+    void OnBatch(WorkerChannel&, Batch& batch) override {
+      ++batches;
+      batch.DropItems();
+    }
+    int batches = 0;
+  };
+  Reader reader_;
   FramePeer& ClientWithUpstream() {
     FramePeer& client = Client();
     client.Send(Headers(1, Block(GrpcRequest()), kLast));
@@ -287,6 +295,78 @@ TEST_F(HandoffTest, AClientThatResetsAsFastAsItAsksIsBounded) {
   Respond(Up(), Up().streams.rbegin()->first, "again");
   Run();
   EXPECT_EQ(client.streams[1003].data, "again");
+}
+
+// Home hears that calls have ended while what their client said meanwhile is on its way to them: their memory stays
+// until that has been read. More calls than are kept for later, so that some are freed.
+TEST_F(HandoffTest, MailToCallsThatHaveEndedFindsTheirMemory) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = ClientWithUpstream();
+  constexpr uint32_t kCalls = RemoteCalls::kFreeMax + 20;
+  uint32_t first = 3;
+  for (int round = 0; round < 3; ++round) {
+    std::string asks, late;
+    for (uint32_t i = 0; i < kCalls; ++i) {
+      const uint32_t id = first + 2 * i;
+      asks += Headers(id, Block(With(GrpcRequest(), {{"grpc-timeout", "50m"}})));
+      late += i % 2 == 0 ? Data(id, "late") : h2::RstStream(id, 8);
+    }
+    client.Send(asks);
+    Run();
+    time.clock.Advance(milliseconds(51));
+    RunAway();  // all meet their deadline; the word of it is on its way home
+    client.Send(late);
+    RunHome();  // reads the socket, writes to away, then hears of the ends
+    EXPECT_FALSE(home->HasCalls());
+    RunAway();
+    Run();
+    EXPECT_EQ(InFlight(), 0);
+    first += 2 * kCalls;
+  }
+  EXPECT_EQ(client.streams[first - 2 * kCalls].Value("grpc-status"), "4");
+  // The objects are used again, and whole.
+  client.Send(Headers(first, Block(GrpcRequest()), kLast));
+  Run();
+  Respond(Up(), Up().streams.rbegin()->first, "fresh");
+  Run();
+  EXPECT_EQ(client.streams[first].data, "fresh");
+}
+
+// Batches come back in the order they were sent; what the last item named is free only then.
+TEST_F(HandoffTest, ABatchCountsAsReadWhenItHasComeBack) {
+  Start({"10.0.0.1:1"});
+  RemoteCalls calls(home->worker(), worker->worker(), reader_);
+  WorkerChannel& channel = calls.channel();
+  EXPECT_TRUE(channel.HasRead(channel.LastWritten()));
+  RemoteCall& call = calls.New();
+  call.home_use.Next();
+  home->worker().Post([&] { channel.Number(ItemKind::kSent, call.home().name(), 1); });
+  RunHome();
+  const uint64_t first = channel.LastWritten();
+  EXPECT_EQ(first, 1u);
+  EXPECT_FALSE(channel.HasRead(first));
+  home->worker().Post([&] { channel.Number(ItemKind::kSent, call.home().name(), 2); });
+  RunHome();
+  EXPECT_EQ(channel.LastWritten(), 2u);
+  RunAway();
+  EXPECT_EQ(reader_.batches, 2);
+  EXPECT_TRUE(channel.HasRead(2));
+}
+
+TEST_F(HandoffTest, MailAboutAnotherUseOfACallEndsTheProcess) {
+  if (!runtime::kMailIsChecked) GTEST_SKIP() << "mail is not checked in this build";
+  RemoteCall call;
+  call.home_use.Next();
+  Item item;
+  item.call = call.home().name();
+  item.call.Begin(&RemoteCall::away_use);
+  EXPECT_EQ(&AtAway(item), &call.away());
+  call.home_use.Next();
+  Item later;
+  later.call = call.home().name();
+  EXPECT_DEATH(AtAway(later), "mail names an object that has been freed");
+  later.call.Begin(&RemoteCall::away_use);
+  EXPECT_DEATH(AtAway(item), "mail names an object that has been freed");
 }
 
 TEST_F(HandoffTest, ADrainWaitsForCallsThatLiveElsewhere) {
