@@ -1,17 +1,20 @@
 #include "chaos/proxy.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/hash.h"
 #include "chaos/plan.h"
 #include "proxy/call/call.h"
 #include "proxy/grpc_status.h"
+#include "proxy/handoff/handoff.h"
 
 namespace sluice::chaos {
 namespace {
 
-runtime::RuntimeOptions OneWorker() {
+runtime::RuntimeOptions Workers(uint32_t count) {
   runtime::RuntimeOptions options;
-  options.workers = 1;
+  options.workers = count;
   options.blocking_threshold = std::chrono::milliseconds(0);
   options.blocking_threads = 1;
   return options;
@@ -34,13 +37,14 @@ bool CanBeHeard(const upstream::ClusterOptions& options) {
 
 }  // namespace
 
-Proxy::Proxy(base::ManualClock& clock, const config::Config& config, uint64_t seed, net::DialFunction dial)
+Proxy::Proxy(base::ManualClock& clock, const config::Config& config, uint64_t seed, bool moved, net::DialFunction dial)
     : clock_(clock),
       config_(config),
-      runtime_(OneWorker(), clock),
+      runtime_(Workers(moved ? 2 : 1), clock),
+      registry_(runtime_.size()),
       limits_(clock),
-      clusters_(registry_, 1, {}, &limits_) {
-  worker().random() = base::Random(seed);
+      clusters_(registry_, runtime_.size(), {}, &limits_),
+      late_(~seed) {
   limits_.Apply(config_);
   limits_.SetHooks({[this](const std::string& cluster) { return clusters_.UseOfEndpoints(cluster); },
                     [this](const std::string& cluster) { clusters_.ConfigureEndpoints(cluster); }});
@@ -48,22 +52,74 @@ Proxy::Proxy(base::ManualClock& clock, const config::Config& config, uint64_t se
   const server::LimitTable limits = limits_.MakePlan(config_);
   SLUICE_CHECK(clusters_.Init(config_, {&limits, cache_}).ok());
   for (const auto& state : clusters_.States()) state->health->SetSeedForTest(seed ^ base::Hash64(state->name()));
-  front_ = std::make_unique<proxy::WorkerFront>(worker(), clusters_.snapshots(), metrics_);
-  front_->context.connection.dial = std::move(dial);
-  clusters_.SetWorkers({&front_->context});
-  health_ = std::make_unique<server::HealthTask>(runtime_, clusters_.snapshots(),
-                                                 std::vector<proxy::CallContext*>{&front_->context});
+  std::vector<proxy::WorkerFront*> fronts;
+  std::vector<proxy::CallContext*> contexts;
+  for (uint32_t i = 0; i < runtime_.size(); ++i) {
+    runtime_.worker(i).random() = base::Random(seed + i);
+    fronts_.push_back(std::make_unique<proxy::WorkerFront>(runtime_.worker(i), clusters_.snapshots(), metrics_));
+    fronts_.back()->context.connection.dial = dial;
+    fronts.push_back(fronts_.back().get());
+    contexts.push_back(&fronts_.back()->context);
+  }
+  if (moved) {
+    proxy::WorkerFront::Connect(fronts);
+    fronts.back()->handoff->SetModeForTest(proxy::Handoff::Mode::kAlways);
+  }
+  clusters_.SetWorkers(contexts);
+  health_ = std::make_unique<server::HealthTask>(runtime_, clusters_.snapshots(), contexts);
 }
 
 Proxy::~Proxy() {
   runtime_.Shutdown();
   clusters_.SetWorkers({});
-  front_.reset();
+  fronts_.clear();
+}
+
+void Proxy::Turn() {
+  for (bool busy = true; busy;) {
+    busy = false;
+    for (uint32_t i = 0; i < runtime_.size(); ++i) {
+      const uint64_t turns = runtime_.worker(i).stats().turns;
+      runtime_.worker(i).RunUntilIdleForTest();
+      busy |= runtime_.size() > 1 && runtime_.worker(i).stats().turns > turns + 1;  // the last one found nothing
+    }
+  }
+}
+
+void Proxy::TurnSome() {
+  const uint64_t which = runtime_.size() == 1 ? 0 : late_.Below(4);
+  if (which > 1) return Turn();
+  runtime_.worker(static_cast<uint32_t>(which)).RunUntilIdleForTest();
+}
+
+base::TimePoint Proxy::NextTimer() {
+  base::TimePoint next = base::kNever;
+  for (const auto& front : fronts_) next = std::min(next, front->worker().timers().NextExpiry());
+  return next;
+}
+
+bool Proxy::HasCallTasks() const {
+  return std::any_of(fronts_.begin(), fronts_.end(), [](const auto& front) { return !front->context.calls.empty(); });
+}
+
+size_t Proxy::UpstreamPools() const {
+  size_t pools = 0;
+  for (const auto& front : fronts_) pools += front->context.pools.size();
+  return pools;
+}
+
+void Proxy::OnEach(const std::function<void(proxy::WorkerFront&)>& fn) {
+  for (const auto& front : fronts_) front->worker().Post([&fn, front = front.get()] { fn(*front); });
+  Turn();
+}
+
+void Proxy::Drain() {
+  for (const auto& front : fronts_) front->worker().Post([front = front.get()] { front->DrainDownstream(); });
 }
 
 server::HealthTask::Pace Proxy::Judge() {
   auto pace = server::HealthTask::Pace::kUsual;
-  worker().Post([this, &pace] { pace = health_->Pass(); });
+  runtime_.worker(0).Post([this, &pace] { pace = health_->Pass(); });
   Turn();
   return pace;
 }
@@ -109,11 +165,12 @@ base::Status Proxy::Reload(const config::Config& config) {
 
 void Proxy::Accept(std::unique_ptr<net::Stream> stream) {
   open_->fetch_add(1, std::memory_order_relaxed);
-  front_->connections.fetch_add(1, std::memory_order_relaxed);
+  proxy::WorkerFront& front = *fronts_.back();
+  front.connections.fetch_add(1, std::memory_order_relaxed);
   auto owned = std::make_shared<std::unique_ptr<net::Stream>>(std::move(stream));
-  worker().Post([this, owned] {
-    auto* connection = new proxy::DownstreamConnection(*front_, std::move(*owned), config_.listeners[0], open_);
-    front_->downstream.PushBack(*connection);
+  front.worker().Post([this, &front, owned] {
+    auto* connection = new proxy::DownstreamConnection(front, std::move(*owned), config_.listeners[0], open_);
+    front.downstream.PushBack(*connection);
     connection->Start();
   });
 }
@@ -122,15 +179,17 @@ bool Proxy::Stop() {
   constexpr int kRounds = 100;  // a turn runs a part of the tasks
   const auto end_calls = [this] {
     for (int i = 0; i < kRounds; ++i) {
-      worker().Post([this] { front_->EndCalls(); });
-      Turn();
-      if (!front_->HasCalls()) return true;
+      bool left = false;
+      OnEach([&left](proxy::WorkerFront& front) {
+        front.EndCalls();
+        left |= front.HasCalls();
+      });
+      if (!left) return true;
     }
     return false;
   };
   const bool answered = end_calls();
-  worker().Post([this] { front_->CloseAll(); });
-  Turn();
+  OnEach([](proxy::WorkerFront& front) { front.CloseAll(); });
   return end_calls() && answered;
 }
 
@@ -169,7 +228,9 @@ std::string Proxy::Busy() {
   const auto expect = [&out](const std::string& what, int64_t value) {
     if (value != 0) out += (out.empty() ? "" : ", ") + what + " " + std::to_string(value);
   };
-  if (!front_->context.calls.empty()) out = "calls alive";
+  for (const auto& front : fronts_) {
+    if (front->HasCalls()) out = "calls alive";
+  }
   expect("calls in flight", metrics_.calls_in_flight->Value());
   expect("tasks", static_cast<int64_t>(runtime_.LiveTasks()));
   for (const admin::LimitView& limit : limits_.List()) {

@@ -13,10 +13,12 @@ namespace sluice::chaos {
 using std::chrono::seconds;
 
 Run::Run(uint64_t seed, bool trace) : record_(clock_, trace), dice_(seed), plan_(DrawPlan(dice_)) {
-  proxy_ =
-      std::make_unique<Proxy>(clock_, plan_.config, dice_.Bits(),
-                              [this](runtime::Worker&, const net::Address& address, base::TimePoint deadline,
-                                     net::Dialer::OnDone done) { return Dial(address, deadline, std::move(done)); });
+  const bool moved = seed % 4 == 3;
+  proxy_ = std::make_unique<Proxy>(
+      clock_, plan_.config, dice_.Bits(), moved,
+      [this](runtime::Worker& worker, const net::Address& address, base::TimePoint deadline, net::Dialer::OnDone done) {
+        return Dial(worker, address, deadline, std::move(done));
+      });
 }
 
 Run::~Run() = default;
@@ -41,8 +43,9 @@ void MemoryLimit::Press(int64_t bytes) {
 
 // To the next thing that happens, outside or by a timer of the proxy's; not past `end`.
 void Run::Step(base::TimePoint end) {
-  if (timeline_.RunOne()) return proxy_->Turn();
-  const base::TimePoint timer = proxy_->worker().timers().NextExpiry();
+  if (timeline_.RunOne()) return proxy_->TurnSome();
+  proxy_->Turn();
+  const base::TimePoint timer = proxy_->NextTimer();
   base::TimePoint next =
       std::min({timeline_.Next(), std::max(timer, clock_.Now() + std::chrono::microseconds(1)), judge_at_, end});
   if (next > clock_.Now()) clock_.Advance(next - clock_.Now());
@@ -64,8 +67,7 @@ void Run::Advance(base::Nanos time) {
 // Until all calls have ended and no peer has anything to say.
 bool Run::Settle(base::Nanos most) {
   const base::TimePoint end = clock_.Now() + most;
-  while (clock_.Now() < end &&
-         !(CallsEnded() && timeline_.Next() == base::kNever && proxy_->front().context.calls.empty()))
+  while (clock_.Now() < end && !(CallsEnded() && timeline_.Next() == base::kNever && !proxy_->HasCallTasks()))
     Step(end);
   return CallsEnded();
 }
@@ -95,9 +97,9 @@ Outcome Run::Go() {
     }
     if (!proxy_->Reload(empty).ok()) record_.Fault("the last reload failed");
     Advance(seconds(10));
-    if (proxy_->front().context.pools.size() != 0) record_.Fault("upstream pools are left without calls and endpoints");
+    if (proxy_->UpstreamPools() != 0) record_.Fault("upstream pools are left without calls and endpoints");
     if (proxy_->UpstreamConnections() != 0) record_.Fault("upstream connections are left");
-    proxy_->worker().Post([this] { proxy_->front().DrainDownstream(); });
+    proxy_->Drain();
     // Where memory is short a client is heard in bites, and those may be cut to a few bytes: its answer to the PING
     // takes a while.
     for (int i = 0; i < 60 && (i == 0 || proxy_->open_connections() != 0); ++i) Advance(seconds(10));

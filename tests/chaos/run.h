@@ -63,8 +63,9 @@ class Run {
   void ChangeLimit();
   void StopInTheMiddle();
   Client& Connect(uint32_t number);
-  std::unique_ptr<net::Attempt> Dial(const net::Address& address, base::TimePoint deadline, net::Dialer::OnDone done);
-  std::unique_ptr<net::Stream> Connected(const std::string& address);
+  std::unique_ptr<net::Attempt> Dial(runtime::Worker& worker, const net::Address& address, base::TimePoint deadline,
+                                     net::Dialer::OnDone done);
+  std::unique_ptr<net::Stream> Connected(runtime::Worker& worker, const std::string& address);
   base::Nanos Somewhere() { return dice_.Time(plan_.span + Micros(1'000'000)); }
 
   // run.cc

@@ -31,9 +31,9 @@ class Run::Attempt final : public net::Attempt, private runtime::Timer {
   const std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-std::unique_ptr<net::Attempt> Run::Dial(const net::Address& address, base::TimePoint deadline,
+std::unique_ptr<net::Attempt> Run::Dial(runtime::Worker& worker, const net::Address& address, base::TimePoint deadline,
                                         net::Dialer::OnDone done) {
-  auto attempt = std::make_unique<Attempt>(proxy_->worker(), deadline, std::move(done));
+  auto attempt = std::make_unique<Attempt>(worker, deadline, std::move(done));
   const bool bad = plan_.bad_backends && !stage_.over;
   const uint64_t fate = dice_.Below(100);
   if (bad && fate < 7) return attempt;  // no answer
@@ -42,18 +42,18 @@ std::unique_ptr<net::Attempt> Run::Dial(const net::Address& address, base::TimeP
       plan_.hasty ? Micros(0) : dice_.Time(bad && fate < 40 ? milliseconds(3000) : milliseconds(60));
   const std::string to = address.ToString();
   record_.Say("dial", to + (refused ? ": will be refused" : ""));
-  timeline_.After(delay, [this, to, refused, raw = attempt.get(), alive = attempt->alive()] {
-    proxy_->worker().Post([this, to, refused, raw, alive] {
+  timeline_.After(delay, [this, &worker, to, refused, raw = attempt.get(), alive = attempt->alive()] {
+    worker.Post([this, &worker, to, refused, raw, alive] {
       if (alive.expired()) return;
       if (refused) return raw->Finish(base::MakeError(base::ErrorKind::kConnectFailed, "refused"));
-      raw->Finish(Connected(to));
+      raw->Finish(Connected(worker, to));
     });
   });
   return attempt;
 }
 
-std::unique_ptr<net::Stream> Run::Connected(const std::string& address) {
-  auto pair = net::MemoryStream::Make(proxy_->worker(), "proxy", address, plan_.wire_bytes);
+std::unique_ptr<net::Stream> Run::Connected(runtime::Worker& worker, const std::string& address) {
+  auto pair = net::MemoryStream::Make(worker, "proxy", address, plan_.wire_bytes);
   const std::string name = "up " + address.substr(5, address.find(':') - 5) + "." + std::to_string(++dials_[address]);
   backends_.push_back(std::make_unique<BackendConnection>(
       stage_, name, std::move(pair.far), DrawManners(dice_, plan_.hasty, plan_.small()), dice_.Fork(), plan_));
@@ -64,7 +64,7 @@ std::unique_ptr<net::Stream> Run::Connected(const std::string& address) {
 
 Client& Run::Connect(uint32_t number) {
   const std::string peer = "192.0.2." + std::to_string(number % 3 + 1) + ":" + std::to_string(40000 + number);
-  auto pair = net::MemoryStream::Make(proxy_->worker(), "proxy", peer, plan_.wire_bytes);
+  auto pair = net::MemoryStream::Make(proxy_->home(), "proxy", peer, plan_.wire_bytes);
   clients_.push_back(std::make_unique<Client>(stage_, "client " + std::to_string(number), std::move(pair.far),
                                               DrawManners(dice_, plan_.hasty, plan_.small()), dice_.Fork(),
                                               plan_.bad_clients && dice_.Percent(60)));
@@ -189,7 +189,7 @@ void Run::PlanChanges() {
   if (plan_.stop == Plan::Stop::kDrain) {
     timeline_.After(Somewhere(), [this] {
       record_.Say("script", "drain");
-      proxy_->worker().Post([this] { proxy_->front().DrainDownstream(); });
+      proxy_->Drain();
     });
   }
   if (plan_.stop == Plan::Stop::kStop) timeline_.After(Somewhere(), [this] { StopInTheMiddle(); });
