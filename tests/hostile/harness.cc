@@ -1,0 +1,158 @@
+#include "hostile/harness.h"
+
+#include <cctype>
+#include <utility>
+
+#include "support/h2_frames.h"
+
+namespace sluice::hostile {
+namespace {
+
+constexpr double kMetricsEveryMs = 250;
+constexpr size_t kViolationsMax = 50;
+constexpr size_t kKeys = 60;
+
+}  // namespace
+
+Harness::Harness(TreeOptions options, bool memory_checked)
+    : options_(std::move(options)),
+      memory_checked_(memory_checked),
+      backend_(std::make_unique<HostileBackend>(loop_, [this](const std::string& violation) { Report(violation); })) {}
+
+Harness::~Harness() { Stop(); }
+
+void Harness::Report(const std::string& violation) {
+  if (violations_.size() < kViolationsMax) violations_.push_back(violation);
+}
+
+uint64_t Harness::honest_calls() const {
+  uint64_t all = calls_before_;
+  for (const auto& caller : callers_) all += caller->answered();
+  return all;
+}
+
+bool Harness::Start() {
+  auto report = [this](const std::string& violation) { Report(violation); };
+  tree_ = std::make_unique<Tree>(loop_, options_, backend_->port(), report);
+  if (!tree_->Start()) return false;
+  backend_->set_proxy_port(tree_->port("plain"));
+  player_ = std::make_unique<Player>(loop_, *backend_, report);
+  monitor_ = std::make_unique<Monitor>(loop_, *tree_, report);
+  monitor_->set_memory_checked(memory_checked_);
+  if (!Probe() || !AddCallers()) return false;
+  // Enough calls for a first percentile.
+  loop_.Run(30'000, [this] {
+    for (const auto& caller : callers_) monitor_->Times(caller->TakeTimes());
+    return monitor_->p99_before() > 0 || any_violation();
+  });
+  monitor_->Look();
+  monitor_->LookAtMetrics();
+  return !any_violation();
+}
+
+void Harness::Stop() {
+  calls_before_ = honest_calls();
+  callers_.clear();
+  if (player_) player_->Forget();
+  player_.reset();
+  monitor_.reset();
+  tree_.reset();
+  backend_->CloseAll(true);
+  backend_->Reset();
+  loop_.Run(1);
+}
+
+bool Harness::Probe() {
+  if (!honest_keys_.empty()) return true;  // the ring is the same each time: it goes by names and the seed
+  std::map<uint32_t, std::string> asked;
+  size_t answers = 0;
+  FramePeer peer(
+      loop_, 0,
+      [&](uint32_t stream, const Fields& fields, bool ended) {
+        for (const auto& [name, value] : fields) {
+          if (name == "x-backend" && value != "frames") honest_keys_.push_back(asked[stream]);
+        }
+        if (ended) ++answers;
+      },
+      [&peer](const h2::Frame& frame) {
+        if (frame.type == h2::kSettings && !frame.has(h2::kAck)) peer.Send(h2::SettingsAck());
+      },
+      [](const std::string&) {});
+  if (!peer.wire().Connect(tree_->port("plain"))) return false;
+  peer.Send(h2::Preface() + h2::Settings());
+  for (uint32_t i = 0; i < kKeys; ++i) {
+    const uint32_t stream = 2 * i + 1;
+    asked[stream] = "u" + std::to_string(i);
+    peer.Send(
+        BlockFrames(stream, RawBlock(h2::With(h2::GrpcRequest("/t.Mixed/Get"), {{"x-key", asked[stream]}})), true));
+  }
+  const bool all = loop_.Run(20'000, [&] { return answers == kKeys; });
+  if (!all || honest_keys_.size() < 10)
+    Report("the probe of keys has " + std::to_string(answers) + " answers, " + std::to_string(honest_keys_.size()) +
+           " of honest backends");
+  return all && honest_keys_.size() >= 10;
+}
+
+bool Harness::AddCallers() {
+  std::vector<std::string> keys;
+  for (int i = 0; i < 40; ++i) keys.push_back("good" + std::to_string(i));
+  auto add = [this](const std::string& name, const std::string& listener, const std::string& service,
+                    const std::vector<std::string>& of) {
+    CallerOptions options;
+    options.name = name;
+    options.port = tree_->port(listener);
+    options.tls = listener == "tls" ? tree_->client_tls() : nullptr;
+    options.service = service;
+    options.keys = of;
+    options.may_reconnect = listener == "aged";
+    callers_.push_back(
+        std::make_unique<HonestCaller>(loop_, options, [this](const std::string& violation) { Report(violation); }));
+    callers_.back()->Start();
+  };
+  for (int i = 0; i < 4; ++i) add("good-" + std::to_string(i), "plain", "t.Good", keys);
+  add("without-key", "plain", "t.Good", {});
+  add("tls", "tls", "t.Good", keys);
+  add("mixed", "plain", "t.Mixed", honest_keys_);
+  add("mixed-tls", "tls", "t.Mixed", honest_keys_);
+  add("rest", "plain", "t.Other", honest_keys_);
+  add("aged", "aged", "t.Good", keys);
+  return true;
+}
+
+void Harness::Play(const Script& script) {
+  player_->Play(script, *tree_);
+  for (const auto& caller : callers_) monitor_->Times(caller->TakeTimes());
+  monitor_->Look();
+  if (Loop::Now() < next_metrics_ || any_violation()) return;
+  next_metrics_ = Loop::Now() + kMetricsEveryMs;
+  monitor_->LookAtMetrics();
+}
+
+void Harness::Settle(bool patiently) {
+  loop_.Run(150, [this] { return any_violation(); });
+  monitor_->Look();
+  if (!any_violation()) monitor_->LookAtMetrics();
+  if (patiently) loop_.Run(Player::kPatienceMs + 100, [this] { return !player_->watching() || any_violation(); });
+}
+
+std::string ClassOf(const std::string& violation) {
+  std::string out;
+  for (const char c : violation.substr(0, violation.find(':'))) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    if (digit && !out.empty() && out.back() == '#') continue;
+    out += digit ? '#' : c;
+  }
+  return out;
+}
+
+bool MayBeNoise(const std::string& violation) { return violation.starts_with("honest calls are slow"); }
+
+bool LeavesNothing(const std::string& violation) {
+  for (const char* part : {" has seen what it must not", "a broken answer", "a client is given", "the proxy's own ",
+                           "an answer has a content-length"}) {
+    if (violation.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace sluice::hostile

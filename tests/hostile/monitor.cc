@@ -1,0 +1,154 @@
+#include "hostile/monitor.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+namespace sluice::hostile {
+namespace {
+
+// Lines of one kind in one second. The log of refused requests has ten for each of the two workers.
+constexpr int kLinesMax = 25;
+constexpr uint64_t kMemorySlack = 8 << 20, kMemoryAConnection = 24 << 10;
+constexpr double kSlowerMax = 5, kSlowFloorMs = 150;
+
+double Percentile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+// What lines of one kind have in common: no numbers, no addresses, nothing that is quoted.
+std::string KindOf(std::string_view text) {
+  std::string out;
+  bool quoted = false;
+  for (const char c : text) {
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    const bool digit = std::isdigit(static_cast<unsigned char>(c)) != 0;
+    if (digit && !out.empty() && out.back() == '#') continue;
+    out += digit ? '#' : c;
+  }
+  return out.substr(0, 120);
+}
+
+bool Honest(std::string_view name) { return name == "grpc" || name == "node"; }
+
+// The value of a label in name{label="value",...}.
+std::string Label(const std::string& line, const std::string& label) {
+  const std::string key = label + "=\"";
+  const size_t at = line.find(key);
+  if (at == std::string::npos) return {};
+  return line.substr(at + key.size(), line.find('"', at + key.size()) - at - key.size());
+}
+
+}  // namespace
+
+Monitor::Monitor(Loop& loop, Tree& tree, Report report) : loop_(loop), tree_(tree), report_(std::move(report)) {}
+Monitor::~Monitor() = default;
+
+void Monitor::Look() {
+  if (const std::string end = tree_.sluiced().Ended(); !end.empty()) {
+    std::ifstream log(tree_.log_file());
+    std::string text{std::istreambuf_iterator<char>(log), std::istreambuf_iterator<char>()};
+    report_("sluiced has ended: " + end + ": " + text.substr(text.size() - std::min<size_t>(text.size(), 3000)));
+    return;
+  }
+  std::ifstream log(tree_.log_file());
+  log.seekg(static_cast<std::streamoff>(log_read_));
+  std::string text{std::istreambuf_iterator<char>(log), std::istreambuf_iterator<char>()};
+  log_read_ += text.size();
+  log_rest_ += text;
+  for (size_t end; (end = log_rest_.find('\n')) != std::string::npos;) {
+    Line(log_rest_.substr(0, end));
+    log_rest_.erase(0, end + 1);
+  }
+  resident_ = tree_.sluiced().ResidentBytes();
+  if (base_ == 0) base_ = resident_;
+}
+
+void Monitor::Line(const std::string& line) {
+  // "2026-01-02T03:04:05.678+00:00 info text"
+  if (line.size() < 32) return;
+  const std::string second = line.substr(0, 19), text = line.substr(line.find(' ') + 1);
+  const std::string kind = KindOf(text);
+  auto& counts = second_[kind];
+  const int count = ++counts[second];
+  if (counts.size() > 4) counts.erase(counts.begin());
+  int& most = busiest_[kind];
+  most = std::max(most, count);
+  if (count == kLinesMax + 1)
+    report_("the log has more than " + std::to_string(kLinesMax) + " lines of one kind in a second: " + text);
+  if (text.find("Sanitizer") != std::string::npos) report_("a sanitizer has found: " + text);
+  // "info cluster good endpoint node: up -> ejected: ..."
+  const size_t at = text.find(" endpoint "), to = text.find(" -> ejected");
+  if (at == std::string::npos || to == std::string::npos) return;
+  const std::string name = text.substr(at + 10, text.find(':', at) - at - 10);
+  if (Honest(name)) report_("an honest endpoint is ejected: " + text);
+}
+
+bool Monitor::LookAtMetrics() {
+  std::string answer;
+  bool ended = false;
+  Wire http(
+      loop_, [&answer](std::string_view bytes) { answer += bytes; }, [&ended](const std::string&) { ended = true; });
+  if (!http.Connect(tree_.port("http"))) return false;
+  http.Send("GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+  if (!loop_.Run(5000, [&ended] { return ended; })) {
+    report_("the admin port gives no metrics within 5 s");
+    return false;
+  }
+  Metrics(answer);
+  return true;
+}
+
+void Monitor::Metrics(const std::string& text) {
+  std::map<std::string, double> lost;
+  double connections = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const double value = std::strtod(line.c_str() + std::min(line.rfind(' '), line.size()), nullptr);
+    if (line.starts_with("sluice_downstream_connections ")) connections += value;
+    if (line.starts_with("sluice_upstream_connections{")) connections += value;
+    const bool opened = line.starts_with("sluice_upstream_connects_total{"),
+               open = line.starts_with("sluice_upstream_connections{");
+    if (!opened && !open) continue;
+    const std::string cluster = Label(line, "cluster"), endpoint = Label(line, "endpoint");
+    if (cluster == "aged" || !Honest(endpoint)) continue;  // these end by age
+    lost[cluster + "/" + endpoint] += opened ? value : -value;
+  }
+  std::string which;
+  for (const auto& [name, count] : lost) {
+    const double news = count - std::exchange(lost_[name], count);
+    if (news > 0) which += " " + name;
+  }
+  double all = 0;
+  for (const auto& [name, count] : lost_) all += count;
+  if (!which.empty() && all > static_cast<double>(tree_.ended_by_backends()))
+    report_("an honest endpoint has lost a connection that it did not end:" + which);
+  const double bound =
+      static_cast<double>(base_ + tree_.options().memory_limit + kMemorySlack) + connections * kMemoryAConnection;
+  if (memory_checked_ && static_cast<double>(resident_) > bound)
+    report_("memory is above its bound: " + std::to_string(resident_ >> 20) + " MiB with " +
+            std::to_string(static_cast<int>(connections)) + " connections, from " + std::to_string(base_ >> 20) +
+            " MiB");
+}
+
+void Monitor::Times(const std::vector<double>& times) {
+  times_.insert(times_.end(), times.begin(), times.end());
+  if (times_.size() < kTimesWanted) return;
+  p99_ = Percentile(times_, 0.99);
+  times_.clear();
+  if (p99_before_ == 0) {
+    p99_before_ = p99_;
+  } else if (p99_ > std::max(kSlowFloorMs, kSlowerMax * p99_before_)) {
+    report_("honest calls are slow: p99 " + std::to_string(static_cast<int>(p99_)) + " ms, " +
+            std::to_string(p99_before_).substr(0, 5) + " ms before");
+  }
+}
+
+}  // namespace sluice::hostile

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# run.sh --seeds N --binary SLUICED [--from N] [--part N] [FLAG...]: the long run of tests/hostile, in parts of --part seeds (1000),
+# each on a process tree of its own. Ends with 1 if a part fails, behind all of them; other flags go to each part. The program is
+# taken from build/release or build/debug, which must have it: ninja -C build/debug hostile hostile_grpc_backend
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+seeds=20000 from=1 part=1000 more=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --seeds) seeds=$2; shift 2 ;;
+    --from) from=$2; shift 2 ;;
+    --part) part=$2; shift 2 ;;
+    *) more+=("$1"); shift ;;
+  esac
+done
+program=
+for build in release debug; do
+  if [ -z "$program" ] && [ -x "build/$build/bin/hostile" ]; then program=build/$build/bin/hostile; fi
+done
+if [ -z "$program" ]; then
+  echo "run.sh: there is no build/release/bin/hostile and no build/debug/bin/hostile" >&2
+  exit 2
+fi
+failed=0 end=$((from + seeds)) start=$SECONDS
+for ((at = from; at < end; at += part)); do
+  count=$((end - at < part ? end - at : part))
+  "$program" --from "$at" --seeds "$count" "${more[@]}" || failed=$((failed + 1))
+done
+echo "run.sh: $seeds seeds from $from in $((SECONDS - start)) s: $failed parts with violations"
+[ "$failed" -eq 0 ]
