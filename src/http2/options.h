@@ -48,7 +48,8 @@ struct SessionOptions {
   // message in one that had to wait, pays for two; each 64 bytes of DATA sent for one.
   uint32_t window_updates_per_second = 20000;
   // PRIORITY, unknown frames, DATA of less than five bytes, small CONTINUATIONs, frames on streams that are over, HPACK
-  // table size updates. Each stream pays for four, each larger DATA frame and each KiB of DATA for one.
+  // table size updates; a message of TLS behind its handshake counts as 25. Each stream pays for four, each larger DATA
+  // frame and each KiB of DATA for one.
   uint32_t useless_frames_per_second = 5000;
   bool operator==(const SessionOptions&) const = default;
 };

@@ -26,6 +26,8 @@ struct IoResult {
   Kind kind = Kind::kOk;
   size_t bytes = 0;
   int error = 0;  // errno, for kError
+  // What the peer made the stream do in a Read beside carrying bytes: messages of TLS that no one needs many of.
+  uint32_t useless = 0;
 };
 
 class Stream {

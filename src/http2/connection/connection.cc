@@ -214,6 +214,8 @@ void Connection::ReadSome(size_t bytes_max) {
   if (state_ == State::kClosed) return;
   ReadBuffer::Room room = context_.reads.Acquire();
   IoResult result = transport_->Read(room.data, std::min(room.size, bytes_max));
+  if (result.useless != 0 && !NoteTlsMessages(result)) [[unlikely]]
+    return;
   switch (result.kind) {
     case IoResult::Kind::kWouldBlock:
       return WaitToRead();
@@ -232,16 +234,35 @@ void Connection::ReadSome(size_t bytes_max) {
   }
   base::Status status = session_.Feed(context_.reads.Take(result.bytes), context_.worker.now());
   if (!status) {
-    if (session_.abuse() != FloodKind::kNone) {
-      context_.abuse.Report(context_.worker, session_.role() == Role::kServer, peer_name_, session_.abuse(),
-                            status.error().detail);
-    }
-    LastWord(status.error().detail);
-    if (session_.role() == Role::kClient) events_.OnGoaway(*this);  // calls that wait look for another connection
+    Broken(status.error());
   } else if (const uint64_t pending = session_.pending_input(); pending != bounds_.pending()) {
     ArmBy(bounds_.Pending(pending, context_.worker.now()));
   }
   WaitToRead();
+}
+
+// The peer has broken the protocol, or a limit. It was told in output().
+void Connection::Broken(const base::Error& error) {
+  if (session_.abuse() != FloodKind::kNone) {
+    context_.abuse.Report(context_.worker, session_.role() == Role::kServer, peer_name_, session_.abuse(),
+                          error.detail);
+  }
+  LastWord(error.detail);
+  if (session_.role() == Role::kClient) events_.OnGoaway(*this);  // calls that wait look for another connection
+}
+
+// False: it was too much, and what the read has brought is dropped.
+bool Connection::NoteTlsMessages(const IoResult& result) {
+  if (result.kind == IoResult::Kind::kEof || result.kind == IoResult::Kind::kError) return true;  // it ends in any case
+  if (last_word_) {  // it was told that this is the end, and may go on for as long as we linger
+    Finish(why_);
+    return false;
+  }
+  const base::Status status = session_.NoteTlsMessages(result.useless, context_.worker.now());
+  if (status.ok()) return true;
+  Broken(status.error());
+  WaitToRead();
+  return false;
 }
 
 // RFC 9113 has no say here, TCP has: a peer that closed with our bytes unread makes our write fail, but what it sent

@@ -190,6 +190,8 @@ class Connection final : public PausedNode,
   friend class PausedReads;
   void Read();
   void ReadSome(size_t bytes_max);
+  bool NoteTlsMessages(const net::IoResult& result);
+  void Broken(const base::Error& error);
   bool PauseRead(base::MemoryLevel level);
   void ResetHeaviest();
   void WaitToRead();

@@ -4,6 +4,7 @@
 // Spending is one comparison; only where a budget is used up are time and work looked at. Not thread-safe: a session's.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 
@@ -23,6 +24,10 @@ inline constexpr uint32_t kTinyDataBytes = 5;
 inline constexpr uint32_t kPaddingCost = 2;  // of tiny DATA that is mostly padding
 // RFC 9113 6.10 asks for no size of CONTINUATION; an honest sender fills all but the last.
 inline constexpr uint32_t kSmallContinuationBytes = 1024;
+// DATA on a stream that was reset, beyond what could be on its way: one for the frame, and one for each of
+inline constexpr uint32_t kLateBytesPerUnit = 1024;
+// A message of TLS after the handshake may cost two key schedules (RFC 8446 4.6.3): some hundred times a frame.
+inline constexpr uint32_t kTlsMessageCost = 25;
 // Decoding a field for nothing, beside handling a frame.
 inline constexpr uint32_t kDroppedFieldsPerUnit = 16;
 // A window opened by less than this, for a stream that has more to send, is suspicious (CVE-2019-9511).
@@ -64,8 +69,20 @@ class FloodCharges {
   bool IsYoung(uint32_t id) const { return id > old_id_; }
   // An answer to a PING will be sent: a frame that is no useful work.
   void NotePingAnswer() { ++pings_answered_; }
-  // A DATA frame of less than kTinyDataBytes has come: neither is it.
+  // A DATA frame of less than kTinyDataBytes has come, or a late one that is not allowed: neither is it.
   void NoteTinyData() { ++tiny_data_; }
+
+  // We have reset a stream whose peer could have sent `window` bytes: what is on its way is no fault. `most`: the
+  // connection's window, which all streams share; the peer hears of the reset before it hears of more.
+  void AllowLate(uint32_t window, uint32_t most) {
+    late_allowed_ = static_cast<uint32_t>(std::min<uint64_t>(most, uint64_t{late_allowed_} + window));
+  }
+  // A DATA frame of that size has come for a stream that we have reset. False: its peer goes on though it was told.
+  bool TakeLate(uint32_t bytes) {
+    if (bytes > late_allowed_) return false;
+    late_allowed_ -= bytes;
+    return true;
+  }
 
   // What the connection was ended for; kNone: it was not.
   FloodKind kind() const { return kind_; }
@@ -85,6 +102,7 @@ class FloodCharges {
   uint32_t old_id_ = 0;
   uint32_t pings_answered_ = 0;
   uint32_t tiny_data_ = 0;
+  uint32_t late_allowed_ = 0;
   FloodKind kind_ = FloodKind::kNone;
 };
 

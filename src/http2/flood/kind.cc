@@ -44,6 +44,8 @@ std::string_view ToString(FloodKind kind) {
       return "goaway_flood";
     case FloodKind::kLateResponses:
       return "late_responses";
+    case FloodKind::kTlsMessages:
+      return "tls_messages";
     case FloodKind::kUnreadAnswers:
       return "unread_answers";
     case FloodKind::kUnreadData:

@@ -12,7 +12,7 @@ namespace sluice::http2 {
 enum class FloodKind : uint8_t {
   kNone,
   kRapidReset,      // requests reset as fast as they are made (CVE-2023-44487)
-  kForcedReset,     // frames that make us reset streams (CVE-2025-8671, CVE-2019-9514)
+  kForcedReset,     // frames of a client that make us reset its streams (CVE-2025-8671, CVE-2019-9514)
   kRefusedStreams,  // requests beyond concurrent_streams_max
   kSettingsFlood,   // SETTINGS, many settings in one, or windows of many streams moved again and again (CVE-2019-9515)
   kPingFlood,       // CVE-2019-9512
@@ -26,10 +26,12 @@ enum class FloodKind : uint8_t {
   kHeaderBlock,         // a header block without an end, or of a client that has too much metadata and means no harm
   kTableSizeFlapping,   // HPACK size updates, each of which may empty the table
   kOversizedHeaders,    // header lists above the limit, of many fields: HPACK bombs
-  kClosedStreamFrames,  // HEADERS, small DATA and RST_STREAM on streams that have ended
+  kClosedStreamFrames,  // HEADERS, small DATA, DATA beyond what was on its way, and RST_STREAM on streams that have
+                        // ended
   kInterimResponses,    // 1xx without end
   kGoawayFlood,         // GOAWAY again and again
   kLateResponses,       // HEADERS of a server on streams that have ended
+  kTlsMessages,         // KeyUpdates, tickets and warnings of TLS (CVE-2026-32283)
   kUnreadAnswers,       // what we must answer, and the answers are not read (control_frames_max)
   kUnreadData,          // DATA that it does not take, in all streams (queued_bytes_max): of them some are reset
 };

@@ -117,13 +117,19 @@ void Session::CloseStream(Stream& stream) {
 
 // Closes a stream that has not ended both ways: nothing more is sent.
 void Session::ResetStream(Stream& stream) {
+  AllowLateData(stream.receive_.available());
   CloseStream(stream);
   send_.Drop(stream);
 }
 
-// RFC 9113 5.4.2: the peer broke a rule on this stream.
+// RFC 9113 5.4.2: the peer broke a rule on this stream. A client that does it makes a backend work for nothing
+// (CVE-2025-8671). A server can do it once for each stream that we open: that is no flood, and other calls go on with
+// it.
 void Session::StreamError(Stream& stream, ErrorCode code) {
-  WriteForcedReset(stream.id_, code);
+  if (role_ == Role::kServer)
+    WriteForcedReset(stream.id_, code);
+  else
+    WriteReset(stream.id_, code);
   ResetStream(stream);
   if (StreamEvents* events = std::exchange(stream.events_, nullptr)) events->OnReset(code, ResetCause::kProtocolError);
 }

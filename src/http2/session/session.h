@@ -102,6 +102,9 @@ class Session {
   // detail says what and where. `now`, of the turn, refills the budgets for what a peer may do in a second; where it
   // stands still, only useful work does.
   base::Status Feed(base::Slice bytes, base::TimePoint now = {});
+  // The peer made TLS handle `count` messages that carry nothing (net/tls/stream.h). As Feed: an error is the
+  // connection's.
+  base::Status NoteTlsMessages(uint32_t count, base::TimePoint now);
   // The transport ended: every open stream gets OnReset(kConnectionLost). Feed may not be called again.
   // `output_lost`: what is in output() will not be written either; client streams whose headers are still in
   // it get kRefused, because the peer cannot have seen them.
@@ -266,6 +269,9 @@ class Session {
   }
   bool ChargeMore(Budget budget, FloodKind kind, uint32_t cost);
   void ChargeReset(uint32_t id, bool answered);
+  bool ChargeLateData(uint32_t frame_bytes, bool tiny);
+  // DATA of a stream with that window may be on its way to us, and is not wanted.
+  void AllowLateData(uint32_t window) { charges_.AllowLate(window, options_.connection_window_bytes); }
   void FailFlood(FloodKind kind, std::string_view text);
 
   // session_send.cc

@@ -20,6 +20,23 @@ bool Session::ChargeMore(Budget budget, FloodKind kind, uint32_t cost) {
   return false;
 }
 
+base::Status Session::NoteTlsMessages(uint32_t count, base::TimePoint now) {
+  if (failed_) return Failure();
+  Scope scope(*this);
+  charges_.Tick(now, streams_.last_peer_id());
+  if (Charge(Budget::kUselessFrames, FloodKind::kTlsMessages, count * kTlsMessageCost)) return base::Ok();
+  CloseAll(failure_code_, false);
+  return Failure();
+}
+
+// DATA for a stream that is not there any more. Its bytes go back into the connection's window, so nothing else would
+// bound how much of it we read for nothing.
+bool Session::ChargeLateData(uint32_t frame_bytes, bool tiny) {
+  if (charges_.TakeLate(frame_bytes) || tiny) return true;  // ChargeTinyData is next
+  charges_.NoteTinyData();
+  return Charge(Budget::kUselessFrames, FloodKind::kClosedStreamFrames, 1 + frame_bytes / kLateBytesPerUnit);
+}
+
 // RFC 9113 10.5: "An endpoint MAY treat activity that is suspicious as a connection error of type ENHANCE_YOUR_CALM."
 void Session::FailFlood(FloodKind kind, std::string_view text) {
   if (failed_) return;

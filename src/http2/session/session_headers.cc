@@ -98,6 +98,7 @@ void Session::HandleHeaderBlock(uint32_t id, bool end_stream, bool on_itself, st
   }
   streams_.NotePeerId(id);
   if (id > goaway_.last_id()) {  // RFC 9113 6.8: not processed; what else comes on it is ignored too
+    AllowLateData(options_.stream_window_bytes);
     Charge(Budget::kUselessFrames, FloodKind::kClosedStreamFrames);
     return;
   }
@@ -176,6 +177,7 @@ void Session::ReceivedEnd(Stream& stream) {
 // a malformed one, that its content-length is.
 void Session::Refuse(uint32_t id, Refusal refusal, const char* why, const HeaderList& fields) {
   if (refusal == Refusal::kMalformed && why == nullptr) why = "it ends before its content-length";
+  AllowLateData(options_.stream_window_bytes);
   events_.OnRefused(refusal, why != nullptr ? std::string_view(why) : std::string_view(), fields);
   if (refusal == Refusal::kStreams) {
     return WriteForcedReset(id, ErrorCode::kRefusedStream, FloodKind::kRefusedStreams);
@@ -212,6 +214,7 @@ void Session::Reject(uint32_t id, bool end_stream, const HeaderList& reply) {
   if (end_stream) {
     streams_.ended().Remember(id, EndedStreams::How::kByBothSides);
   } else {
+    AllowLateData(options_.stream_window_bytes);
     WriteReset(id, ErrorCode::kNoError);  // RFC 9113 8.1: the rest of the request is not wanted
   }
 }

@@ -95,6 +95,7 @@ void Session::BeginData(const FrameHeader& frame, uint32_t padding) {
     stream = nullptr;
     if (failed_) return;
   }
+  if (stream == nullptr && !ChargeLateData(frame.length, data_bytes < kTinyDataBytes)) return;
   if (data_bytes < kTinyDataBytes && !ChargeTinyData(frame, stream, padding > data_bytes)) return;
   if (stream == nullptr) {  // it has no consumer
     reader_.ExpectData(0, frame.length - overhead);

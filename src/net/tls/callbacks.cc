@@ -98,7 +98,23 @@ int OnVerify(int ok, X509_STORE_CTX* verification) {
   return 0;
 }
 
+// OpenSSL calls it several times for each message of the handshake's kind, read or to be written, and for alerts; not
+// for data. Between two messages the state is TLS_ST_OK: a message is where it leaves that.
+void OnInfo(const SSL* ssl, int where, int value) {
+  TlsNotes& notes = *static_cast<TlsNotes*>(SSL_get_app_data(ssl));
+  if (!notes.settled) return;
+  if ((where & SSL_CB_ALERT) != 0) {
+    if (value >> 8 == SSL3_AL_WARNING && (value & 0xff) != SSL_AD_CLOSE_NOTIFY) ++notes.useless;
+    return;
+  }
+  const bool in_message = SSL_get_state(ssl) != TLS_ST_OK;
+  if (in_message && !notes.in_message) ++notes.useless;
+  notes.in_message = in_message;
+}
+
 }  // namespace
+
+void InstallCounting(ssl_ctx_st* native) { SSL_CTX_set_info_callback(native, &OnInfo); }
 
 void InstallServerCallbacks(ssl_ctx_st* native, bool several) {
   if (several) SSL_CTX_set_cert_cb(native, &OnCertificate, nullptr);

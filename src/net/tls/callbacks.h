@@ -2,6 +2,7 @@
 // is this session kept. Private to this folder.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,13 @@ struct TlsNotes {
   std::string session_key;  // client: the peer that sessions are with; empty: none are kept
   std::string refused;      // the peer's name, where its certificate is good and its name is not allowed
   bool no_alpn = false;     // the peer has no h2
+  bool settled = false;     // the handshake is over
+  bool in_message = false;  // OpenSSL is at one of those that are counted
+  uint32_t useless = 0;     // messages of TLS's own since it was: KeyUpdates and answers to them, tickets, warnings
 };
 
+// Counts TlsNotes::useless, on both sides.
+void InstallCounting(ssl_ctx_st* native);
 // Of the server's side: ALPN, which must be there and have h2; session tickets under TlsContext::tickets(); with
 // `several` certificates of ours the one for the name that the client asks for.
 void InstallServerCallbacks(ssl_ctx_st* native, bool several);

@@ -51,6 +51,7 @@ base::Status TlsContext::Fill(const TlsOptions& options, const TlsContents& cont
   // Chains are sent as the file has them: NO_AUTO_CHAIN.
   SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS |
                             SSL_MODE_NO_AUTO_CHAIN);
+  InstallCounting(ctx);
   SSL_CTX_set_read_ahead(ctx, 1);
   SSL_CTX_set_default_read_buffer_len(ctx, kReadBufferBytes);
   SSL_CTX_set_timeout(ctx, static_cast<long>(std::chrono::seconds(kTlsSessionLifetime).count()));

@@ -182,6 +182,12 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
       if (!writing) Finish();
       return;
     }
+    // More records than a step takes are here already: no socket event will come for them.
+    if (engine->wire.holds_input()) {
+      return worker.Post([self = shared_from_this()] {
+        if (!self->done) self->Step();
+      });
+    }
     WaitToRead();
   }
 

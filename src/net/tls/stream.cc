@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
 
@@ -14,6 +15,7 @@ namespace sluice::net {
 TlsStream::TlsStream(runtime::Worker& worker, std::unique_ptr<Stream> transport, std::unique_ptr<TlsEngine> engine,
                      TlsPeer peer)
     : worker_(worker), transport_(std::move(transport)), engine_(std::move(engine)), peer_(std::move(peer)) {
+  engine_->notes.settled = true;
   engine_->wire.Attach(*transport_);
   pending_ = true;  // what came behind the peer's Finished is in the engine already
   Flush();          // a server's tickets
@@ -34,8 +36,14 @@ IoResult TlsStream::Fail(std::string_view what) {
   return {IoResult::Kind::kError, 0, EPROTO};
 }
 
-// One read of the transport at most: what it leaves behind is told by its own rule. Several records are joined.
 IoResult TlsStream::Read(uint8_t* into, size_t capacity) {
+  IoResult result = ReadRecords(into, capacity);
+  result.useless = std::exchange(engine_->notes.useless, 0);
+  return result;
+}
+
+// One read of the transport at most: what it leaves behind is told by its own rule. Several records are joined.
+IoResult TlsStream::ReadRecords(uint8_t* into, size_t capacity) {
   if (closed_) return {IoResult::Kind::kEof, 0, 0};
   if (failed_) return {IoResult::Kind::kError, 0, EPROTO};
   SSL* ssl = engine_->ssl.get();
@@ -49,7 +57,7 @@ IoResult TlsStream::Read(uint8_t* into, size_t capacity) {
       done += bytes;
       continue;
     }
-    pending_ = false;
+    pending_ = engine_->wire.holds_input();
     const int error = SSL_get_error(ssl, 0);
     if (error == SSL_ERROR_WANT_READ) break;
     if (done > 0) {  // first what came before the end

@@ -3,6 +3,7 @@
 // Differences that a user of Stream sees:
 //   - An end without close_notify (RFC 8446 6.1) is kError with ECONNRESET: bytes may be missing. With it: kEof.
 //   - A peer that breaks TLS, or sends an alert: kError with EPROTO; Problem() says more.
+//   - A read takes TlsWire::kRecordsMax records at most, and says what they were good for (IoResult::useless).
 //   - Write may take bytes that the transport has not: at most kBatchBytes, and they are written without being asked.
 // After the handshake a write never has to read first (no renegotiation) and a read never has to write first.
 // On its worker only, as any Stream.
@@ -69,6 +70,7 @@ class TlsStream final : public Stream, private IoEvents, private runtime::FdWatc
   void OnWritable() override;
   void OnEdge(uint32_t) override {}
   void OnRequeued() override;
+  IoResult ReadRecords(uint8_t* into, size_t capacity);
   // One record of what is left of the parts. False: TLS has failed.
   bool WriteRecord(const iovec* parts, size_t count, size_t from, size_t size);
   // Writes what waits; waits itself for the rest. What the transport said.

@@ -24,28 +24,60 @@ bio_st* TlsWire::NewBio() {
   return bio;
 }
 
+size_t TlsRecords::Take(const uint8_t* data, size_t size, uint32_t& most) {
+  size_t at = 0;
+  while (at < size) {
+    if (head_ == 0 && body_left_ > 0) {
+      const size_t part = std::min<size_t>(body_left_, size - at);
+      at += part;
+      body_left_ -= static_cast<uint32_t>(part);
+      continue;
+    }
+    if (head_ == 0) {
+      if (most == 0) break;
+      --most;
+    }
+    // The length is in the last two bytes of the head.
+    for (; head_ < kHeadBytes && at < size; ++head_, ++at) {
+      if (head_ >= kHeadBytes - 2) body_left_ = (body_left_ << 8 | data[at]) & 0xffff;
+    }
+    if (head_ == kHeadBytes) head_ = 0;
+  }
+  return at;
+}
+
+// What came before OpenSSL asked for it, or more of it than a turn has room for.
+bool TlsWire::TakeHeld(char* into, size_t capacity, size_t* done) {
+  *done = records_.Take(in_.data() + in_at_, std::min(capacity, in_.size() - in_at_), records_left_);
+  std::memcpy(into, in_.data() + in_at_, *done);
+  in_at_ += *done;
+  if (in_at_ == in_.size()) {
+    std::vector<uint8_t>().swap(in_);
+    in_at_ = 0;
+  }
+  return *done > 0;
+}
+
 int TlsWire::OnRead(bio_st* bio, char* into, size_t capacity, size_t* done) {
   TlsWire& wire = Of(bio);
   BIO_clear_retry_flags(bio);
   *done = 0;
-  if (wire.in_at_ < wire.in_.size()) {
-    *done = std::min(capacity, wire.in_.size() - wire.in_at_);
-    std::memcpy(into, wire.in_.data() + wire.in_at_, *done);
-    wire.in_at_ += *done;
-    if (wire.in_at_ == wire.in_.size()) {
-      std::vector<uint8_t>().swap(wire.in_);
-      wire.in_at_ = 0;
-    }
-    return 1;
+  if (wire.holds_input()) {
+    if (wire.TakeHeld(into, capacity, done)) return 1;
+    BIO_set_retry_read(bio);
+    return 0;
   }
   if (wire.stream_ == nullptr || !wire.may_read_) {
     BIO_set_retry_read(bio);
     return 0;
   }
   wire.may_read_ = false;
-  wire.last_ = wire.stream_->Read(reinterpret_cast<uint8_t*>(into), capacity);
+  auto* bytes = reinterpret_cast<uint8_t*>(into);
+  wire.last_ = wire.stream_->Read(bytes, capacity);
   if (wire.last_.kind == IoResult::Kind::kOk) {
-    *done = wire.last_.bytes;
+    *done = wire.records_.Take(bytes, wire.last_.bytes, wire.records_left_);
+    if (*done < wire.last_.bytes) [[unlikely]]
+      wire.PutIn(bytes + *done, wire.last_.bytes - *done);
     return 1;
   }
   if (wire.last_.kind == IoResult::Kind::kWouldBlock) BIO_set_retry_read(bio);

@@ -102,6 +102,49 @@ TEST_F(ConnectionTest, AFloodEndsItAndIsCountedByKindAndSide) {
   }
 }
 
+// A stream that says what its peer made TLS do.
+struct BusyTls final : net::Stream {
+  explicit BusyTls(std::unique_ptr<net::Stream> stream) : inner(std::move(stream)) {}
+  net::IoResult Read(uint8_t* into, size_t capacity) override {
+    net::IoResult result = inner->Read(into, capacity);
+    result.useless = useless;
+    return result;
+  }
+  net::IoResult Write(const iovec* parts, size_t count) override { return inner->Write(parts, count); }
+  void WaitReadable(net::IoEvents& events) override { inner->WaitReadable(events); }
+  void WaitWritable(net::IoEvents& events) override { inner->WaitWritable(events); }
+  void ShutdownWrite() override { inner->ShutdownWrite(); }
+  void Close() override { inner->Close(); }
+  std::string PeerName() const override { return inner->PeerName(); }
+  const std::unique_ptr<net::Stream> inner;
+  uint32_t useless = 0;
+};
+
+TEST_F(ConnectionTest, MessagesOfTlsWithoutDataEndItAndAreCounted) {
+  metrics::Registry registry(2);
+  FloodRecord record(registry);
+  context.abuse = FloodReports(&record);
+  auto pair = net::MemoryStream::Make(time.worker, "us", "peer");
+  peer = std::make_unique<test::FramePeer>(test::FramePeer::Role::kClient, std::move(pair.far));
+  auto busy = std::make_unique<BusyTls>(std::move(pair.near));
+  BusyTls& tls = *busy;
+  connection = std::make_unique<Connection>(context, std::move(busy), Role::kServer, options, *this);
+  connection->Start();
+  tls.useless = 2;
+  peer->Send(h2::Preface() + h2::Settings());
+  Run();
+  EXPECT_FALSE(connection->closed());
+  tls.useless = 256;
+  peer->Send(h2::Ping(1));
+  Run();
+  EXPECT_EQ(peer->Count(h2::kGoaway), 1u);
+  EXPECT_EQ(record.downstream[static_cast<size_t>(FloodKind::kTlsMessages)]->Value(), 1u);
+  peer->Send(h2::Ping(1));  // and goes on: it is not listened to for as long as others are
+  Run();
+  EXPECT_TRUE(connection->closed());
+  EXPECT_EQ(log.back(), "closed ENHANCE_YOUR_CALM: tls_messages: beyond 5000 a second");
+}
+
 TEST_F(ConnectionTest, AfterItsLastWordItReadsOnlySoMuch) {
   options.session.connection_window_bytes = 65536;
   Start(Role::kServer);
