@@ -21,6 +21,7 @@ proxy::GrpcCode StatusCode(base::ErrorKind kind) {
       return GrpcCode::kResourceExhausted;
     case ErrorKind::kDeadlineExceeded:
     case ErrorKind::kConnectTimeout:
+    case ErrorKind::kPendingTimeout:
       return GrpcCode::kDeadlineExceeded;
     case ErrorKind::kBusy:  // the same request may succeed a moment later
       return GrpcCode::kAborted;
@@ -30,6 +31,7 @@ proxy::GrpcCode StatusCode(base::ErrorKind kind) {
     case ErrorKind::kIo:
     case ErrorKind::kConnectFailed:
     case ErrorKind::kConnectionLost:
+    case ErrorKind::kConnectionEnded:
     case ErrorKind::kUpstreamReset:
     case ErrorKind::kUpstreamCancelled:
     case ErrorKind::kUpstreamOverloaded:

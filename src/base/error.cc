@@ -24,6 +24,10 @@ std::string_view Reason(ErrorKind kind) {
       return "connect_timeout";
     case ErrorKind::kConnectionLost:
       return "connection_lost";
+    case ErrorKind::kConnectionEnded:
+      return "connection_ended";
+    case ErrorKind::kPendingTimeout:
+      return "pending_timeout";
     case ErrorKind::kUpstreamReset:
       return "upstream_reset";
     case ErrorKind::kUpstreamRefused:

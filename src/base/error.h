@@ -25,7 +25,9 @@ enum class ErrorKind : uint8_t {
   kNoEndpoint,          // the cluster has no endpoint that may take the call
   kConnectFailed,       // no connection to the endpoint: refused, unreachable, or in back-off
   kConnectTimeout,      // the connection was not there in connect_timeout
+  kPendingTimeout,      // the endpoint's connections had no room for the call in pending_timeout: it was not sent
   kConnectionLost,      // an upstream connection ended under the call
+  kConnectionEnded,     // the same in good order: by a bound of ours, or behind the endpoint's GOAWAY NO_ERROR
   kUpstreamReset,       // the upstream reset the stream
   kUpstreamRefused,     // REFUSED_STREAM, or above the last stream id of a GOAWAY: certainly not processed
   kUpstreamProtocol,    // the upstream broke HTTP/2 or gRPC

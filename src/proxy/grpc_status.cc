@@ -36,6 +36,8 @@ GrpcCode ToGrpcCode(ErrorKind kind) {
     case ErrorKind::kConnectTimeout:
       return GrpcCode::kUnavailable;
     case ErrorKind::kConnectionLost:
+    case ErrorKind::kConnectionEnded:
+    case ErrorKind::kPendingTimeout:
       return GrpcCode::kUnavailable;
     case ErrorKind::kUpstreamReset:
       return GrpcCode::kInternal;
@@ -154,6 +156,7 @@ std::string_view ToHttpStatus(ErrorKind kind) {
     case ErrorKind::kIo:
       return "500";
     case ErrorKind::kConnectionLost:
+    case ErrorKind::kConnectionEnded:
     case ErrorKind::kUpstreamReset:
     case ErrorKind::kUpstreamCancelled:
     case ErrorKind::kUpstreamProtocol:
@@ -166,6 +169,7 @@ std::string_view ToHttpStatus(ErrorKind kind) {
     case ErrorKind::kNoEndpoint:
     case ErrorKind::kConnectFailed:
     case ErrorKind::kConnectTimeout:
+    case ErrorKind::kPendingTimeout:
     case ErrorKind::kUpstreamRefused:
     case ErrorKind::kUpstreamOverloaded:
     case ErrorKind::kQueueFull:

@@ -26,28 +26,12 @@ EndpointPool::~EndpointPool() {
   TellProbe("the pool has gone");
   health_.reset();
   context_.worker.timers().Disarm(*this);
+  context_.worker.timers().Disarm(pending_);
   endpoint_->set_link(context_.worker.index(), EndpointLink::kIdle);
   endpoint_->set_pool(context_.worker.index(), nullptr);
 }
 
 http2::Connection* EndpointPool::Ready() { return waiters_.empty() ? FindRoom() : nullptr; }
-
-http2::Connection* EndpointPool::FindRoom() const {
-  for (const auto& connection : connections_) {
-    if (connection.get() != greeting_ && connection->CanOpen()) return connection.get();
-  }
-  return nullptr;
-}
-
-bool EndpointPool::Wait(Waiter& waiter) {
-  if (waiting_ >= options_->pending_calls_max) return false;
-  waiter.pool_ = this;
-  waiters_.PushBack(waiter);
-  ++waiting_;
-  DialIfNeeded();
-  if (health_ != nullptr) TendHealth();
-  return true;
-}
 
 void EndpointPool::BeginCall() {
   ++in_flight_;
@@ -211,29 +195,6 @@ void EndpointPool::Forget(http2::Connection& connection) {
   endpoint_->metrics().connections->Add(context_.worker.index(), -1);
 }
 
-void EndpointPool::ServeWaiters() {
-  if (serving_) return;  // a waiter's stream ended at once; the loop below goes on
-  serving_ = true;
-  while (!waiters_.empty()) {
-    http2::Connection* connection = FindRoom();
-    if (connection == nullptr) break;
-    --waiting_;
-    waiters_.PopFront()->OnConnection(*connection);
-  }
-  serving_ = false;
-  DialIfNeeded();
-  if (health_ != nullptr) TendHealth();
-}
-
-void EndpointPool::FailWaiters(const base::Error& error) {
-  base::IntrusiveList<Waiter, Waiter> failed;
-  failed.Splice(waiters_);
-  while (Waiter* waiter = failed.PopFront()) {
-    --waiting_;
-    waiter->OnNoConnection(error);
-  }
-}
-
 void EndpointPool::UpdateLink() {
   EndpointLink link = EndpointLink::kIdle;
   if (connections_.size() > (greeting_ != nullptr ? 1 : 0))
@@ -338,7 +299,7 @@ void EndpointPool::OnTimer(base::TimePoint) {
   // drain_timeout: what still runs is cut off.
   std::vector<http2::Connection*> all;
   for (const auto& connection : connections_) all.push_back(connection.get());
-  for (http2::Connection* connection : all) connection->Close(http2::ErrorCode::kNoError, "drain timeout");
+  for (http2::Connection* connection : all) connection->Close(http2::ErrorCode::kNoError, "drain_timeout has passed");
 }
 
 void EndpointPool::CloseNow() {

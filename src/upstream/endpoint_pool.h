@@ -34,6 +34,8 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
     // `connection` has room: open a stream on it now, inside the call, because the next waiter is served after it.
     virtual void OnConnection(http2::Connection& connection) = 0;
     virtual void OnNoConnection(const base::Error& error) = 0;
+    // When it began to wait: before Wait. The same for as long as it waits.
+    virtual base::TimePoint WaitsSince() const = 0;
     void CancelWait() {
       if (linked()) --pool_->waiting_;
       Unlink();
@@ -47,8 +49,8 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
     EndpointPool* pool_ = nullptr;
   };
 
-  // A first connection that takes longer than this is slow: further calls do not wait for it while another endpoint can
-  // take them.
+  // A first connection that takes longer than this is slow, and so is a stream that calls wait for on connections that
+  // are there: further calls do not wait while another endpoint can take them.
   static constexpr base::Nanos kConnectGrace = std::chrono::milliseconds(100);
   // Connections in a row that end with GOAWAY before their first call, and are followed by the next connect at once.
   static constexpr uint32_t kGoneAwayMax = 3;
@@ -56,14 +58,14 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   EndpointPool(PoolSet& owner, std::shared_ptr<Endpoint> endpoint, http2::ConnectionContext& context);
   ~EndpointPool();
 
-  // The same as Usable, but false also where the call would wait for a connection in place of one that was lost, or for
-  // a first one that is slow. Then a connection is begun, if none is under way and the back-off is over: calls that
-  // have nowhere else to go may wait for it, and the others come back when it is there.
+  // The same as Usable, but false also where the call would wait for a connection in place of one that was lost, for a
+  // first one that is slow, or for a stream where none has been given for kConnectGrace. Then a connection is begun, if
+  // none is under way and the back-off is over: calls that have nowhere else to go may wait for it, and the others come
+  // back when it is there.
   bool TakesCalls() {
     if (context_.worker.now() < able_until_) [[likely]]
       return Usable();
-    Reconnect();
-    return false;
+    return TakesCallsAgain();
   }
   // May a call be sent here: active, and not in back-off without a connection. It may have to wait for one.
   bool Usable() const {
@@ -71,8 +73,11 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   }
   // A connection with room for a stream, or null: then Wait. Null also while others wait, so no call overtakes them.
   http2::Connection* Ready();
-  // Queues; opens a connection where that can help. False: pending_calls_max is reached.
+  // Queues; opens a connection where that can help. False: pending_calls_max is reached. It ends after pending_timeout
+  // with kPendingTimeout, where it is for room on connections that are there.
   bool Wait(Waiter& waiter);
+  // Its connections have no calls, and their server allows none.
+  bool AllowsNone() const;
 
   // Bracket an attempt of a call, an outcome of which kAnswered, kFailed and kAbandoned are one. The pool stays alive
   // from BeginCall to EndCall.
@@ -142,6 +147,10 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   bool connecting() const { return dialer_ != nullptr || greeting_ != nullptr; }
   void ServeWaiters();
   void FailWaiters(const base::Error& error);
+  void NoteStarved();
+  bool TakesCallsAgain();
+  void ArmPending(base::TimePoint when);
+  void OnPending(base::TimePoint now);
   void BackOff();
   http2::Connection* FindRoom() const;
   size_t UsableConnections() const;  // those that may take streams, now or later
@@ -170,10 +179,22 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   uint32_t gone_away_ = 0;          // in a row: connections whose server sent GOAWAY behind its SETTINGS
   base::IntrusiveList<Waiter, Waiter> waiters_;
   uint32_t waiting_ = 0;
+  // Fires when the first waiter, or one that was the first, has waited for pending_timeout.
+  struct Pending final : runtime::Timer {
+    explicit Pending(EndpointPool& p) : pool(p) {}
+    void OnTimer(base::TimePoint now) override {
+      armed = false;
+      pool.OnPending(now);
+    }
+    EndpointPool& pool;
+    bool armed = false;
+  };
+  Pending pending_{*this};
   uint32_t in_flight_ = 0;
   uint32_t failures_in_row_ = 0;
   base::TimePoint retry_at_{};  // in back-off before this
-  // From this on calls pass the endpoint over: kNever where it has a connection, or had none yet, or closed it itself.
+  // From this on calls pass the endpoint over: kNever where it has a connection with room, or had none yet, or closed
+  // it itself.
   base::TimePoint able_until_ = base::kNever;
   bool retires_ = false;            // what ends now ends by a bound of ours
   base::TimePoint broken_until_{};  // before this another connection that breaks HTTP/2 means back-off

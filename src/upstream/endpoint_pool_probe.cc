@@ -49,7 +49,7 @@ void EndpointPool::Renew() {
 // For calls that went elsewhere because there is no connection.
 void EndpointPool::Reconnect() {
   if (closing_ || draining_ || connecting() || context_.worker.now() < retry_at_) return;
-  Dial();
+  if (UsableConnections() < options_->connections_max) Dial();
 }
 
 // Where the last connection that could take calls has ended: until there is another one, calls pass the endpoint over.

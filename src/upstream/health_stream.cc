@@ -121,6 +121,9 @@ void HealthStream::OnReset(http2::ErrorCode code, http2::ResetCause cause) {
   switch (cause) {
     case Cause::kRefused:
       return Stop({Kind::kMoved, 0, "the stream was refused"});
+    case Cause::kRetired:
+    case Cause::kWentAway:
+      return Stop({Kind::kMoved, 0, std::string(kLeft)});
     case Cause::kConnectionLost:
       if (leaving_) return Stop({Kind::kMoved, 0, std::string(kLeft)});
       return Stop({Kind::kLost, 0, "the connection was lost"});

@@ -26,6 +26,7 @@ inline constexpr base::Option<ClusterOptions> kClusterOptions[] = {
     {"backoff_max", &ClusterOptions::backoff_max, 1, base::kHour},
     {"connections_max", &ClusterOptions::connections_max, 1, 1024},
     {"pending_calls_max", &ClusterOptions::pending_calls_max, 1, 1e6},
+    {"pending_timeout", &ClusterOptions::pending_timeout, 1, base::kHour},
     {"drain_timeout", &ClusterOptions::drain_timeout, 0, base::kHour},
     {"bounded_load", &ClusterOptions::bounded_load, 1.01, 100, base::kOrZero},
 };

@@ -91,6 +91,8 @@ struct ClusterOptions {
   uint32_t connections_max = 8;
   // Calls of one worker that may wait for a connection to one endpoint; the next goes elsewhere or fails.
   uint32_t pending_calls_max = 1024;
+  // And may wait for room on the connections that are there for this long; then it goes elsewhere or fails.
+  std::chrono::milliseconds pending_timeout{2000};
   // A removed endpoint's calls may go on for this long, then they are reset.
   std::chrono::milliseconds drain_timeout{30000};
   // A connection without calls is closed earlier than a client's, which is cheap to keep.

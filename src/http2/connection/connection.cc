@@ -74,7 +74,7 @@ void Connection::Drain() {
 void Connection::Close(ErrorCode code, std::string_view why) {
   if (state_ != State::kOpen || last_word_) return;
   session_.GoawayNow(code, why);
-  LastWord(why);
+  LastWord(why, code == ErrorCode::kNoError ? Session::Ending::kByBound : Session::Ending::kDead);
 }
 
 void Connection::CloseNow(std::string_view why) {
@@ -93,17 +93,17 @@ void Connection::CloseNow(std::string_view why) {
   runtime::TurnHook::Unlink();
   PausedNode::Unlink();
   transport_->Close();
-  session_.TransportClosed(why, /*output_lost=*/true);
+  session_.TransportClosed(why, /*output_lost=*/true, Session::Ending::kDead);
 }
 
 // Nothing is sent after what is in output() now.
-void Connection::LastWord(std::string_view why) {
+void Connection::LastWord(std::string_view why, Session::Ending ending) {
   if (last_word_) return;
   last_word_ = true;
   why_ = why;
   bounds_.EndDelay();
   PausedNode::Unlink();
-  session_.TransportClosed(why, /*output_lost=*/write_failed_);
+  session_.TransportClosed(why, /*output_lost=*/write_failed_, ending);
   // From here on there is a bound, also for a peer that does not take what is in output().
   Linger();
   OnOutput();
@@ -247,7 +247,7 @@ void Connection::Broken(const base::Error& error) {
     context_.abuse.Report(context_.worker, session_.role() == Role::kServer, peer_name_, session_.abuse(),
                           error.detail);
   }
-  LastWord(error.detail);
+  LastWord(error.detail, Session::Ending::kDead);
   if (session_.role() == Role::kClient) events_.OnGoaway(*this);  // calls that wait look for another connection
 }
 
@@ -324,7 +324,7 @@ void Connection::AfterWrite() {
     return;
   }
   if (!last_word_ && draining_ && session_.closing() && !session_.goaway_announced() && session_.open_streams() == 0) {
-    LastWord("drained");
+    LastWord("drained", Session::Ending::kByBound);
   }
   if (last_word_ && state_ == State::kOpen && session_.output().empty()) {
     state_ = State::kLingering;
@@ -334,7 +334,7 @@ void Connection::AfterWrite() {
   }
 }
 
-void Connection::Finish(std::string_view why) {
+void Connection::Finish(std::string_view why, Session::Ending ending) {
   if (state_ == State::kClosed) return;
   state_ = State::kClosed;
   std::string reason(why);  // `why` may lie in what goes away
@@ -342,7 +342,7 @@ void Connection::Finish(std::string_view why) {
   runtime::TurnHook::Unlink();
   PausedNode::Unlink();
   transport_->Close();
-  session_.TransportClosed(reason, /*output_lost=*/true);
+  session_.TransportClosed(reason, /*output_lost=*/true, ending);
   session_.output().Clear();  // the owner may keep us for a while, and memory may be scarce
   events_.OnClosed(*this, reason);
 }

@@ -114,7 +114,7 @@ class ConnectionEvents {
   // Client: it has had nothing but background streams for idle_timeout. True: it may be closed, as one without streams
   // is; false: it goes on, and this is asked again after idle_timeout.
   virtual bool OnIdle(Connection&) { return true; }
-  // The end: streams have had OnReset(kConnectionLost). Destroy the connection after this callback has returned.
+  // The end: streams have had OnReset. Destroy the connection after this callback has returned.
   virtual void OnClosed(Connection& connection, std::string_view why) = 0;
 
  protected:
@@ -198,8 +198,8 @@ class Connection final : public PausedNode,
   void Flush();
   void Write();
   void AfterWrite();
-  void LastWord(std::string_view why);
-  void Finish(std::string_view why);
+  void LastWord(std::string_view why, Session::Ending ending);
+  void Finish(std::string_view why, Session::Ending ending = Session::Ending::kByPeer);
   bool TooMuchOutput() const;
   void Linger();
   // connection_life.cc

@@ -53,13 +53,13 @@ void Connection::Do(TimeBounds::Act act, TimePoint now) {
       return EndUnfinished();
     case Act::kEndSend:
       events_.OnTimeout(*this, Timeout::kSend, 0);
-      return Finish("the peer does not read");  // so it would not read a last word either
+      return Finish("the peer does not read", Session::Ending::kDead);  // so it would not read a last word either
     case Act::kRetire:
       if (Connecting()) return bounds_.StartAnew(now);
       return Retire(Timeout::kAge, now);
     case Act::kEndAge:
       events_.OnTimeout(*this, Timeout::kAgeGrace, 0);
-      return Close(ErrorCode::kNoError, "too old");
+      return Close(ErrorCode::kNoError, "age_grace has passed");
     case Act::kEndIdle:
       if (Connecting()) return bounds_.StartAnew(now);
       if (session_.role() == Role::kServer) {
@@ -75,7 +75,8 @@ void Connection::Do(TimeBounds::Act act, TimePoint now) {
       return session_.Ping(0);
     case Act::kEndDeaf:
       events_.OnTimeout(*this, Timeout::kKeepalive, 0);
-      return Finish("keepalive timeout");  // a last word would not be read; calls never sent go elsewhere
+      // A last word would not be read. Calls that were never sent go elsewhere.
+      return Finish("keepalive timeout", Session::Ending::kDead);
     case Act::kBindDrain:
       // The flush that follows closes where no stream is left.
       if (session_.goaway_announced()) session_.GoawayNow(ErrorCode::kNoError, "");

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "http2/error_code.h"
 #include "http2/frame/frame.h"
 
 namespace sluice::http2 {
@@ -22,7 +23,12 @@ class Goaway {
   // Streams of the peer above this one are ignored.
   uint32_t last_id() const { return last_id_; }
 
-  void Receive() { received_ = true; }
+  void Receive(ErrorCode code) {
+    received_ = true;
+    in_order_ = code == ErrorCode::kNoError;
+  }
+  // The peer's last GOAWAY names no error.
+  bool received_in_order() const { return received_ && in_order_; }
   void Announce() { ours_ = Ours::kAnnounced; }
   // From here on `last_peer_id` is the last stream that we take, or a lower one that we have told. Returns what to
   // tell.
@@ -36,7 +42,7 @@ class Goaway {
  private:
   enum class Ours : uint8_t { kNone, kAnnounced, kBinding };
 
-  bool received_ = false;
+  bool received_ = false, in_order_ = false;
   Ours ours_ = Ours::kNone;
   uint32_t last_id_ = kStreamIdMax;
 };

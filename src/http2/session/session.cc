@@ -26,7 +26,7 @@ Session::Session(Role role, const SessionOptions& options, InternTable& interns,
 
 Session::~Session() {
   ++depth_;  // the owner is going away: it hears no signal any more
-  TransportClosed("session destroyed");
+  TransportClosed("session destroyed", false, Ending::kDead);
   FreeReleased();
   // A consumer that holds a stream yet may still call it, and must still release it.
   while (Stream* stream = streams_.TakeAny()) stream->session_ = nullptr;
@@ -40,13 +40,17 @@ void Session::Start() {
   if (extra > 0) WriteWindowUpdate(0, extra);  // RFC 9113 6.9.2: only WINDOW_UPDATE changes the connection's window
 }
 
-void Session::TransportClosed(std::string_view why, bool output_lost) {
+void Session::TransportClosed(std::string_view why, bool output_lost, Ending ending) {
   Scope scope(*this);
+  ResetCause cause = ResetCause::kConnectionLost;
+  if (failed()) ending = Ending::kDead;
+  if (ending == Ending::kByBound) cause = ResetCause::kRetired;
+  if (ending == Ending::kByPeer && goaway_.received_in_order()) cause = ResetCause::kWentAway;
   if (!failed_) {
     failed_ = true;
     failure_ = why;
   }
-  CloseAll(failure_code_, output_lost);
+  CloseAll(failure_code_, output_lost, cause);
 }
 
 Stream* Session::Open(const HeaderList& fields, bool end_stream, StreamEvents& events) {
@@ -134,7 +138,7 @@ void Session::StreamError(Stream& stream, ErrorCode code) {
   if (StreamEvents* events = std::exchange(stream.events_, nullptr)) events->OnReset(code, ResetCause::kProtocolError);
 }
 
-void Session::CloseAll(ErrorCode code, bool output_lost) {
+void Session::CloseAll(ErrorCode code, bool output_lost, ResetCause cause) {
   // All are closed before the first handler runs, so that none sends on another. What handlers release is
   // only put aside (Scope): the pointers stay good.
   const std::vector<Stream*> open = streams_.Select([](const Stream&) { return true; });
@@ -143,7 +147,7 @@ void Session::CloseAll(ErrorCode code, bool output_lost) {
   for (Stream* stream : open) {
     bool never_sent = output_lost && role_ == Role::kClient && stream->headers_end_ > written;
     if (StreamEvents* events = std::exchange(stream->events_, nullptr))
-      events->OnReset(code, never_sent ? ResetCause::kRefused : ResetCause::kConnectionLost);
+      events->OnReset(code, never_sent ? ResetCause::kRefused : cause);
   }
 }
 

@@ -105,10 +105,15 @@ class Session {
   // The peer made TLS handle `count` messages that carry nothing (net/tls/stream.h). As Feed: an error is the
   // connection's.
   base::Status NoteTlsMessages(uint32_t count, base::TimePoint now);
-  // The transport ended: every open stream gets OnReset(kConnectionLost). Feed may not be called again.
-  // `output_lost`: what is in output() will not be written either; client streams whose headers are still in
-  // it get kRefused, because the peer cannot have seen them.
-  void TransportClosed(std::string_view why, bool output_lost = false);
+  // The transport ended: every open stream gets OnReset with kConnectionLost, or with what `ending` comes to. Feed may
+  // not be called again. `output_lost`: what is in output() will not be written either; client streams whose headers
+  // are still in it get kRefused, because the peer cannot have seen them.
+  enum class Ending : uint8_t {
+    kByPeer,   // kWentAway where the peer's GOAWAY named no error
+    kByBound,  // kRetired: a bound of ours that says nothing of the peer
+    kDead,     // the peer was silent for too long, or broke a rule
+  };
+  void TransportClosed(std::string_view why, bool output_lost = false, Ending ending = Ending::kByPeer);
 
   // Client, before the first Open: what requests say of their transport (RFC 9113 8.3.1), https where it is `secure`,
   // else http. Without this they say what their header lists do.
@@ -205,7 +210,7 @@ class Session {
   void CloseStream(Stream& stream);
   void ResetStream(Stream& stream);
   void StreamError(Stream& stream, ErrorCode code);
-  void CloseAll(ErrorCode code, bool output_lost);
+  void CloseAll(ErrorCode code, bool output_lost, ResetCause cause);
   void PutAside(Stream& stream);
   void FreeReleased();
   void Leave();

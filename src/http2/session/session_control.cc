@@ -145,7 +145,7 @@ void Session::HandleGoaway(const FrameHeader& frame, const uint8_t* payload) {
     return;
   uint32_t last_id = Read32(payload) & kStreamIdMax;
   ErrorCode code = static_cast<ErrorCode>(Read32(payload + 4));
-  goaway_.Receive();
+  goaway_.Receive(code);
   if (role_ == Role::kClient) {
     // RFC 9113 6.8: our streams above the last id were not and will not be processed.
     const std::vector<Stream*> refused =

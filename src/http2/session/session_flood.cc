@@ -25,7 +25,7 @@ base::Status Session::NoteTlsMessages(uint32_t count, base::TimePoint now) {
   Scope scope(*this);
   charges_.Tick(now, streams_.last_peer_id());
   if (Charge(Budget::kUselessFrames, FloodKind::kTlsMessages, count * kTlsMessageCost)) return base::Ok();
-  CloseAll(failure_code_, false);
+  CloseAll(failure_code_, false, ResetCause::kConnectionLost);
   return Failure();
 }
 

@@ -11,7 +11,7 @@ base::Status Session::Feed(base::Slice bytes, base::TimePoint now) {
   charges_.Tick(now, streams_.last_peer_id());
   reader_.Feed(bytes, *this);
   if (!failed_) return base::Ok();
-  CloseAll(failure_code_, false);
+  CloseAll(failure_code_, false, ResetCause::kConnectionLost);
   return Failure();
 }
 

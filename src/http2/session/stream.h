@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "base/intrusive_list.h"
 #include "base/slice.h"
@@ -72,6 +73,8 @@ class Stream final : public RequestStream, public OwnedNode {
   void AllowSilence() { may_be_silent_ = true; }
 
   uint32_t id() const { return id_; }
+  // In OnReset: why the connection ends, where it does. The session's.
+  std::string_view connection_end() const;
   // DATA bytes queued and not framed yet.
   size_t queued_bytes() const { return backlog_ != nullptr ? backlog_->queue.bytes() : 0; }
   // Our END_STREAM has been framed into the output: Release() now loses nothing of what was sent.

@@ -4,6 +4,10 @@
 
 namespace sluice::http2 {
 
+std::string_view Stream::connection_end() const {
+  return session_ == nullptr ? std::string_view() : session_->failure_;
+}
+
 void Stream::SendHeaders(const HeaderList& fields, bool end_stream) {
   if (!send_done_) session_->SendHeaders(*this, fields, end_stream);
 }

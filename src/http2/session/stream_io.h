@@ -20,6 +20,8 @@ enum class ResetCause : uint8_t {
   kRefused,         // never processed: REFUSED_STREAM, or above the last stream id of a GOAWAY (RFC 9113 6.8, 8.7),
                     // or its headers were never written
   kConnectionLost,  // the transport ended or the connection broke; the code is what we know of it
+  kRetired,         // a bound of ours ended the connection in good order
+  kWentAway,        // the peer ended the connection in good order: behind a GOAWAY with NO_ERROR (RFC 9113 6.8)
   kProtocolError,   // the peer broke a rule on this stream; we reset it with the code given
   kStalled,         // the peer neither took what it was sent nor sent what it owes for too long; we reset it
   kMalformedBody,   // a stand-in could not translate the peer's DATA, and has answered it; no session says this

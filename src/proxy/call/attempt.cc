@@ -16,8 +16,8 @@ using upstream::Cause;
 
 namespace {
 
-// What an error says of the endpoint's health. Not of it: a full queue of ours, a refusal in good order (draining), and
-// connections that were not made, which the pool counts once each.
+// What an error says of the endpoint's health. Not of it: a full queue of ours, a refusal or an end of the connection
+// in good order (draining, age), and connections that were not made, which the pool counts once each.
 Cause CauseOf(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::kConnectionLost:
@@ -142,6 +142,13 @@ void Attempt::OnReset(ErrorCode code, ResetCause cause) {
       return Fail(error(ErrorKind::kUpstreamRefused, "the stream was refused by the connection" + where));
     case ResetCause::kConnectionLost:
       return Fail(error(ErrorKind::kConnectionLost, "the connection" + where + " was lost"));
+    case ResetCause::kRetired:
+      return Fail(error(ErrorKind::kConnectionEnded, "the proxy ended the connection" + where +
+                                                         " under the call: " + std::string(stream_->connection_end())));
+    case ResetCause::kWentAway:
+      return Fail(error(ErrorKind::kConnectionEnded, "the server" + where +
+                                                         " ended its connection under the call, behind a GOAWAY in "
+                                                         "good order"));
     case ResetCause::kStalled:
       return Fail(
           error(ErrorKind::kUpstreamStalled, "the call made no progress for too long on the connection" + where));
@@ -239,10 +246,11 @@ Cause Attempt::StatusCause() const {
   }
 }
 
-// The endpoint had at least half of the call's time, and its response has not begun.
+// The endpoint had at least half of the call's time, and its response has not begun; or it allows no call at all.
 Cause Attempt::LateCause(base::TimePoint started) const {
-  if (state_ != State::kSent) return Cause::kNone;
-  return (exchange_.deadline - opened_) * 2 >= exchange_.deadline - started ? Cause::kDeadline : Cause::kNone;
+  Cause cause = state_ == State::kSent ? Cause::kDeadline : Cause::kNone;
+  if (state_ == State::kConnecting && pool_->AllowsNone()) cause = Cause::kNoStream;
+  return (exchange_.deadline - opened_) * 2 >= exchange_.deadline - started ? cause : Cause::kNone;
 }
 
 void Attempt::Fail(base::Error error) {

@@ -111,6 +111,7 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
 
   void OnConnection(http2::Connection& connection) override;
   void OnNoConnection(const base::Error& error) override { Fail(error); }
+  base::TimePoint WaitsSince() const override { return opened_; }
   void OnHeaders(http2::HeaderList&& fields, bool end_stream) override;
   void OnData(const base::Slice& bytes, bool end_stream) override;
   void OnReset(http2::ErrorCode code, http2::ResetCause cause) override;

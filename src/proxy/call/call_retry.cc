@@ -21,6 +21,10 @@ AttemptEnd Call::EndOf(const Attempt& attempt) const {
   // What a trial was to find out is not for the client, whatever the route repeats.
   if (history_ != nullptr && history_->trial && attempt.complete() && attempt.StatusCause() != upstream::Cause::kNone)
     end = AttemptEnd::kInDoubt;
+  // Its time to wait is over: only an endpoint that it has not asked can be better.
+  if (attempt.error() != nullptr && attempt.error()->kind == ErrorKind::kPendingTimeout && !AnyUntried() &&
+      !MayLeaveCluster())
+    return AttemptEnd::kFinal;
   return end == AttemptEnd::kInDoubt && !attempt.maybe_processed() ? AttemptEnd::kUnsent : end;
 }
 

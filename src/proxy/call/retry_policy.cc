@@ -29,11 +29,13 @@ AttemptEnd EndOf(const RetryOptions& options, const base::Error* error, GrpcCode
       return AttemptEnd::kLeft;
     case ErrorKind::kConnectFailed:
     case ErrorKind::kConnectTimeout:
+    case ErrorKind::kPendingTimeout:
     case ErrorKind::kQueueFull:
       return AttemptEnd::kUnsent;
     case ErrorKind::kUpstreamRefused:
       return AttemptEnd::kRefused;
     case ErrorKind::kConnectionLost:
+    case ErrorKind::kConnectionEnded:
     case ErrorKind::kUpstreamReset:
     case ErrorKind::kUpstreamProtocol:
     case ErrorKind::kUpstreamCancelled:

@@ -19,6 +19,7 @@ namespace sluice::upstream {
 enum class Cause : uint8_t {
   kNone,
   kConnect,      // no connection, or none that a server's SETTINGS came on
+  kNoStream,     // its server allows no streams on them
   kLost,         // the connection ended under the call
   kReset,        // RST_STREAM
   kProtocol,     // broke HTTP/2

@@ -76,6 +76,8 @@ std::string_view ToString(Cause cause) {
       return "none";
     case Cause::kConnect:
       return "no connection";
+    case Cause::kNoStream:
+      return "its server allows no streams";
     case Cause::kLost:
       return "connection lost";
     case Cause::kReset:

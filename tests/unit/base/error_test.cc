@@ -21,6 +21,8 @@ constexpr std::pair<ErrorKind, std::string_view> kReasons[] = {
     {ErrorKind::kConnectFailed, "connect_failed"},
     {ErrorKind::kConnectTimeout, "connect_timeout"},
     {ErrorKind::kConnectionLost, "connection_lost"},
+    {ErrorKind::kConnectionEnded, "connection_ended"},
+    {ErrorKind::kPendingTimeout, "pending_timeout"},
     {ErrorKind::kUpstreamReset, "upstream_reset"},
     {ErrorKind::kUpstreamRefused, "upstream_refused"},
     {ErrorKind::kUpstreamProtocol, "upstream_protocol"},

@@ -91,7 +91,7 @@ listeners:
 clusters:
   - {name: "off", policy: least_request, endpoints: [{address: b:1, name: "b,", weight: 0.01, priority: 7, locality: ""}],
      connect_timeout: 31ms, backoff_base: 32ms, backoff_max: 33ms, connections_max: 34, pending_calls_max: 35,
-     drain_timeout: 36ms, rate_limit: {rate: 0.333, burst: 41, capped: true, queue: 42}, concurrency: {max: 43, queue: 44},
+     pending_timeout: 37ms, drain_timeout: 36ms, rate_limit: {rate: 0.333, burst: 41, capped: true, queue: 42}, concurrency: {max: 43, queue: 44},
      endpoint_concurrency: {max: 45, queue: 46}, retry_budget: {ratio: 0.1, min_per_second: 47}, locality: "",
      ejection: {enabled: false, consecutive: 48, error_rate: 0.07, stuck: 0, slow: {factor: 0, floor: 1ms},
        min_available: 0.9, base: 2s, max: 3s},

@@ -21,8 +21,8 @@ using test::FakeHost;
 
 // One call that waits for a connection and opens a stream on it.
 struct Caller final : EndpointPool::Waiter {
-  Caller(std::string n, std::vector<std::string>& l, http2::InternTable& i, h2::Fields r)
-      : name(std::move(n)), log(l), interns(i), request(std::move(r)) {}
+  Caller(std::string n, std::vector<std::string>& l, http2::ConnectionContext& context, h2::Fields r)
+      : name(std::move(n)), log(l), interns(context.interns), request(std::move(r)), since(context.worker.now()) {}
   ~Caller() {
     if (stream != nullptr) stream->Release();
   }
@@ -33,10 +33,12 @@ struct Caller final : EndpointPool::Waiter {
   void OnNoConnection(const base::Error& error) override {
     log.push_back(name + " " + std::string(base::Reason(error.kind)));
   }
+  base::TimePoint WaitsSince() const override { return since; }
   std::string name;
   std::vector<std::string>& log;
   http2::InternTable& interns;
   const h2::Fields request;
+  const base::TimePoint since;
   http2::Stream* stream = nullptr;
   h2::Recorder recorder{0, log};
 };
@@ -56,7 +58,7 @@ class EndpointPoolTest : public ::testing::Test {
   // A call as proxy::Call makes it: at once if there is room, else it waits.
   Caller& NewCall(const std::string& name) {
     EndpointPool& pool = Pool();
-    callers.push_back(std::make_unique<Caller>(name, log, context->interns, request));
+    callers.push_back(std::make_unique<Caller>(name, log, *context, request));
     Caller& caller = *callers.back();
     if (http2::Connection* connection = pool.Ready())
       caller.OnConnection(*connection);

@@ -32,6 +32,7 @@ class TlsPoolTest : public ::testing::Test, public EndpointPool::Waiter {
     options.tls_slot->Put(*made);
     options.connect_timeout = milliseconds(300);
   }
+  base::TimePoint WaitsSince() const override { return time.clock.Now(); }
   std::unique_ptr<net::Attempt> Dial(net::Dialer::OnDone done) {
     auto pair = net::MemoryStream::Make(time.worker, "proxy", "10.0.0.1:1");
     handshake =

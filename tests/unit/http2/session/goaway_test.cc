@@ -29,10 +29,20 @@ TEST(GoawayState, TheLastIdNeverGrows) {
 
 TEST(GoawayState, WhatThePeerSaysChangesNothingOfOurs) {
   Goaway goaway;
-  goaway.Receive();
+  goaway.Receive(ErrorCode::kNoError);
   EXPECT_TRUE(goaway.received());
   EXPECT_FALSE(goaway.sent());
   EXPECT_EQ(goaway.last_id(), kStreamIdMax);
+}
+
+TEST(GoawayState, IsInOrderUntilThePeerNamesAnError) {
+  Goaway goaway;
+  EXPECT_FALSE(goaway.received_in_order());
+  goaway.Receive(ErrorCode::kNoError);
+  EXPECT_TRUE(goaway.received_in_order());
+  goaway.Receive(ErrorCode::kInternalError);
+  EXPECT_TRUE(goaway.received());
+  EXPECT_FALSE(goaway.received_in_order());
 }
 
 }  // namespace
