@@ -16,6 +16,8 @@ struct Unit {
 constexpr Unit kUnits[] = {
     {'n', 1}, {'u', 1'000}, {'m', 1'000'000}, {'S', 1'000'000'000}, {'M', 60'000'000'000}, {'H', 3'600'000'000'000}};
 constexpr int64_t kDigitsMax = 99'999'999;
+// A cancellation so near to a deadline is that deadline, on hosts whose timers are late or not in order.
+constexpr base::Nanos kEarlyMax = std::chrono::milliseconds(100);
 
 struct Formatted {
   int64_t number;
@@ -68,9 +70,12 @@ bool RanOutAtServer(base::Nanos elapsed, base::Nanos timeout) {
   return elapsed >= AsFormatted(timeout) - kGrain;
 }
 
+bool CancelledByServersTimer(base::Nanos elapsed, base::Nanos timeout) {
+  return RanOutAtServer(elapsed, timeout) || elapsed >= timeout - std::min(timeout / 10, kEarlyMax);
+}
+
 bool RanOutAtClient(base::Nanos elapsed, base::Nanos timeout) {
-  constexpr base::Nanos kOnTheWay = std::chrono::milliseconds(5);
-  return elapsed >= timeout - std::max(timeout / 100, std::min(timeout / 10, kOnTheWay));
+  return elapsed >= timeout - std::max(timeout / 100, std::min(timeout / 10, kEarlyMax));
 }
 
 }  // namespace sluice::proxy

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "proxy/call/call.h"
 #include "runtime/sleep.h"
 #include "upstream/endpoint_pool.h"
 
@@ -18,7 +19,7 @@ base::Nanos HealthPace::Next(Pace wanted, TimePoint began, TimePoint ended) {
   if (wanted == Pace::kCloser)
     return std::clamp<base::Nanos>((ended - began) * kSparing, Judge::kCloser, Judge::kPeriod);
   if (wanted == Pace::kBusy)
-    return std::clamp<base::Nanos>((ended - began) * kSparingBusy, Judge::kPeriod / 2, Judge::kPeriod);
+    return std::clamp<base::Nanos>((ended - began) * kSparingBusy, Judge::kBusy, Judge::kPeriod);
   if (ended - idle_since_ >= kIdleAfter) return kIdlePeriod;
   return std::clamp<base::Nanos>((ended - began) * kSparingBusy, Judge::kPeriod, 2 * Judge::kPeriod);
 }
@@ -93,7 +94,10 @@ HealthTask::Pace HealthTask::Pass(const proxy::Snapshot& snapshot, size_t from, 
     }
     for (const std::shared_ptr<upstream::Endpoint>& endpoint : work.silent) {
       for (proxy::CallContext* context : contexts_) {
-        context->worker().Post([context, endpoint] { context->pools.Renew(*endpoint); });
+        context->worker().Post([context, endpoint] {
+          proxy::Call::LeaveSilent(*context, *endpoint);
+          context->pools.Renew(*endpoint);
+        });
       }
     }
     if (work.backoff && on_backoff_) on_backoff_(cluster->name());

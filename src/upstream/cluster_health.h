@@ -73,7 +73,7 @@ class ClusterHealth {
   enum class Pace : uint8_t {
     kIdle,    // all endpoints are up, none has calls or is asked: later will do
     kUsual,   // after Judge::kPeriod
-    kBusy,    // after half of that: an endpoint gets calls one after the other
+    kBusy,    // after Judge::kBusy: an endpoint gets calls one after the other
     kCloser,  // after Judge::kCloser
   };
   struct Work {

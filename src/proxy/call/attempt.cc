@@ -159,7 +159,7 @@ void Attempt::OnReset(ErrorCode code, ResetCause cause) {
     case ResetCause::kMalformedBody:  // of requests only
       break;
   }
-  if (code == ErrorCode::kCancel && RanOut()) {
+  if (code == ErrorCode::kCancel && EndsByDeadline()) {
     // No failure of the endpoint's, as it is none where our timer for the same deadline fires first.
     return EndWith(error(ErrorKind::kDeadlineExceeded,
                          "the call's deadline passed, and the connection" + where + " reset the stream"),
@@ -182,6 +182,13 @@ bool Attempt::RanOut() const {
   if (exchange_.deadline == base::kNever) return false;
   const base::TimePoint now = exchange_.context.worker().runtime().clock().Now();
   return RanOutAtServer(now - opened_, exchange_.deadline - opened_);
+}
+
+// A cancellation shortly before is that deadline too: a busy host's timers do not fire in order.
+bool Attempt::EndsByDeadline() const {
+  if (exchange_.deadline == base::kNever) return false;
+  const base::TimePoint now = exchange_.context.worker().runtime().clock().Now();
+  return CancelledByServersTimer(now - opened_, exchange_.deadline - opened_);
 }
 
 void Attempt::Complete() {
@@ -237,7 +244,7 @@ Cause Attempt::StatusCause() const {
     case GrpcCode::kCancelled:
       // Our client has not cancelled: the attempt would have ended then. The backend's timer for the call may have run
       // out just before ours.
-      if (!RanOut()) return Cause::kCancelled;
+      if (!EndsByDeadline()) return Cause::kCancelled;
       return has_trailers_ ? Cause::kNone : Cause::kDeadline;
     case GrpcCode::kDeadlineExceeded:
       return at_deadline_ ? Cause::kDeadline : Cause::kNone;

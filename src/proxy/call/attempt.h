@@ -108,6 +108,7 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   void Close(upstream::Outcome outcome, GrpcCode status, upstream::Cause cause = upstream::Cause::kNone);
   upstream::Cause LateCause(base::TimePoint started) const;
   bool RanOut() const;
+  bool EndsByDeadline() const;
 
   void OnConnection(http2::Connection& connection) override;
   void OnNoConnection(const base::Error& error) override { Fail(error); }

@@ -34,10 +34,9 @@
 #include "proxy/call/admission.h"
 #include "proxy/call/attempt.h"
 #include "proxy/call/call_context.h"
+#include "proxy/call/call_extra.h"
 #include "proxy/call/exchange.h"
-#include "proxy/call/fault.h"
 #include "proxy/call/gate.h"
-#include "proxy/call/mirror_call.h"
 #include "proxy/call/retry_policy.h"
 #include "proxy/call_id.h"
 #include "proxy/call_record.h"
@@ -73,6 +72,10 @@ class Call final : public base::ListNode<Call>,
       fn(*static_cast<Call*>(node));
     }
   }
+
+  // The endpoint was ejected because its calls stay without an answer: those of the worker that wait there, for a
+  // connection or for a response, get another attempt where they may.
+  static void LeaveSilent(CallContext& context, const upstream::Endpoint& endpoint);
 
   // The proxy is stopping: the call ends with a status that says so. Its task must run once more before the
   // connections go.
@@ -129,7 +132,7 @@ class Call final : public base::ListNode<Call>,
 
   // What only some calls have, so that the others stay small: a call that waits is what the proxy has most of.
   struct CacheUse;
-  struct Extra;
+  using Extra = CallExtra;
   struct History;
   History& history();
   Extra& extra();
@@ -216,7 +219,7 @@ class Call final : public base::ListNode<Call>,
   void TimeAttempt();
   base::TimePoint TryEnds(base::TimePoint began) const;
   void OnAttemptTimer(base::TimePoint now);
-  void GiveUpAttempt();
+  void GiveUpAttempt(base::ErrorKind kind, std::string_view why);
   // How an attempt ended, for the log and for spans. `text` lives as long as the process.
   struct TryEnd {
     std::string_view text;
@@ -341,17 +344,6 @@ struct Call::CacheUse final : FetchLeader {
   bool asks_again = false;             // its fetch's time was up before its own
   ResponseCollector* relay = nullptr;  // the fetch that this call leads, while it is there
   CachedResponsePtr fallback;          // stale, for when fetching fails with UNAVAILABLE
-};
-
-// Of a call that was asked whether a fault is for it, or that is mirrored.
-struct Call::Extra {
-  std::shared_ptr<const Fault> fault;       // that has met it
-  base::TimePoint fault_at = base::kNever;  // until it has begun
-  std::unique_ptr<CutFilter> cut;           // set up where the fault may cut the response off
-  bool fault_asked = false;                 // whether one is for it
-  bool cut_told = false;                    // that it has been cut off
-  std::unique_ptr<MirrorTap> mirror;        // set up where it is made a second time
-  CallId id;                                // taken before its end
 };
 
 // Of a call that was tried more than once, waited, met gates, has failed at an endpoint, or is observed.

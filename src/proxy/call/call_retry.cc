@@ -172,14 +172,14 @@ base::TimePoint Call::TryEnds(base::TimePoint began) const {
 void Call::OnAttemptTimer(base::TimePoint now) {
   History& past = *history_;
   if (now >= past.hedge_at) BeginHedge();
-  if (now >= past.try_ends) GiveUpAttempt();
+  if (now >= past.try_ends) GiveUpAttempt(ErrorKind::kTryTimeout, "took per_try_timeout");
   ArmTimer(std::min(past.try_ends, past.hedge_at));
 }
 
 // For the one beside it, or for one that has been paid. Without either it goes on, because to end it would be to fail
 // the call.
-void Call::GiveUpAttempt() {
-  History& past = *history_;
+void Call::GiveUpAttempt(ErrorKind kind, std::string_view why) {
+  History& past = history();
   past.try_ends = base::kNever;
   const Attempt::State at = attempt_.state();
   if (state_ != State::kTrying || (at != Attempt::State::kConnecting && at != Attempt::State::kSent)) return;
@@ -191,9 +191,15 @@ void Call::GiveUpAttempt() {
     past.try_ends = TryEnds(context.worker().now());  // a hedge that waits for a connection is nothing to go on with
     return;
   }
-  attempt_.GiveUp(base::MakeError(ErrorKind::kTryTimeout,
-                                  "the attempt at endpoint " + attempt_.endpoint()->name() + " took per_try_timeout",
-                                  ErrorSource::kUpstream));
+  attempt_.GiveUp(base::MakeError(
+      kind, "the attempt at endpoint " + attempt_.endpoint()->name() + " " + std::string(why), ErrorSource::kUpstream));
+}
+
+void Call::LeaveSilent(CallContext& context, const upstream::Endpoint& endpoint) {
+  ForEach(context, [&](Call& call) {
+    if (call.state_ != State::kTrying || call.attempt_.endpoint() != &endpoint || !call.AnyUntried()) return;
+    call.GiveUpAttempt(ErrorKind::kUpstreamStalled, "has no answer, and the endpoint was ejected for giving none");
+  });
 }
 
 }  // namespace sluice::proxy

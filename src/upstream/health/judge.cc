@@ -226,8 +226,8 @@ void Judge::Weigh(const Subject& subject, Evidence evidence, Whole& whole, TimeP
   const EndpointRecord::Context context{subject.name, now, changes_};
   const HealthState state = record.state();
   if (evidence.detector == Detector::kNone) {
-    // Where no call may be repeated, none would come, and no answer that ends the doubt.
-    const bool in_vain = record.doubt_in_vain || (record.doubted() && record.more.sent == 0);
+    // Where no call may be repeated, none would come, and no answer that ends the doubt; but for those that it owes.
+    const bool in_vain = record.doubt_in_vain || (record.doubted() && record.more.sent == 0 && subject.in_flight == 0);
     record.doubt_in_vain = evidence.doubt && in_vain;
     Doubt(subject, evidence.doubt && !in_vain, whole);
     if (state == HealthState::kSuspect) {
@@ -244,9 +244,12 @@ void Judge::Weigh(const Subject& subject, Evidence evidence, Whole& whole, TimeP
   if (std::exchange(record.pending, evidence.detector) != evidence.detector) record.pending_since = now;
   const bool again = now - record.pending_since >= kConfirm;
   const Suppression suppression = MayEject(subject, evidence.detector, whole);
-  // Where no call may be repeated, none would come to show what becomes of it; one that is stuck shows it without more.
+  // Where no call may be repeated, none would come to show what becomes of it. One that is stuck shows it without more,
+  // and a row of failures is as long when it is looked at for the second time.
   record.doubt_in_vain |= record.doubted() && record.more.sent == 0;
-  const bool shows = evidence.detector == Detector::kStuck || !record.doubt_in_vain;
+  const bool looked_at =
+      evidence.detector == Detector::kConsecutive && now - record.pending_since <= kConfirm + kCloser;
+  const bool shows = evidence.detector == Detector::kStuck || looked_at || !record.doubt_in_vain;
   Doubt(subject, suppression == Suppression::kNone && evidence.detector != Detector::kSlow && shows, whole);
   if (!again) {
     // A slow one loses weight at once, so it may only be suspected where it may be ejected.
@@ -258,7 +261,7 @@ void Judge::Weigh(const Subject& subject, Evidence evidence, Whole& whole, TimeP
     whole.available -= subject.weight * (1 - record.share());
     return;
   }
-  if (evidence.detector == Detector::kConsecutive && suppression != Suppression::kAllFailing &&
+  if (evidence.detector == Detector::kConsecutive && suppression != Suppression::kAllFailing && !evidence.sure &&
       !RowIsSure(record, whole))
     return;
   if (suppression != Suppression::kNone) {

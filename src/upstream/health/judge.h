@@ -1,10 +1,11 @@
 // Judge: whether the endpoints of a cluster do their work, by what is counted of their calls. A value: it is told the
 // counts and the time, and names the endpoints to be probed. It has detectors and bounds, no sockets or threads.
 //
-// A pass every 100 ms (kPeriod) or, under load, 50, and every 20 ms (kCloser) while there is something to look at more
-// closely: failures, or calls that are not answered. Evidence of one pass makes a suspect; the same kConfirm later an
-// ejection, if enough weight stays. The detectors, in the order in which they are asked:
-//   consecutive  so many failures in a row, while most of the others that have calls do not fail
+// A pass every 100 ms (kPeriod) or, under load, 25 (kBusy), and every 20 ms (kCloser) while there is something to look
+// at more closely: failures, or calls that are not answered. Evidence of one pass makes a suspect; the same kConfirm
+// later an ejection, if enough weight stays. The detectors, in the order in which they are asked:
+//   consecutive  so many failures in a row, while most of the others that have calls do not fail; of statuses that
+//                applications give too, so many that it is no chance by the others' error rate
 //   stuck        calls are out and none is answered, while the others answer theirs
 //   error_rate   its error rate is above the others', and not by chance: of the last calls if all of them failed, or
 //                of the last seconds
@@ -38,6 +39,7 @@ class Judge {
  public:
   static constexpr base::Nanos kPeriod = std::chrono::milliseconds(100);
   static constexpr base::Nanos kCloser = std::chrono::milliseconds(20);
+  static constexpr base::Nanos kBusy = std::chrono::milliseconds(25);
   // Between the first evidence and the ejection at least, so that what hits all endpoints is seen at the others too.
   static constexpr base::Nanos kConfirm = std::chrono::milliseconds(40);
   // Calls that a verdict by rates takes, of the endpoint and of the others.
@@ -51,6 +53,12 @@ class Judge {
   // A row of failures is the endpoint's own where the others had this many good answers meanwhile; and without them
   // where it is this many times as long.
   static constexpr uint32_t kWitnesses = 3, kSureTimes = 5;
+
+  // A row of failures that applications make too is evidence where chance makes one in so many such rows, by the upper
+  // bound of the others' error rate in the last 10 s. After a return two are enough where that bound is low.
+  static constexpr double kRowOdds = 1e-7, kRowRateOnReturn = 0.1;
+  // And as long as the others fail no larger share of their calls meanwhile.
+  static constexpr double kRowOthers = 0.05;
 
   // In the last 2 to 10 s plain failures (CallCounts) count where they are this many and above the others' rate by
   // this part of the margin: one call in twenty is what clients see.
@@ -120,6 +128,7 @@ class Judge {
     Detector detector = Detector::kNone;
     std::string text;
     double failing = 1;  // share of its calls, as far as it is known
+    bool sure = false;   // the others have answered well meanwhile
     bool doubt = false;  // no evidence yet: it owes answers
   };
   // What a pass knows of all endpoints together.
@@ -146,6 +155,7 @@ class Judge {
   bool RowIsSure(const EndpointRecord& record, const Whole& whole) const;
   static bool OthersFail(const EndpointRecord& record, const Whole& whole);
   std::optional<Evidence> LookConsecutive(const EndpointRecord& record, const Whole& whole) const;
+  std::optional<Evidence> LookRow(const EndpointRecord& record, const Whole& whole) const;
   std::optional<Evidence> LookStuck(const Subject& subject, std::span<const Subject> all, const Whole& whole,
                                     base::TimePoint now, double times) const;
   std::optional<Evidence> LookErrorRate(const EndpointRecord& record, const Whole& whole) const;

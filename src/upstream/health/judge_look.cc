@@ -21,6 +21,7 @@ constexpr double kStuckOdds = 1e-6;
 // The others' share of calls without an answer yet is taken to be at least this.
 constexpr double kUnansweredMin = 0.01;
 constexpr double kUnansweredMax = 0.8;  // above it waiting is what calls do here
+constexpr uint32_t kRowOnReturn = 2;    // failures in a row that may be evidence after a return
 constexpr size_t kLately = 2;           // seconds at least, of which one is not over yet
 constexpr size_t kNewest = 4;           // eighths of a second, the same
 
@@ -57,6 +58,27 @@ std::optional<Judge::Evidence> Judge::LookConsecutive(const EndpointRecord& reco
   if (row < limit) return std::nullopt;
   return Evidence{Detector::kConsecutive,
                   std::to_string(row) + " failures in a row: " + std::string(ToString(record.cause))};
+}
+
+// INTERNAL, UNKNOWN and CANCELLED come from applications too, so that single ones tell nothing, and a row of them only
+// beside what the others have.
+std::optional<Judge::Evidence> Judge::LookRow(const EndpointRecord& record, const Whole& whole) const {
+  if (options_.consecutive == 0 || record.failed_row < kRowOnReturn || !IsSoft(record.cause)) return std::nullopt;
+  const CallCounts others = whole.sums - record.sums;
+  // Since the row began; in the pass that began it, of that pass.
+  const CallCounts meanwhile = record.meanwhile.ended() > 0 ? record.meanwhile : whole.more - record.more;
+  if (others.ended() < kCallsMin || meanwhile.failed() > kRowOthers * meanwhile.ended()) return std::nullopt;
+  const double rate = WilsonBounds(static_cast<double>(others.failed()) / others.ended(), others.ended()).upper;
+  const bool back = record.spared() || (record.state() == HealthState::kWarming && record.good_since_return() == 0);
+  const double by_chance = rate >= 1 ? 1e9 : std::ceil(std::log(kRowOdds) / std::log(rate));
+  const double limit =
+      back && rate <= kRowRateOnReturn ? kRowOnReturn : std::max<double>(options_.consecutive, by_chance);
+  if (record.failed_row < limit) return std::nullopt;
+  Evidence evidence{Detector::kConsecutive,
+                    std::to_string(record.failed_row) + " failures in a row: " + std::string(ToString(record.cause)) +
+                        "; of the others' calls " + Percent(static_cast<double>(others.failed()) / others.ended())};
+  evidence.sure = record.meanwhile.good >= std::max(kWitnesses, record.failed_row / 2);
+  return evidence;
 }
 
 std::optional<Judge::Evidence> Judge::LookStuck(const Subject& subject, std::span<const Subject> all,
@@ -166,8 +188,11 @@ Judge::Evidence Judge::Look(const Subject& subject, std::span<const Subject> all
   const EndpointRecord& record = *subject.record;
   auto row = LookConsecutive(record, whole);
   if (row && !OthersFail(record, whole)) return std::move(*row);
+  auto soft_row = LookRow(record, whole);
+  if (soft_row && soft_row->sure) return std::move(*soft_row);
   if (auto evidence = LookStuck(subject, all, whole, now, kStuckTimes)) return std::move(*evidence);
   if (auto evidence = LookErrorRate(record, whole)) return std::move(*evidence);
+  if (soft_row) return std::move(*soft_row);
   if (row) return std::move(*row);  // to be suppressed
   if (auto evidence = LookSlow(record, whole)) return std::move(*evidence);
   Evidence none;

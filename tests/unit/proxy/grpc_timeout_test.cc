@@ -78,15 +78,28 @@ TEST(GrpcTimeout, AServerRunsOutAtTheTimeoutAsWrittenLessAMillisecond) {
   EXPECT_FALSE(RanOutAtServer(std::chrono::hours(1), Nanos::max()));
 }
 
-TEST(GrpcTimeout, AClientRunsOutUpToOnePercentOrFiveMillisecondsEarly) {
+TEST(GrpcTimeout, AClientRunsOutUpToATenthOrAHundredMillisecondsEarly) {
   const Nanos ms = std::chrono::milliseconds(1);
-  for (auto [timeout, early] :
-       {std::pair(1000 * ms, 10 * ms), {500 * ms, 5 * ms}, {50 * ms, 5 * ms}, {20 * ms, 2 * ms}}) {
+  for (auto [timeout, early] : {std::pair(20'000 * ms, 200 * ms),
+                                {5000 * ms, 100 * ms},
+                                {1000 * ms, 100 * ms},
+                                {50 * ms, 5 * ms},
+                                {20 * ms, 2 * ms}}) {
     EXPECT_TRUE(RanOutAtClient(timeout, timeout));
     EXPECT_TRUE(RanOutAtClient(timeout - early, timeout));
     EXPECT_FALSE(RanOutAtClient(timeout - early - Nanos(1), timeout));
   }
   EXPECT_FALSE(RanOutAtClient(std::chrono::hours(1), Nanos::max()));
+}
+
+TEST(GrpcTimeout, AServerCancelsInTheLastTenthOrTheLastHundredMilliseconds) {
+  const Nanos ms = std::chrono::milliseconds(1);
+  for (auto [timeout, early] : {std::pair(20'000 * ms, 100 * ms), {1000 * ms, 100 * ms}, {50 * ms, 5 * ms}}) {
+    EXPECT_TRUE(CancelledByServersTimer(timeout - early, timeout));
+    EXPECT_FALSE(CancelledByServersTimer(timeout - early - Nanos(1), timeout));
+  }
+  EXPECT_TRUE(CancelledByServersTimer(Nanos(0), ms)) << "the grain of its clock";
+  EXPECT_FALSE(CancelledByServersTimer(std::chrono::hours(1), Nanos::max()));
 }
 
 }  // namespace

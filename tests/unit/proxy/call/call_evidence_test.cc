@@ -120,5 +120,92 @@ TEST_F(CallEvidenceTest, ADeadlineThatPassesInTheWaitForAStreamThatIsNotAllowedI
   EXPECT_EQ(Cell().cause.load(), Cause::kNoStream);
 }
 
+// An endpoint is ejected because it gives no answers.
+class CallSilenceTest : public CallEvidenceTest {
+ public:
+  // The endpoint that has the call; it is found silent.
+  std::string LeaveHolder(uint32_t id = 1) {
+    const std::string at = Holders({kOne, kTwo}, id).at(0);
+    Call::LeaveSilent(worker->context, *state().endpoints[at == kOne ? 0 : 1].endpoint);
+    Run();
+    return at;
+  }
+  uint64_t Retries() { return metrics.retries[static_cast<size_t>(base::ErrorKind::kUpstreamStalled)]->Value(); }
+};
+
+TEST_F(CallSilenceTest, ItsCallsThatMayBeRepeatedGetAnotherAttemptAtOnce) {
+  routes[0].retry.methods = RetryOptions::Methods::kAll;
+  Start({kOne, kTwo});
+  FramePeer& client = Client();
+  Ask(client, 1);
+  const std::string first = LeaveHolder();
+  EXPECT_EQ(Up(first).streams[1].reset, 8u);
+  const std::string second = first == kOne ? kTwo : kOne;
+  ASSERT_EQ(Holders({second}).size(), 1u);
+  EXPECT_EQ(Up(second).streams[1].Value("grpc-previous-rpc-attempts"), "1");
+  Respond(Up(second), 1, "hello");
+  Run();
+  EXPECT_EQ(client.streams[1].Value("grpc-status"), "0");
+  EXPECT_EQ(Retries(), 1u);
+}
+
+TEST_F(CallSilenceTest, OthersGoOn) {
+  Start({kOne, kTwo});
+  FramePeer& client = Client();
+  Ask(client, 1);
+  const std::string first = LeaveHolder();
+  EXPECT_FALSE(Up(first).streams[1].reset);
+  EXPECT_FALSE(Connected(first == kOne ? kTwo : kOne));
+  Respond(Up(first), 1, "late");
+  Run();
+  EXPECT_EQ(client.streams[1].Value("grpc-status"), "0");
+}
+
+TEST_F(CallSilenceTest, NothingIsGivenUpWhereNoOtherEndpointIsLeft) {
+  routes[0].retry.methods = RetryOptions::Methods::kAll;
+  Start({kOne});
+  FramePeer& client = Client();
+  Ask(client, 1);
+  Call::LeaveSilent(worker->context, *state().endpoints[0].endpoint);
+  Run();
+  EXPECT_FALSE(Up().streams[1].reset);
+}
+
+TEST_F(CallSilenceTest, TheBudgetBoundsThem) {
+  routes[0].retry.methods = RetryOptions::Methods::kAll;
+  cluster.retry_budget.ratio = 0;
+  cluster.retry_budget.min_per_second = 0;
+  Start({kOne, kTwo});
+  FramePeer& client = Client();
+  Ask(client, 1);
+  const std::string first = LeaveHolder();
+  EXPECT_FALSE(Up(first).streams[1].reset) << "it may still be answered";
+  EXPECT_EQ(Retries(), 0u);
+}
+
+TEST_F(CallSilenceTest, AResponseThatHasBegunIsLeftAlone) {
+  routes[0].retry.methods = RetryOptions::Methods::kAll;
+  Start({kOne, kTwo});
+  FramePeer& client = Client();
+  Ask(client, 1);
+  Up(Holders({kOne, kTwo}).at(0)).Send(Headers(1, Block(h2::GrpcResponse())));
+  Run();
+  const std::string first = LeaveHolder();
+  EXPECT_FALSE(Up(first).streams[1].reset);
+}
+
+// It was certainly not processed, whatever its method does.
+TEST_F(CallSilenceTest, ACallThatWaitsForAConnectionGoesElsewhere) {
+  net.host(kOne).settings = net.host(kTwo).settings = {{3, 0}};
+  Start({kOne, kTwo});
+  FramePeer& client = Client();
+  Ask(client, 1);
+  const bool first = Connected(kOne);
+  net.host(first ? kTwo : kOne).settings = {{3, 100}};
+  Call::LeaveSilent(worker->context, *state().endpoints[first ? 0 : 1].endpoint);
+  Run();
+  EXPECT_EQ(Holders({first ? kTwo : kOne}).size(), 1u);
+}
+
 }  // namespace
 }  // namespace sluice::proxy
