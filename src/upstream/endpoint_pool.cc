@@ -41,7 +41,7 @@ void EndpointPool::BeginCall() {
   cell_.Sent();
 }
 
-void EndpointPool::EndCall(Outcome outcome, size_t status, Cause cause) {
+void EndpointPool::EndCall(Outcome outcome, size_t status, Cause cause, uint64_t key) {
   --in_flight_;
   const uint32_t w = context_.worker.index();
   --endpoint_->load().of(w);
@@ -51,10 +51,8 @@ void EndpointPool::EndCall(Outcome outcome, size_t status, Cause cause) {
   if (judged_) [[likely]] {
     if (cause == Cause::kNone) {
       if (outcome == Outcome::kAnswered) cell_.Good();
-    } else if (IsSoft(cause)) {
-      cell_.Soft(cause);
     } else {
-      cell_.Bad(cause);
+      CountFailure(cause, key);
     }
   }
   if (feedback_ != nullptr) feedback_->OnOutcome(*endpoint_, w, outcome);

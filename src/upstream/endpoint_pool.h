@@ -17,6 +17,7 @@
 #include "http2/connection/connection.h"
 #include "upstream/endpoint.h"
 #include "upstream/endpoint_series.h"
+#include "upstream/health/failing_keys.h"
 #include "upstream/health/health_report.h"
 #include "upstream/health/outcome_cell.h"
 #include "upstream/health/probe_result.h"
@@ -83,8 +84,9 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   // from BeginCall to EndCall.
   void BeginCall();
   // `status`: gRPC's code that the attempt ended with, below EndpointSeries::kStatuses. `cause`: what went wrong, where
-  // that is the endpoint's own making; it counts against its health.
-  void EndCall(Outcome outcome, size_t status, Cause cause = Cause::kNone);
+  // that is the endpoint's own making; it counts against its health, as far as it is not the making of `key`, the
+  // call's (FailingKeys).
+  void EndCall(Outcome outcome, size_t status, Cause cause = Cause::kNone, uint64_t key = 0);
   // The response to an attempt has begun, `after` its request was sent.
   void Answered(base::Nanos after) {
     const size_t bucket = metrics::Histogram::BucketOf(static_cast<uint64_t>(after.count()));
@@ -129,6 +131,7 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   void OnTimer(base::TimePoint now) override;
 
   void Report(Outcome outcome, uint64_t count = 1);
+  void CountFailure(Cause cause, uint64_t key);
   void DialIfNeeded();
   void Reconnect();
   void Dial();
@@ -198,6 +201,8 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   base::TimePoint able_until_ = base::kNever;
   bool retires_ = false;            // what ends now ends by a bound of ours
   base::TimePoint broken_until_{};  // before this another connection that breaks HTTP/2 means back-off
+  base::TimePoint lost_at_ = base::TimePoint::min();  // the turn in which a connection with calls was lost last
+  FailingKeys::Evidence evidence_;                    // of the endpoint, on this worker
   bool judged_ = false;             // the endpoint's health is
   bool draining_ = false;
   bool closing_ = false;  // CloseNow was called

@@ -277,7 +277,7 @@ void Attempt::Close(upstream::Outcome outcome, GrpcCode status, Cause cause) {
   CancelWait();
   if (stream_ != nullptr) std::exchange(stream_, nullptr)->Release();
   permit_.reset();  // before the pool lets the endpoint go
-  if (pool_ != nullptr) std::exchange(pool_, nullptr)->EndCall(outcome, static_cast<size_t>(status), cause);
+  if (pool_ != nullptr) std::exchange(pool_, nullptr)->EndCall(outcome, static_cast<size_t>(status), cause, exchange_.ring_key);
   state_ = State::kEnded;
 }
 

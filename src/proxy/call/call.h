@@ -297,7 +297,6 @@ class Call final : public base::ListNode<Call>,
   WorkerRef<Snapshot> snapshot_;  // null once the response has begun: there is no other attempt
   const proxy::Route* route_ = nullptr;
   const upstream::ClusterState* cluster_ = nullptr;
-  uint64_t key_ = 0;  // for the ring; of all attempts the same, as long as they go to one kind of ring
   // Set up where there are limits. Ends before the snapshot, whose names it uses.
   std::unique_ptr<Admission> admission_;
   std::unique_ptr<CacheUse> cache_use_;  // set where the method is cacheable
@@ -314,7 +313,7 @@ class Call final : public base::ListNode<Call>,
   State state_ = State::kArrived;
   CacheOutcome cache_ = CacheOutcome::kNone;
   GrpcCode status_ = GrpcCode::kUnknown;
-  upstream::Ring key_ring_ = upstream::Ring::kSluice;  // what key_ is hashed for
+  upstream::Ring key_ring_ = upstream::Ring::kSluice;  // what ring_key is hashed for
   bool deadline_is_clients_ = false;
   bool trace_decided_ = false;    // whether its requests say where in a trace they are
   bool fields_added_ = false;     // the request has the fields that forwarding adds

@@ -92,7 +92,7 @@ bool Call::KeyFitsRing() const { return key_ring_ == cluster_->options->ring; }
 
 void Call::TakeKey() {
   key_ring_ = cluster_->options->ring;
-  key_ = HashKey(key_ring_);
+  ring_key = HashKey(key_ring_);
   if (--context.key_sample_in == 0) [[unlikely]]
     SampleKey();
 }
@@ -153,10 +153,14 @@ uint32_t Call::PickAtLevel(int level, const upstream::Tier* tier) {
                                                 : Choosiness::kNone;
   // Only the ring keeps a key where it is, and it draws nothing.
   const uint64_t key =
-      cluster_->options->policy == upstream::Policy::kRingHash ? key_ : context.worker().random().Next();
+      cluster_->options->policy == upstream::Policy::kRingHash ? ring_key : context.worker().random().Next();
+  const upstream::FailingKeys* failing = cluster_->load->any_failing_keys(w);
   auto ok = [&](uint32_t index) {
     const upstream::ListedEndpoint& entry = cluster_->endpoints[index];
     if (!entry.TakesCalls() || !MayTake(*entry.endpoint, choosiness, key)) return false;
+    if (failing != nullptr && level < kAwaited &&
+        failing->PassesOver(ring_key, entry.endpoint.get(), context.worker().now()))
+      return false;
     if (level < kTriedToo && history_ != nullptr && history_->Tried(*entry.endpoint)) return false;
     if (level < kFull && admission_ != nullptr && !entry.endpoint->concurrency()->HasRoom()) return false;
     if (level < kOverLoad && !cluster_->BelowBoundedLoad(index, w)) return false;
@@ -169,10 +173,10 @@ uint32_t Call::PickAtLevel(int level, const upstream::Tier* tier) {
   };
   const bool again = history_ != nullptr && !history_->tried.empty();
   if (tier == nullptr) [[likely]]
-    return cluster_->balancer->Pick({key_, key, w, ok, load, again});
+    return cluster_->balancer->Pick({ring_key, key, w, ok, load, again});
   auto ok_in_tier = [&](uint32_t i) { return ok(tier->places[i]); };
   auto load_in_tier = [&](uint32_t i) { return load(tier->places[i]); };
-  const uint32_t i = tier->balancer->Pick({key_, key, w, ok_in_tier, load_in_tier, again});
+  const uint32_t i = tier->balancer->Pick({ring_key, key, w, ok_in_tier, load_in_tier, again});
   return i == upstream::LoadBalancer::kNone ? i : tier->places[i];
 }
 
@@ -181,7 +185,7 @@ const upstream::Tier* Call::TierOfCall() const {
   if (cluster_->tiers.empty()) [[likely]]
     return nullptr;
   const bool keyed = cluster_->options->policy == upstream::Policy::kRingHash;
-  const uint64_t key = keyed ? key_ : context.worker().random().Next();
+  const uint64_t key = keyed ? ring_key : context.worker().random().Next();
   return &cluster_->tiers[cluster_->spill->TierOf(key, cluster_->tiers)];
 }
 

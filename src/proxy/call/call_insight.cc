@@ -71,7 +71,7 @@ void Call::SampleKey() {
   const HashBy& by = route_->options.hash_by;
   const http2::Field* path = request.Find(http2::Token::kPath);
   const auto add = [&](std::string_view text) {
-    insight->keys.Add(cluster_->name(), key_, text, context.worker().now(), context.index());
+    insight->keys.Add(cluster_->name(), ring_key, text, context.worker().now(), context.index());
   };
   switch (by.kind) {
     case HashBy::Kind::kRandom:

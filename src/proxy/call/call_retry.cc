@@ -139,7 +139,7 @@ bool Call::AnyUntried() const {
   return std::any_of(cluster_->endpoints.begin(), cluster_->endpoints.end(), [&](const auto& entry) {
     const upstream::Endpoint& endpoint = *entry.endpoint;
     if (!entry.TakesCalls() || &endpoint == attempt_.endpoint()) return false;
-    if (endpoint.out() || !endpoint.AdmitsRepeatable(upstream::Endpoint::Choosiness::kOut, key_)) return false;
+    if (endpoint.out() || !endpoint.AdmitsRepeatable(upstream::Endpoint::Choosiness::kOut, ring_key)) return false;
     if (history_ != nullptr && history_->Tried(endpoint)) return false;
     const upstream::EndpointPool* pool = endpoint.pool(context.index());
     return pool == nullptr || pool->Usable();

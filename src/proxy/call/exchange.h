@@ -57,6 +57,7 @@ struct Exchange {
   http2::HeaderList request;
   std::unique_ptr<http2::HeaderList> request_trailers;
   Body body;
+  uint64_t ring_key = 0;        // of all attempts the same, as long as they go to one kind of ring
   uint64_t credited = 0;        // request bytes given back to the client's window
   uint64_t response_bytes = 0;  // of DATA, to the sink
   base::TimePoint deadline = base::kNever;

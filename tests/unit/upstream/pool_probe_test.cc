@@ -142,9 +142,10 @@ TEST_F(PoolProbeTest, RenewedItBeginsAConnectionForTheCallsThatWait) {
 TEST_F(PoolProbeTest, OutcomesAreCountedByTheirCause) {
   NewCall("a");
   Run();
+  uint64_t key = 0;
   auto end = [&](Outcome outcome, Cause cause = Cause::kNone) {
     Pool().BeginCall();
-    Pool().EndCall(outcome, 0, cause);
+    Pool().EndCall(outcome, 0, cause, ++key);
   };
   end(Outcome::kFailed, Cause::kLost);
   end(Outcome::kAnswered, Cause::kUnavailable);
@@ -160,6 +161,21 @@ TEST_F(PoolProbeTest, OutcomesAreCountedByTheirCause) {
   EXPECT_EQ(Cell().soft.load(), 1u);
   Pool().Answered(milliseconds(5));
   EXPECT_EQ(Cell().answered.load(), 1u);
+}
+
+// All calls on it hear of it in one turn.
+TEST_F(PoolProbeTest, AConnectionThatEndsIsOneFailure) {
+  NewCall("a");
+  Run();
+  for (uint64_t key = 1; key <= 10; ++key) {
+    Pool().BeginCall();
+    Pool().EndCall(Outcome::kFailed, 14, Cause::kLost, key);
+  }
+  EXPECT_EQ(Cell().bad.load(), 1u);
+  Advance(milliseconds(1));
+  Pool().BeginCall();
+  Pool().EndCall(Outcome::kFailed, 14, Cause::kLost, 11);
+  EXPECT_EQ(Cell().bad.load(), 2u);
 }
 
 TEST_F(PoolProbeTest, SwitchedOffNothingIsCountedForTheJudge) {

@@ -1,5 +1,6 @@
 // Calls and the health of endpoints: what they tell it, and how picks go by it.
 #include <map>
+#include <set>
 
 #include "proxy/call/call.h"
 #include "support/proxy_fixture.h"
@@ -72,13 +73,14 @@ class CallHealthTest : public test::ProxyFixture {
     for (const auto& endpoint : work.returned) worker->context.pools.EndBackoff(*endpoint);
     Run();
   }
-  std::string KeyOf(size_t endpoint) {
+  // The n-th key of the endpoint's.
+  std::string KeyOf(size_t endpoint, int n = 0) {
     for (int i = 0;; ++i) {
       const std::string key = "k" + std::to_string(i);
       auto yes = [](uint32_t) { return true; };
       auto none = [](uint32_t) { return 0u; };
       upstream::PickContext pick{base::Hash64(key, 0), 0, 0, yes, none};
-      if (state().balancer->Pick(pick) == endpoint) return key;
+      if (state().balancer->Pick(pick) == endpoint && n-- == 0) return key;
     }
   }
 
@@ -92,7 +94,7 @@ TEST_F(CallHealthTest, AFailingEndpointIsPassedOverAndItsKeysComeBackToIt) {
   const std::string mine = KeyOf(0), other = KeyOf(1), third = KeyOf(2);
   Judge();
   for (int i = 0; i < 5; ++i) {
-    EXPECT_EQ(Serve(client, mine, "14"), 0u);
+    EXPECT_EQ(Serve(client, KeyOf(0, i), "14"), 0u);
     EXPECT_EQ(Serve(client, other), 1u);
   }
   Judge();
@@ -114,6 +116,42 @@ TEST_F(CallHealthTest, AFailingEndpointIsPassedOverAndItsKeysComeBackToIt) {
     Judge();
   }
   EXPECT_EQ(StateOf(0), HealthState::kUp);
+  EXPECT_EQ(Serve(client, mine), 0u);
+}
+
+// What one caller's key brings with it, whichever status that is, costs no endpoint its good name.
+TEST_F(CallHealthTest, OneKeysFailuresEjectNothing) {
+  Start(kThree);
+  FramePeer& client = Client();
+  const std::string other = KeyOf(1), third = KeyOf(2);
+  int nth = 0;
+  for (const char* status : {"2", "13", "1", "14"}) {
+    SCOPED_TRACE(status);
+    const std::string mine = KeyOf(0, nth++);
+    std::set<size_t> at;
+    for (int i = 0; i < 60; ++i) {
+      for (int n = 0; n < 5; ++n) at.insert(Serve(client, mine, status));
+      if (i % 3 == 0) Serve(client, other);
+      if (i % 4 == 0) Serve(client, third);
+      Judge();
+      for (size_t place = 0; place < 3; ++place) ASSERT_EQ(StateOf(place), HealthState::kUp) << place << ", " << i;
+    }
+    EXPECT_EQ(at.size(), 2u) << "it is tried elsewhere, and comes back when it fails there too";
+    EXPECT_EQ(Serve(client, mine, status), 0u);
+  }
+}
+
+// An endpoint that fails one key alone is left by that key alone.
+TEST_F(CallHealthTest, AKeyThatOneEndpointFailsGoesToTheNext) {
+  Start(kThree);
+  FramePeer& client = Client();
+  const std::string mine = KeyOf(0), beside = KeyOf(0, 1);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(Serve(client, mine, "14"), 0u);
+  for (int i = 0; i < 5; ++i) EXPECT_NE(Serve(client, mine), 0u);
+  EXPECT_EQ(Serve(client, beside), 0u);
+  Judge();
+  EXPECT_EQ(StateOf(0), HealthState::kUp);
+  Advance(upstream::FailingKeys::kMoved);
   EXPECT_EQ(Serve(client, mine), 0u);
 }
 
@@ -204,7 +242,7 @@ TEST_F(CallHealthTest, ACancellationOfTheBackendsOwnCountsInTheErrorRate) {
   EXPECT_EQ(Cell(0).soft.load(), 1u);
   EXPECT_EQ(Cell(0).cause.load(), Cause::kCancelled);
   // As the backend's timer runs out, a moment before ours.
-  Ask(client, 101, "a", {{"grpc-timeout", "100m"}});
+  Ask(client, 101, "b", {{"grpc-timeout", "100m"}});
   Advance(milliseconds(99));
   Up().Send(Headers(Up().streams.rbegin()->first, Block(Status("1")), kLast));
   Run();
@@ -248,12 +286,12 @@ TEST_F(CallHealthTest, WhatIsTheEndpointsOwnMaking) {
   EXPECT_EQ(counts(), (Counts{1, 0, 0, 1}));
   Serve(client, "a", "7");  // PERMISSION_DENIED is the application's
   EXPECT_EQ(counts(), (Counts{2, 0, 0, 2}));
-  Serve(client, "a", "14");
+  Serve(client, "b", "14");
   EXPECT_EQ(counts(), (Counts{2, 1, 0, 3}));
-  Serve(client, "a", "14", {{"grpc-retry-pushback-ms", "100"}});
+  Serve(client, "c", "14", {{"grpc-retry-pushback-ms", "100"}});
   EXPECT_EQ(counts(), (Counts{3, 1, 0, 4}));
-  Serve(client, "a", "13");
-  Serve(client, "a", "2");
+  Serve(client, "d", "13");
+  Serve(client, "e", "2");
   EXPECT_EQ(counts(), (Counts{3, 1, 2, 6}));
   // The client gives up.
   Ask(client, 101, "a");
@@ -261,18 +299,18 @@ TEST_F(CallHealthTest, WhatIsTheEndpointsOwnMaking) {
   Run();
   EXPECT_EQ(counts(), (Counts{3, 1, 2, 6}));
   // The backend resets.
-  Ask(client, 103, "a");
+  Ask(client, 103, "f");
   Up().Send(h2::RstStream(Up().streams.rbegin()->first, 2));
   Run();
   EXPECT_EQ(counts(), (Counts{3, 2, 2, 6}));
   EXPECT_EQ(Cell(0).cause.load(), Cause::kReset);
   // A deadline that passes at the endpoint.
-  Ask(client, 105, "a", {{"grpc-timeout", "50m"}});
+  Ask(client, 105, "g", {{"grpc-timeout", "50m"}});
   Advance(milliseconds(51));
   EXPECT_EQ(counts(), (Counts{3, 3, 2, 6}));
   EXPECT_EQ(Cell(0).cause.load(), Cause::kDeadline);
   // The same, and it had begun to answer: a stream that takes long.
-  Ask(client, 107, "a", {{"grpc-timeout", "50m"}});
+  Ask(client, 107, "h", {{"grpc-timeout", "50m"}});
   Up().Send(Headers(Up().streams.rbegin()->first, Block(h2::GrpcResponse())));
   Run();
   Advance(milliseconds(51));

@@ -1,0 +1,20 @@
+// What the end of a call says against its endpoint's health.
+#include <utility>
+
+#include "upstream/endpoint_pool.h"
+
+namespace sluice::upstream {
+
+void EndpointPool::CountFailure(Cause cause, uint64_t key) {
+  const base::TimePoint now = context_.worker.now();
+  // A connection that ends is one failure, however many calls are on it: all of them hear it in one turn.
+  if (cause == Cause::kLost && std::exchange(lost_at_, now) == now) return;
+  FailingKeys& keys = endpoint_->load().failing_keys(context_.worker.index());
+  if (!keys.Counts(key, endpoint_.get(), evidence_, now)) return;
+  if (IsSoft(cause))
+    cell_.Soft(cause);
+  else
+    cell_.Bad(cause);
+}
+
+}  // namespace sluice::upstream
