@@ -49,6 +49,8 @@ constexpr Meaning kMeanings[] = {
     {"connection_lost", "The endpoint's connection ended under the call: did it restart or crash?"},
     {"connection_ended",
      "The endpoint's connection ended in good order under the call: by age_grace, or by its server."},
+    {"poison_call",
+     "Connections are lost wherever the call goes: it may be what ends them. Look at the backend's log."},
     {"pending_timeout", "The endpoint's connections had no room for the call: how many streams does its server allow?"},
     {"upstream_reset", "The endpoint gave the call up with an error of HTTP/2; its own log may say why."},
     {"upstream_refused", "The endpoint refused the call in good order, as one does that shuts down or is full."},

@@ -32,6 +32,7 @@ proxy::GrpcCode StatusCode(base::ErrorKind kind) {
     case ErrorKind::kConnectFailed:
     case ErrorKind::kConnectionLost:
     case ErrorKind::kConnectionEnded:
+    case ErrorKind::kPoisonCall:
     case ErrorKind::kUpstreamReset:
     case ErrorKind::kUpstreamCancelled:
     case ErrorKind::kUpstreamOverloaded:

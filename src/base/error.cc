@@ -24,6 +24,8 @@ std::string_view Reason(ErrorKind kind) {
       return "connect_timeout";
     case ErrorKind::kConnectionLost:
       return "connection_lost";
+    case ErrorKind::kPoisonCall:
+      return "poison_call";
     case ErrorKind::kConnectionEnded:
       return "connection_ended";
     case ErrorKind::kPendingTimeout:

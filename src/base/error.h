@@ -27,6 +27,7 @@ enum class ErrorKind : uint8_t {
   kConnectTimeout,      // the connection was not there in connect_timeout
   kPendingTimeout,      // the endpoint's connections had no room for the call in pending_timeout: it was not sent
   kConnectionLost,      // an upstream connection ended under the call
+  kPoisonCall,          // upstream connections were lost under the call again and again: it is not tried again
   kConnectionEnded,     // the same in good order: by a bound of ours, or behind the endpoint's GOAWAY NO_ERROR
   kUpstreamReset,       // the upstream reset the stream
   kUpstreamRefused,     // REFUSED_STREAM, or above the last stream id of a GOAWAY: certainly not processed

@@ -37,6 +37,7 @@ GrpcCode ToGrpcCode(ErrorKind kind) {
       return GrpcCode::kUnavailable;
     case ErrorKind::kConnectionLost:
     case ErrorKind::kConnectionEnded:
+    case ErrorKind::kPoisonCall:
     case ErrorKind::kPendingTimeout:
       return GrpcCode::kUnavailable;
     case ErrorKind::kUpstreamReset:
@@ -157,6 +158,7 @@ std::string_view ToHttpStatus(ErrorKind kind) {
       return "500";
     case ErrorKind::kConnectionLost:
     case ErrorKind::kConnectionEnded:
+    case ErrorKind::kPoisonCall:
     case ErrorKind::kUpstreamReset:
     case ErrorKind::kUpstreamCancelled:
     case ErrorKind::kUpstreamProtocol:

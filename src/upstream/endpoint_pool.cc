@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "base/log.h"
-#include "net/tls/dialer.h"
 
 namespace sluice::upstream {
 
@@ -91,10 +90,8 @@ void EndpointPool::Dial() {
     able_until_ = base::DeadlineAfter(context_.worker.now(), kConnectGrace);
   const base::TimePoint deadline = connect_ends_ =
       base::DeadlineAfter(context_.worker.now(), options_->connect_timeout);
-  auto on_done = [this](base::Result<std::unique_ptr<net::Stream>> result) { OnDialed(std::move(result)); };
-  dialer_ = options_->tls.enabled ? net::DialTls(context_.dial, context_.worker, endpoint_->address(), deadline,
-                                                 options_->tls_slot, std::move(on_done))
-                                  : context_.dial(context_.worker, endpoint_->address(), deadline, std::move(on_done));
+  dialer_ =
+      DialLone(deadline, [this](base::Result<std::unique_ptr<net::Stream>> result) { OnDialed(std::move(result)); });
   UpdateLink();
 }
 
@@ -288,6 +285,7 @@ void EndpointPool::StartDrain() {
   std::vector<http2::Connection*> all;
   for (const auto& connection : connections_) all.push_back(connection.get());
   for (http2::Connection* connection : all) connection->Drain();
+  if (lone_ != nullptr) lone_->Drain(MakeError(ErrorKind::kDraining, "endpoint " + endpoint_->name() + " was removed"));
   context_.worker.timers().Arm(*this, base::DeadlineAfter(context_.worker.now(), options_->drain_timeout));
   FinishDrainIfIdle();
 }
@@ -298,6 +296,7 @@ void EndpointPool::OnTimer(base::TimePoint) {
   std::vector<http2::Connection*> all;
   for (const auto& connection : connections_) all.push_back(connection.get());
   for (http2::Connection* connection : all) connection->Close(http2::ErrorCode::kNoError, "drain_timeout has passed");
+  if (lone_ != nullptr) lone_->Close("drain_timeout has passed");
 }
 
 void EndpointPool::CloseNow() {
@@ -308,6 +307,7 @@ void EndpointPool::CloseNow() {
   greeting_ = nullptr;
   context_.worker.timers().Disarm(*this);
   FailWaiters(MakeError(ErrorKind::kDraining, "the proxy is stopping"));
+  if (lone_ != nullptr) lone_->CloseNow(MakeError(ErrorKind::kDraining, "the proxy is stopping"));
   uint32_t w = context_.worker.index();
   while (!connections_.empty()) {
     auto connection = std::move(connections_.back());
@@ -318,7 +318,8 @@ void EndpointPool::CloseNow() {
 }
 
 void EndpointPool::FinishDrainIfIdle() {
-  if (draining_ && !closing_ && in_flight_ == 0 && connections_.empty()) owner_.DestroyLater(*this);
+  const bool ended = connections_.empty() && (lone_ == nullptr || lone_->empty());
+  if (draining_ && !closing_ && in_flight_ == 0 && ended) owner_.DestroyLater(*this);
 }
 
 PoolSet::~PoolSet() { CloseAll(); }

@@ -22,33 +22,16 @@
 #include "upstream/health/outcome_cell.h"
 #include "upstream/health/probe_result.h"
 #include "upstream/health_stream.h"
+#include "upstream/lone_calls.h"
+#include "upstream/pool_waiter.h"
 
 namespace sluice::upstream {
 
 class PoolSet;
 
-class EndpointPool final : private http2::ConnectionEvents, private runtime::Timer {
+class EndpointPool final : private http2::ConnectionEvents, private LoneCalls::Owner, private runtime::Timer {
  public:
-  // An attempt that waits for room. Told once; Cancel or the destructor leaves the queue from any place in it.
-  class Waiter : public base::ListNode<Waiter> {
-   public:
-    // `connection` has room: open a stream on it now, inside the call, because the next waiter is served after it.
-    virtual void OnConnection(http2::Connection& connection) = 0;
-    virtual void OnNoConnection(const base::Error& error) = 0;
-    // When it began to wait: before Wait. The same for as long as it waits.
-    virtual base::TimePoint WaitsSince() const = 0;
-    void CancelWait() {
-      if (linked()) --pool_->waiting_;
-      Unlink();
-    }
-
-   protected:
-    ~Waiter() { CancelWait(); }
-
-   private:
-    friend class EndpointPool;
-    EndpointPool* pool_ = nullptr;
-  };
+  using Waiter = PoolWaiter;  // an attempt that waits for room
 
   // A first connection that takes longer than this is slow, and so is a stream that calls wait for on connections that
   // are there: further calls do not wait while another endpoint can take them.
@@ -77,6 +60,8 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   // Queues; opens a connection where that can help. False: pending_calls_max is reached. It ends after pending_timeout
   // with kPendingTimeout, where it is for room on connections that are there.
   bool Wait(Waiter& waiter);
+  // The same on a connection of its own, up to connect_timeout. False: there are too many such already.
+  bool WaitAlone(Waiter& waiter);
   // Its connections have no calls, and their server allows none.
   bool AllowsNone() const;
 
@@ -130,6 +115,11 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   void OnClosed(http2::Connection& connection, std::string_view why) override;
   void OnTimer(base::TimePoint now) override;
 
+  std::unique_ptr<net::Attempt> DialLone(base::TimePoint deadline, net::Dialer::OnDone done) override;
+  void OnLoneConnected(http2::Connection& connection) override;
+  void OnLoneClosed() override;
+  void OnNoLone() override { FinishDrainIfIdle(); }
+
   void Report(Outcome outcome, uint64_t count = 1);
   void CountFailure(Cause cause, uint64_t key);
   void DialIfNeeded();
@@ -174,6 +164,7 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   bool health_dialed_ = false;            // a connection was begun for it
   http2::ConnectionContext& context_;
   std::vector<std::unique_ptr<http2::Connection>> connections_;
+  std::unique_ptr<LoneCalls> lone_;  // made on first use
   std::unique_ptr<net::Attempt> dialer_;
   // The newest connection, until its server's SETTINGS have come: it is there, but not proved to be alive. Gets no
   // calls.
@@ -203,7 +194,7 @@ class EndpointPool final : private http2::ConnectionEvents, private runtime::Tim
   base::TimePoint broken_until_{};  // before this another connection that breaks HTTP/2 means back-off
   base::TimePoint lost_at_ = base::TimePoint::min();  // the turn in which a connection with calls was lost last
   FailingKeys::Evidence evidence_;                    // of the endpoint, on this worker
-  bool judged_ = false;             // the endpoint's health is
+  bool judged_ = false;                               // the endpoint's health is
   bool draining_ = false;
   bool closing_ = false;  // CloseNow was called
   bool serving_ = false;  // inside ServeWaiters

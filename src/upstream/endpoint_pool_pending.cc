@@ -20,7 +20,7 @@ http2::Connection* EndpointPool::FindRoom() const {
 
 bool EndpointPool::Wait(Waiter& waiter) {
   if (waiting_ >= options_->pending_calls_max) return false;
-  waiter.pool_ = this;
+  waiter.waiting_ = &waiting_;
   waiters_.PushBack(waiter);
   ++waiting_;
   NoteStarved();

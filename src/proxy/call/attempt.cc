@@ -49,6 +49,15 @@ void Attempt::SetEndpoint(upstream::Endpoint& endpoint, Permit permit) {
 void Attempt::Connect(upstream::EndpointPool& pool) {
   pool_ = &pool;
   pool.BeginCall();
+  if (alone_) [[unlikely]] {
+    opened_ = exchange_.context.worker().now();
+    if (pool.WaitAlone(*this)) return;
+    alone_ = false;
+    if (must_be_alone_)
+      return Fail(base::MakeError(ErrorKind::kPoisonCall,
+                                  "connections were lost under calls of this method and key, and endpoint " +
+                                      endpoint_->name() + " has too many connections for one call already"));
+  }
   if (http2::Connection* connection = pool.Ready()) {
     OpenOn(*connection);
   } else if (opened_ = exchange_.context.worker().now(); !pool.Wait(*this)) {
@@ -277,7 +286,8 @@ void Attempt::Close(upstream::Outcome outcome, GrpcCode status, Cause cause) {
   CancelWait();
   if (stream_ != nullptr) std::exchange(stream_, nullptr)->Release();
   permit_.reset();  // before the pool lets the endpoint go
-  if (pool_ != nullptr) std::exchange(pool_, nullptr)->EndCall(outcome, static_cast<size_t>(status), cause, exchange_.ring_key);
+  if (pool_ != nullptr)
+    std::exchange(pool_, nullptr)->EndCall(outcome, static_cast<size_t>(status), cause, exchange_.ring_key);
   state_ = State::kEnded;
 }
 
@@ -291,7 +301,7 @@ void Attempt::Restart() {
   sent_ = {};
   state_ = State::kPicking;
   end_sent_ = complete_ = http_ok_ = has_trailers_ = lacks_status_ = maybe_processed_ = asks_at_sending_ = was_sent_ =
-      false;
+      alone_ = must_be_alone_ = false;
   status_ = GrpcCode::kUnknown;
 }
 
@@ -316,6 +326,7 @@ void Attempt::TakeOver(Attempt& other) {
   lacks_status_ = other.lacks_status_;
   maybe_processed_ = other.maybe_processed_;
   was_sent_ = other.was_sent_;
+  alone_ = other.alone_;
 }
 
 }  // namespace sluice::proxy

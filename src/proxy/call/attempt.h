@@ -37,6 +37,12 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   void SetEndpoint(upstream::Endpoint& endpoint, Permit permit);
   // The exchange is asked when the request is about to be sent (OnSending): before Connect.
   void AskAtSending() { asks_at_sending_ = true; }
+  // On a connection with nothing else on it, if there may be one more; `must`: or not at all. Before Connect.
+  void RunAlone(bool must) {
+    alone_ = true;
+    must_be_alone_ = must;
+  }
+  bool alone() const { return alone_; }
   // Sends the request as soon as a connection of `pool`, the endpoint's, has room: perhaps at once.
   void Connect(upstream::EndpointPool& pool);
   // Sends what has come of the request's body and trailers since, if its headers are sent.
@@ -87,6 +93,8 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   // Why it ended without. Null: it has not, or was cancelled.
   const base::Error* error() const { return error_.get(); }
   std::unique_ptr<base::Error> TakeError() { return std::move(error_); }
+  // It has ended with another one.
+  void SetError(base::Error error) { *error_ = std::move(error); }
   // The endpoint, for comparing: it may be gone when the attempt has ended. Null: none was picked.
   const upstream::Endpoint* endpoint() const { return endpoint_; }
   // The response's headers, from answering on; its trailers, when it has ended with has_trailers().
@@ -139,6 +147,7 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   bool maybe_processed_ : 1 = false;
   bool asks_at_sending_ : 1 = false;
   bool was_sent_ : 1 = false;
+  bool alone_ : 1 = false, must_be_alone_ : 1 = false;
 };
 
 }  // namespace sluice::proxy

@@ -247,6 +247,12 @@ class Call final : public base::ListNode<Call>,
   uint64_t NewSpan(Attempt& attempt);
   CallTrace& trace_notes();
 
+  // Its connection was lost.
+  static constexpr uint32_t kLostMax = 2;
+  uint64_t PoisonId() const;
+  void ChooseAlone();
+  void NoteLoss(Attempt& attempt);
+
   // Two attempts at once.
   base::TimePoint PlanHedge();
   void BeginHedge();
@@ -377,6 +383,7 @@ struct Call::History {
   base::TimePoint retry_at{};         // no other attempt before this
   uint32_t repeats = 0;               // attempts that may have been processed and were followed
   uint32_t backoffs = 0;
+  uint32_t lost = 0;                 // connections under its attempts
   std::unique_ptr<GateWalk> gates;   // set up where the route has gates
   std::unique_ptr<CallTrace> trace;  // where calls may be traced
   std::unique_ptr<Extra> extra;      // while there are faults, or where it is mirrored

@@ -27,6 +27,8 @@ void Call::OpenUpstream() {
   upstream::EndpointPool* pool =
       context.pools.Get(cluster_->endpoints[picked_].endpoint, cluster_->options, cluster_->balancer->feedback());
   SLUICE_CHECK(pool != nullptr);
+  if (context.quarantine.any(context.worker().now()) || (history_ != nullptr && history_->lost > 0)) [[unlikely]]
+    ChooseAlone();
   attempt_.Connect(*pool);
 }
 
@@ -74,6 +76,9 @@ void Call::OnResponse(Attempt& attempt) {
 }
 
 void Call::OnAttemptEnded(Attempt& attempt) {
+  if (attempt.alone() || (attempt.error() != nullptr && attempt.error()->kind == ErrorKind::kConnectionLost))
+      [[unlikely]]
+    NoteLoss(attempt);
   if (hedging() && !SettleEnd(attempt)) [[unlikely]]
     return;
   event_.Set();

@@ -11,6 +11,7 @@
 #include "base/intrusive_list.h"
 #include "base/log_limit.h"
 #include "http2/connection/connection.h"
+#include "proxy/call/quarantine.h"
 #include "proxy/call_id.h"
 #include "proxy/proxy_metrics.h"
 #include "proxy/response_cache/cache.h"
@@ -76,8 +77,9 @@ struct CallContext {
   ProxyMetrics& metrics;
   base::IntrusiveList<base::ListNode<Call>, Call> calls;  // alive; each owns itself. Read by Call::ForEach
   base::IntrusiveList<base::ListNode<MirrorCall>, MirrorCall> mirrors;  // the same
-  base::LogLimit mirror_log;                                            // lines about answers that differ
-  bool closed = false;                                                  // the worker ends: no call may start any more
+  Quarantine quarantine;
+  base::LogLimit mirror_log;  // lines about answers that differ
+  bool closed = false;        // the worker ends: no call may start any more
 
  private:
   void TakeNewer();

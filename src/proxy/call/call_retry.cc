@@ -91,6 +91,10 @@ std::optional<base::Nanos> Call::BuyAttempt(AttemptEnd end, Refused where_refuse
   }
   if (wait.count() > 0 && wait >= deadline - now) return std::nullopt;
   if (end == AttemptEnd::kLeft || end == AttemptEnd::kUnsent) return wait;
+  // What was lost beside another call, once, costs no credit: its next attempt is alone on its connection.
+  if (in_doubt && history_ != nullptr && history_->lost == 1 && attempt_.error() != nullptr &&
+      attempt_.error()->kind == ErrorKind::kConnectionLost)
+    return wait;
   if (history_ != nullptr && std::exchange(history_->credit, false)) return wait;
   using Account = upstream::RetryBudget::Account;
   const Account account = in_doubt ? Account::kRepeated : Account::kUnprocessed;

@@ -14,6 +14,7 @@ class Fault:
     end: Callable
     back_within: float = 3    # seconds from the end until it must have calls again
     flags: tuple = ()         # of the bad backend from the start
+    everywhere: tuple = ()    # of all backends from the start
     tls: bool = False         # all backends speak TLS
     namespace: bool = False   # the bad backend lives in a network namespace
     health: str = "off"       # mode of Sluice's active health

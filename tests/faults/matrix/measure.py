@@ -106,7 +106,7 @@ class Bed:
             bad = i == 1  # BAD
             host = Namespace.ITS if bad and self.namespace else self.host(i + 1)
             backend = Backend(options.programs, f"b{i}", host, self.folder, options.service_ms, options.seed + i,
-                              [*secure, *(fault.flags if bad else ())], self.namespace.wrapper if bad and self.namespace else ())
+                              [*secure, *fault.everywhere, *(fault.flags if bad else ())], self.namespace.wrapper if bad and self.namespace else ())
             self.backends.append(backend)
             backend.start()
         self.bad = self.backends[0]

@@ -53,6 +53,16 @@ ALL = [
 PEERS = {peer.name: peer for peer in ALL}
 
 
+# Sluice with other retries. They are measured where they are asked for by name.
+def variant(name, title):
+    return Peer(name, title, "sluiced", f"{name}.yaml", ALL[0].command, ALL[0].endpoint, ALL[0].joint, ALL[0].tls)
+
+
+VARIANTS = {peer.name: peer for peer in (variant("sluice-all", "Sluice, all methods"), variant("sluice-none", "Sluice, no retries"),
+                                         variant("sluice-poison", "Sluice, all methods on a ring"))}
+EVERY = PEERS | VARIANTS
+
+
 # Its program, or None where it is not installed.
 def program_of(peer, build):
     if peer.program == "sluiced":

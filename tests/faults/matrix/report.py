@@ -1,7 +1,7 @@
 # The rows as text, with all that was counted, and as the Markdown table of docs/reliability.md.
 from judge import misses
 from measure import BAD
-from peers import PEERS
+from peers import EVERY
 
 
 def plain(row):
@@ -39,7 +39,7 @@ def markdown(rows, faults, versions, options):
     out = [f"{options.backends} backends, {options.rate} calls/s for {options.seconds} s ({options.arrivals} arrivals, seed "
            f"{options.seed}, {options.repeatable}% of them `Get`), answers after {options.service_ms:g} ms, deadline "
            f"{options.deadline_ms} ms; {options.machine}.", "",
-           "| fault | " + " | ".join(f"{PEERS[name].title} {versions[name]}" for name in names) + " |", "|---|" + "---|" * len(names)]
+           "| fault | " + " | ".join(f"{EVERY[name].title} {versions[name]}" for name in names) + " |", "|---|" + "---|" * len(names)]
     for fault in faults:
         cells = [cell(next((row for row in rows if row.peer == name and row.fault == fault.name), None)) for name in names]
         out.append(f"| {fault.title} | " + " | ".join(cells) + " |")

@@ -38,6 +38,7 @@ def options():
     ap.add_argument("--keep", action="store_true", help="keep the last row's files")
     ap.add_argument("--total", action="store_true", help="instead: the load where all backends fail all calls")
     ap.add_argument("--noise", action="store_true", help="instead: honest noise for --seconds (default 600), in which none may be ejected")
+    ap.add_argument("--poison", action="store_true", help="instead: calls that end their connections, 10 a second among the others")
     ap.add_argument("--list", action="store_true", help="names of peers and faults")
     opts = ap.parse_args()
     opts.seconds = opts.seconds or (600 if opts.noise else 8 if opts.quick else 16)
@@ -83,19 +84,22 @@ def busy():
 def main():
     ap, opts = options()
     from faults import FAULTS
-    from peers import PEERS, program_of, version_of
+    from peers import EVERY, PEERS, program_of, version_of
     if opts.list:
-        print("peers:", *PEERS, "faults:", *(f"{fault.name:16}{fault.title}" for fault in FAULTS.values()), sep="\n  ")
+        print("peers:", *EVERY, "faults:", *(f"{fault.name:16}{fault.title}" for fault in FAULTS.values()), sep="\n  ")
         return 0
     own_namespaces()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     if opts.total:
         import total
         return 0 if total.main(opts) else 1
+    if opts.poison:
+        import poison
+        return 0 if poison.main(opts) else 1
     if opts.noise:
         import noise
         return 0 if noise.main(opts) else 1
-    peers, faults = chosen(ap, "--peers", opts.peers, PEERS), chosen(ap, "--faults", opts.faults, FAULTS)
+    peers, faults = chosen(ap, "--peers", opts.peers, EVERY if opts.peers else PEERS), chosen(ap, "--faults", opts.faults, FAULTS)
     import report
     from measure import Row, measure
     versions = {}

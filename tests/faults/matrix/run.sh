@@ -3,7 +3,7 @@
 #
 #   tests/faults/matrix/run.sh [--peers sluice,haproxy,...] [--faults kill,unavailable,...] [--backends 5] [--rate 1000]
 #                              [--seconds 16] [--quick] [--seed 1] [--check] [--markdown FILE] [--json FILE] [--list]
-#                              [--total] [--noise]
+#                              [--total] [--noise] [--poison]
 #
 #   --check: judges Sluice's rows (judge.py) and exits 1, naming what each misses. --quick: rows of 8 s. --list: peers and faults.
 #   --build DIR: default build/release; configured and brought up to date first, unless --no-build. Others: --help.

@@ -21,6 +21,7 @@ constexpr std::pair<ErrorKind, std::string_view> kReasons[] = {
     {ErrorKind::kConnectFailed, "connect_failed"},
     {ErrorKind::kConnectTimeout, "connect_timeout"},
     {ErrorKind::kConnectionLost, "connection_lost"},
+    {ErrorKind::kPoisonCall, "poison_call"},
     {ErrorKind::kConnectionEnded, "connection_ended"},
     {ErrorKind::kPendingTimeout, "pending_timeout"},
     {ErrorKind::kUpstreamReset, "upstream_reset"},

@@ -259,7 +259,8 @@ int Main(int argc, char** argv) {
   }
   Executions executions(flags["--executions"]);
   if (flags["--raw"].empty()) return RunGrpc(flags, executions);
-  return RunRaw({flags["--raw"], listen.substr(0, colon), std::atoi(listen.substr(colon + 1).c_str()), flags["--name"]},
+  return RunRaw({flags["--raw"], listen.substr(0, colon), std::atoi(listen.substr(colon + 1).c_str()), flags["--name"],
+                 std::atof(flags["--service-ms"].c_str())},
                 executions);
 }
 

@@ -3,12 +3,14 @@
 //
 //   matrix_client --target TARGET --out FILE [--rate N] [--warm S] [--seconds S] [--deadline-ms MS] [--seed N]
 //   [--repeatable PERCENT]
-//                 [--arrivals poisson|fixed] [--connections N] [--service-config FILE] [--ca FILE --server-name NAME]
+//                 [--poison N] [--arrivals poisson|fixed] [--connections N] [--service-config FILE] [--ca FILE
+//                 --server-name NAME]
 //
 // PERCENT of the calls go to Get, which may be repeated, the others to Put, which may not (matrix.proto); each has its
-// number, from 1, in x-call. It prints "begin T", T on CLOCK_MONOTONIC in seconds: second 0, after --warm seconds of
-// calls, and ends when the last call has. FILE: a line a call, with tabs: number, method, scheduled begin and time
-// until the end in us, grpc-status, sluice-reason, sluice-processed, x-backend; "-" for what is absent. Without
+// number, from 1, in x-call. N calls a second have the x-key "poison", the others one of a thousand. It prints "begin
+// T", T on CLOCK_MONOTONIC in seconds: second 0, after --warm seconds of calls, and ends when the last call has. FILE:
+// a line a call, with tabs: number, method (or Poison), scheduled begin and time until the end in us, grpc-status,
+// sluice-reason, sluice-processed, x-backend; "-" for what is absent. Without
 // --service-config the client itself repeats nothing.
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -37,7 +39,7 @@ constexpr double kRateMax = 50000, kSecondsMax = 3600, kCallsMax = 4e6;
 constexpr int kConnectionsMax = 64;
 
 struct Outcome {
-  bool repeatable = false;
+  bool repeatable = false, poison = false;
   Clock::time_point begun, ended;
   int status = -1;
   std::string reason = "-", processed = "-", backend = "-";
@@ -109,10 +111,10 @@ std::shared_ptr<grpc::Channel> Connect(Flags& flags, int number) {
 }
 
 int Main(int argc, char** argv) {
-  Flags flags = {{"--target", ""},       {"--out", ""},   {"--rate", "1000"},        {"--warm", "1"},
-                 {"--seconds", "16"},    {"--seed", "1"}, {"--deadline-ms", "1000"}, {"--repeatable", "50"},
-                 {"--connections", "2"}, {"--ca", ""},    {"--arrivals", "poisson"}, {"--service-config", ""},
-                 {"--server-name", ""}};
+  Flags flags = {{"--target", ""},       {"--out", ""},    {"--rate", "1000"},        {"--warm", "1"},
+                 {"--seconds", "16"},    {"--seed", "1"},  {"--deadline-ms", "1000"}, {"--repeatable", "50"},
+                 {"--connections", "2"}, {"--ca", ""},     {"--arrivals", "poisson"}, {"--service-config", ""},
+                 {"--server-name", ""},  {"--poison", "0"}};
   bool good = argc % 2 == 1;
   for (int i = 1; good && i + 1 < argc; i += 2) {
     good = flags.count(argv[i]) != 0;
@@ -161,12 +163,13 @@ int Main(int argc, char** argv) {
        at += poisson ? gap(dice) : 1 / rate) {
     Outcome& outcome = outcomes.emplace_back();
     outcome.repeatable = percent(dice) < number("--repeatable");
+    outcome.poison = number("--poison") > 0 && percent(dice) < 100 * number("--poison") / rate;
     outcome.begun = first + std::chrono::nanoseconds(static_cast<int64_t>(at * 1e9));
     pacer.Until(outcome.begun);
     auto* call = new Call;
     call->outcome = &outcome;
     call->context.AddMetadata("x-call", std::to_string(outcomes.size()));
-    call->context.AddMetadata("x-key", std::to_string(dice() % 1000));
+    call->context.AddMetadata("x-key", outcome.poison ? "poison" : std::to_string(dice() % 1000));
     call->context.set_deadline(std::chrono::system_clock::now() + deadline);
     call->reader = stubs[outcomes.size() % stubs.size()]->PrepareUnaryCall(
         &call->context, outcome.repeatable ? "/sluice.matrix.v1.Matrix/Get" : "/sluice.matrix.v1.Matrix/Put", request,
@@ -183,7 +186,10 @@ int Main(int argc, char** argv) {
   }
   for (size_t i = 0; i < outcomes.size(); ++i) {
     const Outcome& one = outcomes[i];
-    std::fprintf(out, "%zu\t%s\t%lld\t%lld\t%d\t%s\t%s\t%s\n", i + 1, one.repeatable ? "Get" : "Put",
+    std::fprintf(out, "%zu\t%s\t%lld\t%lld\t%d\t%s\t%s\t%s\n", i + 1,
+                 one.poison       ? "Poison"
+                 : one.repeatable ? "Get"
+                                  : "Put",
                  static_cast<long long>((one.begun - zero) / std::chrono::microseconds(1)),
                  static_cast<long long>((one.ended - one.begun) / std::chrono::microseconds(1)), one.status,
                  one.reason.c_str(), one.processed.c_str(), one.backend.c_str());

@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -34,16 +36,26 @@ enum class Fault {
   kRstStream,   // executes each call and answers RST_STREAM(INTERNAL_ERROR)
   kTcpReset,    // executes a call and resets its connection
   kGoaway,      // answers the first call of a connection, with GOAWAY behind it
+  kPoison,      // answers each call after the service time; one whose x-key is "poison" resets its connection then
 };
 constexpr std::pair<const char*, Fault> kFaults[] = {
     {"listen_full", Fault::kListenFull}, {"mute", Fault::kMute},          {"garbage", Fault::kGarbage},
-    {"rst_stream", Fault::kRstStream},   {"tcp_reset", Fault::kTcpReset}, {"goaway", Fault::kGoaway}};
+    {"rst_stream", Fault::kRstStream},   {"tcp_reset", Fault::kTcpReset}, {"goaway", Fault::kGoaway},
+    {"poison", Fault::kPoison}};
+
+using Clock = std::chrono::steady_clock;
+
+// What a request's metadata say.
+struct Request {
+  uint32_t id = 0;  // x-call; 0: it has none
+  bool poison = false;
+};
 
 // One connection, from when it is accepted.
 class Peer {
  public:
-  Peer(int fd, Fault fault, const std::string& name, Executions& executions)
-      : fault_(fault), name_(name), executions_(executions) {
+  Peer(int fd, Fault fault, const RawOptions& options, Executions& executions)
+      : fault_(fault), options_(options), executions_(executions) {
     const bool frames = fault != Fault::kMute && fault != Fault::kGarbage;
     socket_.Open(fd, frames ? kPrefaceBytes : 0);
     nghttp2_hd_inflate_new(&inflater_);
@@ -59,6 +71,16 @@ class Peer {
     if (fault_ == Fault::kMute) return 0;
     return static_cast<short>(POLLIN | (out_.empty() && socket_.AllSent() ? 0 : POLLOUT));
   }
+
+  // Answers what is due. False: the connection is over.
+  bool Answer(Clock::time_point now) {
+    for (; !due_.empty() && due_.front().at <= now; due_.pop_front()) {
+      if (due_.front().poison) return ResetAtOnce();
+      AddAnswer(due_.front().stream);
+    }
+    return Handle(0);
+  }
+  bool owes() const { return !due_.empty(); }
 
   // False: the connection is over.
   bool Handle(short revents) {
@@ -101,7 +123,7 @@ class Peer {
   bool Take(const h2::Frame& frame) {
     if (frame.type == h2::kSettings && !frame.has(h2::kAck)) out_ += h2::SettingsAck();
     if (frame.type == h2::kPing && !frame.has(h2::kAck)) out_ += h2::RawFrame(h2::kPing, h2::kAck, 0, frame.payload);
-    if (frame.type == h2::kHeaders) calls_[frame.stream] = CallId(frame);
+    if (frame.type == h2::kHeaders) calls_[frame.stream] = Read(frame);
     if (frame.type == h2::kRstStream) calls_.erase(frame.stream);
     const bool ended = frame.has(h2::kEndStream) && (frame.type == h2::kHeaders || frame.type == h2::kData);
     return !ended || Execute(frame.stream);
@@ -111,33 +133,43 @@ class Peer {
   bool Execute(uint32_t stream) {
     const auto call = calls_.extract(stream);
     if (fault_ == Fault::kGoaway && answered_ != 0) return true;  // above the GOAWAY's last stream: not executed
-    if (call && call.mapped() != 0) executions_.Record(call.mapped());
+    if (call && call.mapped().id != 0) executions_.Record(call.mapped().id);
     if (fault_ == Fault::kRstStream) out_ += h2::RstStream(stream, kInternalError);
-    if (fault_ == Fault::kTcpReset) {
-      const linger at_once{1, 0};
-      ::setsockopt(fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-      return false;
-    }
+    if (fault_ == Fault::kTcpReset) return ResetAtOnce();
+    if (fault_ == Fault::kPoison)
+      due_.push_back({Clock::now() + std::chrono::microseconds(static_cast<int64_t>(options_.service_ms * 1000)),
+                      stream, call && call.mapped().poison});
     if (fault_ == Fault::kGoaway) {
       answered_ = stream;
-      out_ += h2::Headers(stream, h2::Block(h2::GrpcResponse())) + h2::Data(stream, h2::Message("")) +
-              h2::Headers(stream, h2::Block(h2::With(h2::GrpcTrailers(), {{"x-backend", name_}})),
-                          h2::kEndHeaders | h2::kEndStream) +
-              h2::Goaway(stream, 0);
+      AddAnswer(stream);
+      out_ += h2::Goaway(stream, 0);
       closing_ = true;
     }
     return true;
   }
 
-  // Of the request's x-call; 0: it has none. The client's metadata fits into one frame.
-  uint32_t CallId(const h2::Frame& frame) {
+  void AddAnswer(uint32_t stream) {
+    out_ += h2::Headers(stream, h2::Block(h2::GrpcResponse())) + h2::Data(stream, h2::Message("")) +
+            h2::Headers(stream, h2::Block(h2::With(h2::GrpcTrailers(), {{"x-backend", options_.name}})),
+                        h2::kEndHeaders | h2::kEndStream);
+  }
+
+  // The socket is closed next.
+  bool ResetAtOnce() {
+    const linger at_once{1, 0};
+    ::setsockopt(fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    return false;
+  }
+
+  // The client's metadata fits into one frame.
+  Request Read(const h2::Frame& frame) {
     std::string_view block = frame.payload;
     if (frame.has(h2::kPadded) && !block.empty()) {
       const auto padding = static_cast<uint8_t>(block[0]);
       block = block.substr(1, block.size() - 1 - std::min<size_t>(padding, block.size() - 1));
     }
     if (frame.has(h2::kPriorityFlag)) block.remove_prefix(std::min<size_t>(5, block.size()));
-    uint32_t id = 0;
+    Request request;
     while (true) {
       nghttp2_nv field;
       int flags = 0;
@@ -148,7 +180,8 @@ class Peer {
       if ((flags & NGHTTP2_HD_INFLATE_EMIT) != 0) {
         const std::string_view name(reinterpret_cast<const char*>(field.name), field.namelen);
         const std::string value(reinterpret_cast<const char*>(field.value), field.valuelen);
-        if (name == "x-call") id = static_cast<uint32_t>(std::strtoul(value.c_str(), nullptr, 10));
+        if (name == "x-call") request.id = static_cast<uint32_t>(std::strtoul(value.c_str(), nullptr, 10));
+        request.poison |= name == "x-key" && value == "poison";
       }
       if ((flags & NGHTTP2_HD_INFLATE_FINAL) != 0) {
         nghttp2_hd_inflate_end_headers(inflater_);
@@ -156,18 +189,24 @@ class Peer {
       }
       if ((flags & NGHTTP2_HD_INFLATE_EMIT) == 0 && block.empty()) break;
     }
-    return id;
+    return request;
   }
 
   const Fault fault_;
-  const std::string& name_;
+  const RawOptions& options_;
   Executions& executions_;
   attack::FrameSocket socket_;
   nghttp2_hd_inflater* inflater_ = nullptr;
-  std::string out_;                     // behind what the socket is sending
-  std::map<uint32_t, uint32_t> calls_;  // ids of the calls whose requests are not whole, by stream
-  uint32_t answered_ = 0;               // the stream whose answer was the connection's last
-  bool closing_ = false;                // when all is sent
+  std::string out_;                    // behind what the socket is sending
+  std::map<uint32_t, Request> calls_;  // whose requests are not whole, by stream
+  struct Due {
+    Clock::time_point at;
+    uint32_t stream;
+    bool poison;
+  };
+  std::deque<Due> due_;    // answers that are still to be given
+  uint32_t answered_ = 0;  // the stream whose answer was the connection's last
+  bool closing_ = false;   // when all is sent
 };
 
 // Connections of our own until the listen queue takes no more; they stay open.
@@ -188,22 +227,25 @@ void Serve(int listener, Fault fault, const RawOptions& options, Executions& exe
     const bool accepts = fault != Fault::kListenFull && peers.size() < kConnectionsMax;
     polls.assign({{STDIN_FILENO, POLLIN, 0}, {listener, static_cast<short>(accepts ? POLLIN : 0), 0}});
     for (const auto& peer : peers) polls.push_back({peer->fd(), peer->Events(), 0});
-    if (::poll(polls.data(), polls.size(), -1) <= 0) continue;
+    const bool owes = std::any_of(peers.begin(), peers.end(), [](const auto& peer) { return peer->owes(); });
+    if (::poll(polls.data(), polls.size(), owes ? 1 : -1) < 0) continue;
     char line[256];
     if (polls[0].revents != 0 && ::read(STDIN_FILENO, line, sizeof line) <= 0) return;
     for (size_t i = peers.size(); i > 0; --i) {
-      if (polls[i + 1].revents != 0 && !peers[i - 1]->Handle(polls[i + 1].revents))
+      Peer& peer = *peers[i - 1];
+      if ((polls[i + 1].revents != 0 && !peer.Handle(polls[i + 1].revents)) ||
+          (peer.owes() && !peer.Answer(Clock::now())))
         peers.erase(peers.begin() + static_cast<std::ptrdiff_t>(i - 1));
     }
     if (polls[1].revents == 0) continue;
     if (const int fd = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC); fd >= 0)
-      peers.push_back(std::make_unique<Peer>(fd, fault, options.name, executions));
+      peers.push_back(std::make_unique<Peer>(fd, fault, options, executions));
   }
 }
 
 }  // namespace
 
-const char* RawFaults() { return "listen_full, mute, garbage, rst_stream, tcp_reset, goaway"; }
+const char* RawFaults() { return "listen_full, mute, garbage, rst_stream, tcp_reset, goaway, poison"; }
 
 int RunRaw(const RawOptions& options, Executions& executions) {
   const auto* const found = std::find_if(std::begin(kFaults), std::end(kFaults),

@@ -12,6 +12,7 @@ struct RawOptions {
   std::string host;   // an IPv4 address
   int port = 0;
   std::string name;  // the x-backend of its answers
+  double service_ms = 0;
 };
 
 // Names of the faults, in one line.

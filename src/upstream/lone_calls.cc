@@ -1,0 +1,135 @@
+#include "upstream/lone_calls.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice::upstream {
+
+using base::ErrorKind;
+using base::MakeError;
+
+class LoneCalls::One final : private http2::ConnectionEvents, private runtime::Timer {
+ public:
+  One(LoneCalls& all, PoolWaiter& waiter, const http2::ConnectionOptions& options, base::TimePoint deadline)
+      : all_(all), options_(options), deadline_(deadline) {
+    waiter.waiting_ = nullptr;
+    waiter_.PushBack(waiter);
+  }
+  ~One() { all_.context_.worker.timers().Disarm(*this); }
+
+  void Begin() {
+    all_.context_.worker.timers().Arm(*this, deadline_);
+    dialer_ = all_.owner_.DialLone(
+        deadline_, [this](base::Result<std::unique_ptr<net::Stream>> result) { OnDialed(std::move(result)); });
+  }
+  void Drain(const base::Error& error) {
+    if (greeted_) return connection_->Drain();
+    Fail(error);
+  }
+  void Close(std::string_view why) {
+    if (greeted_) connection_->Close(http2::ErrorCode::kNoError, why);
+  }
+  // It is destroyed next.
+  void CloseNow(const base::Error& error) {
+    dialer_.reset();
+    if (PoolWaiter* waiter = waiter_.PopFront()) waiter->OnNoConnection(error);
+    if (connection_ == nullptr) return;
+    connection_->session().TransportClosed(error.detail, false, http2::Session::Ending::kDead);
+    all_.owner_.OnLoneClosed();
+  }
+
+ private:
+  void OnDialed(base::Result<std::unique_ptr<net::Stream>> result) {
+    dialer_.reset();
+    if (!result) return Fail(result.error());
+    http2::ConnectionEvents& events = *this;
+    connection_ =
+        std::make_unique<http2::Connection>(all_.context_, std::move(*result), http2::Role::kClient, options_, events);
+    all_.owner_.OnLoneConnected(*connection_);
+    connection_->Start();
+  }
+
+  // No call is on it. May be called from a callback of the connection.
+  void Fail(const base::Error& error) {
+    dialer_.reset();
+    all_.context_.worker.timers().Disarm(*this);
+    if (connection_ != nullptr && !connection_->closed()) connection_->CloseNow(error.detail);
+    PoolWaiter* waiter = waiter_.PopFront();
+    if (connection_ != nullptr) all_.owner_.OnLoneClosed();
+    all_.Forget(*this);
+    if (waiter != nullptr) waiter->OnNoConnection(error);
+  }
+
+  http2::StreamEvents* OnRequest(http2::Connection&, http2::Stream&, http2::HeaderList&&, bool) override {
+    return nullptr;
+  }
+  void OnCapacity(http2::Connection& connection) override {
+    if (!greeted_) {
+      if (!connection.session().settings_received() || !connection.usable()) return;
+      greeted_ = true;
+      all_.context_.worker.timers().Disarm(*this);
+      if (PoolWaiter* waiter = waiter_.PopFront()) waiter->OnConnection(connection);
+    }
+    if (connection.session().open_streams() == 0) connection.Drain();
+  }
+  void OnGoaway(http2::Connection&) override {
+    if (!greeted_) Fail(MakeError(ErrorKind::kConnectFailed, "the endpoint takes no calls on a new connection"));
+  }
+  void OnClosed(http2::Connection&, std::string_view why) override {
+    if (!greeted_) return Fail(MakeError(ErrorKind::kConnectFailed, "a new connection ended: " + std::string(why)));
+    all_.owner_.OnLoneClosed();
+    all_.Forget(*this);
+  }
+  void OnTimer(base::TimePoint) override {
+    Fail(MakeError(ErrorKind::kConnectTimeout, "a new connection was not there in connect_timeout"));
+  }
+
+  LoneCalls& all_;
+  const http2::ConnectionOptions options_;
+  const base::TimePoint deadline_;
+  base::IntrusiveList<PoolWaiter, PoolWaiter> waiter_;  // the call, until it has its connection or leaves
+  std::unique_ptr<net::Attempt> dialer_;
+  std::unique_ptr<http2::Connection> connection_;
+  bool greeted_ = false;
+};
+
+LoneCalls::LoneCalls(http2::ConnectionContext& context, Owner& owner) : context_(context), owner_(owner) {}
+LoneCalls::~LoneCalls() { SLUICE_CHECK(all_.empty()); }
+
+bool LoneCalls::Add(PoolWaiter& waiter, const http2::ConnectionOptions& options, base::TimePoint deadline) {
+  if (all_.size() >= kLoneMax) return false;
+  all_.push_back(std::make_unique<One>(*this, waiter, options, deadline));
+  all_.back()->Begin();
+  return true;
+}
+
+void LoneCalls::Drain(const base::Error& error) {
+  std::vector<One*> all;
+  for (const auto& one : all_) all.push_back(one.get());
+  for (One* one : all) one->Drain(error);
+}
+
+void LoneCalls::Close(std::string_view why) {
+  std::vector<One*> all;
+  for (const auto& one : all_) all.push_back(one.get());
+  for (One* one : all) one->Close(why);
+}
+
+void LoneCalls::CloseNow(const base::Error& error) {
+  while (!all_.empty()) {
+    const std::unique_ptr<One> one = std::move(all_.back());
+    all_.pop_back();
+    one->CloseNow(error);
+  }
+}
+
+// It may be on the stack: it is destroyed when the turn's work is done.
+void LoneCalls::Forget(One& one) {
+  const auto it = std::find_if(all_.begin(), all_.end(), [&](const auto& each) { return each.get() == &one; });
+  SLUICE_CHECK(it != all_.end());
+  context_.worker.Post([dead = std::shared_ptr<One>(std::move(*it))] {});
+  all_.erase(it);
+  if (all_.empty()) owner_.OnNoLone();
+}
+
+}  // namespace sluice::upstream
