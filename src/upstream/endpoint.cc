@@ -83,6 +83,7 @@ Judge::Subject Endpoint::Look(bool with_latency, base::TimePoint now) {
                        cell->good.load(std::memory_order_relaxed),
                        bad,
                        cell->soft.load(std::memory_order_relaxed),
+                       cell->withdrawn.load(std::memory_order_relaxed),
                        cell->apart.load(std::memory_order_relaxed)};
     // A row of a worker without calls is old, and another worker may have seen good answers since.
     if (std::exchange(cell->judged_bad, bad) != bad) {

@@ -72,6 +72,11 @@ class EndpointPool final : private http2::ConnectionEvents, private LoneCalls::O
   // that is the endpoint's own making; it counts against its health, as far as it is not the making of `key`, the
   // call's (FailingKeys).
   void EndCall(Outcome outcome, size_t status, Cause cause = Cause::kNone, uint64_t key = 0);
+  // The client has taken back a call that has no response yet: before EndCall.
+  void Withdrawn() { cell_.Withdrawn(); }
+  // Whether an endpoint that answers as usual would have answered in `time`: a deadline that is shorter is the call's
+  // own. True where nothing is known yet.
+  bool IsLate(base::Nanos time) const;
   // The response to an attempt has begun, `after` its request was sent.
   void Answered(base::Nanos after) {
     const size_t bucket = metrics::Histogram::BucketOf(static_cast<uint64_t>(after.count()));

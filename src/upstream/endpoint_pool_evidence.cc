@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "upstream/endpoint_pool.h"
+#include "upstream/health/latency_window.h"
 
 namespace sluice::upstream {
 
@@ -15,6 +16,14 @@ void EndpointPool::CountFailure(Cause cause, uint64_t key) {
     cell_.Soft(cause);
   else
     cell_.Bad(cause);
+}
+
+bool EndpointPool::IsLate(base::Nanos time) const {
+  constexpr uint64_t kSamplesMin = 20;
+  constexpr double kTimes = 2;  // the median
+  LatencyWindow::Counts counts{};
+  for (size_t i = 0; i < counts.size(); ++i) counts[i] = cell_.first_byte[i].load(std::memory_order_relaxed);
+  return SumOf(counts) < kSamplesMin || static_cast<double>(time.count()) >= kTimes * Quantile(counts, 0.5, 0);
 }
 
 }  // namespace sluice::upstream

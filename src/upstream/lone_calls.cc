@@ -11,14 +11,14 @@ using base::MakeError;
 class LoneCalls::One final : private http2::ConnectionEvents, private runtime::Timer {
  public:
   One(LoneCalls& all, PoolWaiter& waiter, const http2::ConnectionOptions& options, base::TimePoint deadline)
-      : all_(all), options_(options), deadline_(deadline) {
+      : all_(all), context_(all.context_), options_(options), deadline_(deadline) {
     waiter.waiting_ = nullptr;
     waiter_.PushBack(waiter);
   }
-  ~One() { all_.context_.worker.timers().Disarm(*this); }
+  ~One() { context_.worker.timers().Disarm(*this); }
 
   void Begin() {
-    all_.context_.worker.timers().Arm(*this, deadline_);
+    context_.worker.timers().Arm(*this, deadline_);
     dialer_ = all_.owner_.DialLone(
         deadline_, [this](base::Result<std::unique_ptr<net::Stream>> result) { OnDialed(std::move(result)); });
   }
@@ -44,7 +44,7 @@ class LoneCalls::One final : private http2::ConnectionEvents, private runtime::T
     if (!result) return Fail(result.error());
     http2::ConnectionEvents& events = *this;
     connection_ =
-        std::make_unique<http2::Connection>(all_.context_, std::move(*result), http2::Role::kClient, options_, events);
+        std::make_unique<http2::Connection>(context_, std::move(*result), http2::Role::kClient, options_, events);
     all_.owner_.OnLoneConnected(*connection_);
     connection_->Start();
   }
@@ -52,7 +52,7 @@ class LoneCalls::One final : private http2::ConnectionEvents, private runtime::T
   // No call is on it. May be called from a callback of the connection.
   void Fail(const base::Error& error) {
     dialer_.reset();
-    all_.context_.worker.timers().Disarm(*this);
+    context_.worker.timers().Disarm(*this);
     if (connection_ != nullptr && !connection_->closed()) connection_->CloseNow(error.detail);
     PoolWaiter* waiter = waiter_.PopFront();
     if (connection_ != nullptr) all_.owner_.OnLoneClosed();
@@ -67,7 +67,7 @@ class LoneCalls::One final : private http2::ConnectionEvents, private runtime::T
     if (!greeted_) {
       if (!connection.session().settings_received() || !connection.usable()) return;
       greeted_ = true;
-      all_.context_.worker.timers().Disarm(*this);
+      context_.worker.timers().Disarm(*this);
       if (PoolWaiter* waiter = waiter_.PopFront()) waiter->OnConnection(connection);
     }
     if (connection.session().open_streams() == 0) connection.Drain();
@@ -84,7 +84,8 @@ class LoneCalls::One final : private http2::ConnectionEvents, private runtime::T
     Fail(MakeError(ErrorKind::kConnectTimeout, "a new connection was not there in connect_timeout"));
   }
 
-  LoneCalls& all_;
+  LoneCalls& all_;  // may go before one that has been forgotten
+  http2::ConnectionContext& context_;
   const http2::ConnectionOptions options_;
   const base::TimePoint deadline_;
   base::IntrusiveList<PoolWaiter, PoolWaiter> waiter_;  // the call, until it has its connection or leaves

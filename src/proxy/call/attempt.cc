@@ -172,7 +172,7 @@ void Attempt::OnReset(ErrorCode code, ResetCause cause) {
     // No failure of the endpoint's, as it is none where our timer for the same deadline fires first.
     return EndWith(error(ErrorKind::kDeadlineExceeded,
                          "the call's deadline passed, and the connection" + where + " reset the stream"),
-                   upstream::Outcome::kAbandoned, state_ == State::kSent ? Cause::kDeadline : Cause::kNone);
+                   upstream::Outcome::kAbandoned, state_ == State::kSent ? DeadlineCause() : Cause::kNone);
   }
   const ErrorKind kind = code == ErrorCode::kCancel            ? ErrorKind::kUpstreamCancelled
                          : code == ErrorCode::kEnhanceYourCalm ? ErrorKind::kUpstreamOverloaded
@@ -254,17 +254,22 @@ Cause Attempt::StatusCause() const {
       // Our client has not cancelled: the attempt would have ended then. The backend's timer for the call may have run
       // out just before ours.
       if (!EndsByDeadline()) return Cause::kCancelled;
-      return has_trailers_ ? Cause::kNone : Cause::kDeadline;
+      return has_trailers_ ? Cause::kNone : DeadlineCause();
     case GrpcCode::kDeadlineExceeded:
-      return at_deadline_ ? Cause::kDeadline : Cause::kNone;
+      return at_deadline_ ? DeadlineCause() : Cause::kNone;
     default:
       return Cause::kNone;
   }
 }
 
+// Of a deadline that has passed without a response: none where calls take longer than that anyway.
+Cause Attempt::DeadlineCause() const {
+  return pool_->IsLate(exchange_.deadline - opened_) ? Cause::kDeadline : Cause::kNone;
+}
+
 // The endpoint had at least half of the call's time, and its response has not begun; or it allows no call at all.
 Cause Attempt::LateCause(base::TimePoint started) const {
-  Cause cause = state_ == State::kSent ? Cause::kDeadline : Cause::kNone;
+  Cause cause = state_ == State::kSent ? DeadlineCause() : Cause::kNone;
   if (state_ == State::kConnecting && pool_->AllowsNone()) cause = Cause::kNoStream;
   return (exchange_.deadline - opened_) * 2 >= exchange_.deadline - started ? cause : Cause::kNone;
 }

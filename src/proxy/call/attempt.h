@@ -66,6 +66,11 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   void Cancel() {
     if (state_ != State::kEnded) Close(upstream::Outcome::kAbandoned, GrpcCode::kCancelled);
   }
+  // The same, because its client has.
+  void CancelForClient() {
+    if (state_ == State::kConnecting || state_ == State::kSent) pool_->Withdrawn();
+    Cancel();
+  }
   // The same, because the deadline of the call, which began at `started`, has passed.
   void CancelAtDeadline(base::TimePoint started) {
     if (state_ != State::kEnded) Close(upstream::Outcome::kAbandoned, GrpcCode::kDeadlineExceeded, LateCause(started));
@@ -116,6 +121,7 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   void Close(upstream::Outcome outcome, GrpcCode status, upstream::Cause cause = upstream::Cause::kNone);
   upstream::Cause LateCause(base::TimePoint started) const;
   bool RanOut() const;
+  upstream::Cause DeadlineCause() const;
   bool EndsByDeadline() const;
 
   void OnConnection(http2::Connection& connection) override;

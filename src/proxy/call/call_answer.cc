@@ -61,6 +61,7 @@ bool Call::WaitsForResponse() const { return !over() && attempt_.state() < Attem
 // Lets go of the upstream's side, in whatever state it is.
 void Call::EndAttempt() {
   if (admission_ != nullptr) admission_->LeaveEndpointQueue();  // while snapshot_ keeps the endpoint
+  if (error_ != nullptr && error_->kind == ErrorKind::kCancelled) return attempt_.CancelForClient();
   attempt_.Cancel();
 }
 

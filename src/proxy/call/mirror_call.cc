@@ -38,8 +38,8 @@ MirrorCall::MirrorCall(Origin origin)
       snapshot_(std::move(origin.snapshot)),
       route_(origin.route),
       primary_cluster_(origin.cluster),
-      key_(origin.key),
       id_(origin.id) {
+  ring_key = origin.key;
   context.mirrors.PushBack(*this);
   request.Remove(Token::kGrpcPreviousRpcAttempts);
   request.Remove(Token::kGrpcTimeout);  // its own is set when it is sent
@@ -101,7 +101,7 @@ bool MirrorCall::PassesLimits(const upstream::ClusterState& cluster) {
 uint32_t MirrorCall::Pick(const upstream::ClusterState& cluster, bool awaits) const {
   const uint32_t w = context.index();
   const bool keyed = cluster.options->policy == upstream::Policy::kRingHash;
-  const uint64_t random = keyed ? key_ : context.worker().random().Next();
+  const uint64_t random = keyed ? ring_key : context.worker().random().Next();
   const auto ok = [&](uint32_t index) {
     const upstream::ListedEndpoint& entry = cluster.endpoints[index];
     if (!entry.TakesCalls() || !entry.endpoint->Admits(upstream::Endpoint::Choosiness::kShare, random)) return false;
@@ -113,11 +113,11 @@ uint32_t MirrorCall::Pick(const upstream::ClusterState& cluster, bool awaits) co
     const upstream::EndpointPool* pool = cluster.endpoints[index].endpoint->pool(w);
     return pool == nullptr ? 0u : pool->in_flight();
   };
-  if (cluster.tiers.empty()) return cluster.balancer->Pick({key_, random, w, ok, load, false});
+  if (cluster.tiers.empty()) return cluster.balancer->Pick({ring_key, random, w, ok, load, false});
   const upstream::Tier& tier = cluster.tiers[cluster.spill->TierOf(random, cluster.tiers)];
   const auto ok_in_tier = [&](uint32_t i) { return ok(tier.places[i]); };
   const auto load_in_tier = [&](uint32_t i) { return load(tier.places[i]); };
-  const uint32_t i = tier.balancer->Pick({key_, random, w, ok_in_tier, load_in_tier, false});
+  const uint32_t i = tier.balancer->Pick({ring_key, random, w, ok_in_tier, load_in_tier, false});
   return i == upstream::LoadBalancer::kNone ? i : tier.places[i];
 }
 

@@ -114,7 +114,6 @@ class MirrorCall final : public base::ListNode<MirrorCall>, private runtime::Tim
   WorkerRef<Snapshot> snapshot_;  // until the response begins
   const Route& route_;
   const std::string& primary_cluster_;
-  const uint64_t key_;
   const CallId id_;
   std::shared_ptr<const upstream::ClusterLimits> limits_;  // that let it go
   bool has_token_ = false;                                 // of their rate, capped

@@ -79,7 +79,7 @@ class EndpointRecord {
   // Probing: a connection to it works, and calls that may be repeated are to show whether its answers are good.
   bool on_trial() const { return state_ == HealthState::kProbing && on_trial_; }
   // One such call is to be sent now.
-  bool wants_trial() const { return on_trial() && sums.sent < sums.ended() + kTrialsOut; }
+  bool wants_trial() const { return on_trial() && sums.asked() < sums.ended() + kTrialsOut; }
   // It takes only calls that may be repeated.
   bool passed_over() const { return spared_ || doubted_; }
   // So: a trial has just brought it back.

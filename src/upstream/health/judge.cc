@@ -62,6 +62,9 @@ void Judge::Count(const Subject& subject, TimePoint now) {
     record.quiet_since = now;
     record.sent_quiet = 0;
   } else {
+    // What its client takes back tells nothing of the endpoint.
+    record.sent_quiet -= std::min(record.sent_quiet, more.withdrawn);
+    if (more.withdrawn > 0 && record.sent_quiet == 0) record.quiet_since = now;
     record.sent_quiet += more.sent;
   }
 }

@@ -41,6 +41,8 @@ struct alignas(64) OutcomeCell {
   std::atomic<uint32_t> soft{0};      // those of a soft cause
   std::atomic<uint32_t> row{0};       // of `bad`, since the last good one
   std::atomic<uint32_t> answered{0};  // responses that have begun
+  // Of `sent`, those that their clients took back before a response.
+  std::atomic<uint32_t> withdrawn{0};
   std::atomic<Cause> cause{Cause::kNone};
   std::atomic<base::TimePoint> answered_at{base::TimePoint::min()};  // when the last response began
   // Written and read by the judge alone: `bad` as it was last seen.
@@ -64,6 +66,7 @@ struct alignas(64) OutcomeCell {
     Add(soft);
     cause.store(why, std::memory_order_relaxed);
   }
+  void Withdrawn() { Add(withdrawn); }
   // `bucket`: metrics::Histogram::BucketOf.
   void Answered(size_t bucket, base::TimePoint now) {
     Add(answered);

@@ -14,10 +14,13 @@ namespace sluice::upstream {
 // Counts of calls. Sums of several endpoints' are sums of their fields.
 struct CallCounts {
   uint32_t sent = 0, answered = 0, good = 0, bad = 0, soft = 0;
-  uint32_t apart = 0;  // of `bad`, passed deadlines and lost connections: one event may bring many of them
+  uint32_t withdrawn = 0;  // of `sent`, by their clients, before a response
+  uint32_t apart = 0;      // of `bad`, passed deadlines and lost connections: one event may bring many of them
 
   uint32_t ended() const { return good + bad + soft; }
   uint32_t failed() const { return bad + soft; }
+  // That a response may be waited for. A call may be withdrawn in a later window than it was sent in.
+  uint32_t asked() const { return sent > withdrawn ? sent - withdrawn : 0; }
   // Failures that neither the application, nor the deadlines that clients set, nor one lost connection account for. A
   // pass may read a failure's `apart` and not its `bad` yet.
   uint32_t plain() const { return bad > apart ? bad - apart : 0; }
@@ -27,12 +30,13 @@ struct CallCounts {
     good += more.good;
     bad += more.bad;
     soft += more.soft;
+    withdrawn += more.withdrawn;
     apart += more.apart;
     return *this;
   }
   CallCounts operator-(const CallCounts& less) const {
-    return {sent - less.sent, answered - less.answered, good - less.good,
-            bad - less.bad,   soft - less.soft,         apart - less.apart};
+    return {sent - less.sent, answered - less.answered,   good - less.good,  bad - less.bad,
+            soft - less.soft, withdrawn - less.withdrawn, apart - less.apart};
   }
 };
 

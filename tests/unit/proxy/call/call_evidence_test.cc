@@ -120,6 +120,41 @@ TEST_F(CallEvidenceTest, ADeadlineThatPassesInTheWaitForAStreamThatIsNotAllowedI
   EXPECT_EQ(Cell().cause.load(), Cause::kNoStream);
 }
 
+TEST_F(CallEvidenceTest, ADeadlineBelowWhatAnswersTakeIsTheCallsOwn) {
+  Start({kOne});
+  FramePeer& client = Client();
+  uint32_t id = 1;
+  for (int i = 0; i < 30; ++i, id += 2) {
+    Ask(client, id);
+    Advance(milliseconds(20));
+    Respond(Up(), id, "ok");
+    Run();
+  }
+  Ask(client, id, {{"grpc-timeout", "10m"}});
+  Advance(milliseconds(11));
+  EXPECT_EQ(client.streams[id].Value("grpc-status"), "4");
+  EXPECT_EQ(Cell().bad, 0u);
+  Ask(client, id + 2, {{"grpc-timeout", "100m"}});
+  Advance(milliseconds(101));
+  EXPECT_EQ(client.streams[id + 2].Value("grpc-status"), "4");
+  EXPECT_EQ(Cell().bad, 1u);
+}
+
+TEST_F(CallEvidenceTest, ACallThatItsClientTakesBackIsWithdrawn) {
+  Start({kOne});
+  FramePeer& client = Client();
+  Ask(client, 1);
+  client.Send(h2::RstStream(1, 8));
+  Run();
+  EXPECT_EQ(Cell().withdrawn, 1u);
+  Ask(client, 3);
+  Up().Send(Headers(3, Block(h2::GrpcResponse())));
+  Run();
+  client.Send(h2::RstStream(3, 8));
+  Run();
+  EXPECT_EQ(Cell().withdrawn, 1u) << "it was answered";
+}
+
 // An endpoint is ejected because it gives no answers.
 class CallSilenceTest : public CallEvidenceTest {
  public:

@@ -86,5 +86,21 @@ TEST(JudgeTest, ARowIsLongerWhereTheOthersFailMore) {
   EXPECT_LE(row, 20);
 }
 
+// A caller that cancels its calls before any endpoint could answer them, and has the endpoint to itself.
+TEST(JudgeTest, CallsThatTheirClientTakesBackAreNotOwed) {
+  JudgedCluster cluster(3);
+  for (int i = 0; i < 20; ++i) {
+    GoodCalls(cluster, {0, 1, 2}, 20, milliseconds(10));
+    cluster.Pass();
+  }
+  for (int i = 0; i < 100; ++i) {
+    cluster[0].Sent(10);
+    GoodCalls(cluster, {1, 2}, 10, milliseconds(10));
+    cluster.PassAsAsked();
+    cluster[0].Withdrawn(10);
+    ASSERT_EQ(cluster.State(0), HealthState::kUp) << i;
+  }
+}
+
 }  // namespace
 }  // namespace sluice::upstream

@@ -53,6 +53,11 @@ struct JudgedEndpoint {
     --in_flight;
     cause = Cause::kInternal;
   }
+  // Their clients take back so many that have no answer.
+  void Withdrawn(uint32_t n) {
+    counts.withdrawn += n;
+    in_flight -= n;
+  }
   // Its health service says so: by a Watch that is begun, if there is none yet.
   void Says(ServingStatus status, base::TimePoint now) {
     HealthOptions asked;
