@@ -125,7 +125,9 @@ int Check(const Flags& flags, const sluice::config::ParseResult& parsed) {
     std::fprintf(stderr, "warning: %s: %s\n", place.empty() ? flags.config.c_str() : place.c_str(), text.c_str());
   }
   if (!status) {
-    std::fprintf(stderr, "%s: %s\n", flags.config.c_str(), status.error().detail.c_str());
+    const std::string place = sluice::config::PlaceOfFileIn(parsed, status.error().detail);
+    std::fprintf(stderr, "%s: %s\n", place.empty() ? flags.config.c_str() : place.c_str(),
+                 status.error().detail.c_str());
     return 1;
   }
   const size_t warnings = parsed.warnings.size() + notes.size() + ending.size();

@@ -15,7 +15,6 @@
 
 #include <absl/functional/function_ref.h>
 
-#include <bit>
 #include <memory>
 
 #include "base/clock.h"
@@ -54,7 +53,7 @@ class BasicClockCache {
       : shard_count_(ShardsFor(options)), shards_(std::make_unique<Shard[]>(shard_count_)) {
     ClockCacheOptions part = options;
     part.capacity = options.capacity / shard_count_;
-    const size_t slots = SlotsFor(part.capacity, options.entry_charge_expected);
+    const size_t slots = SlotsFor(options);
     for (size_t i = 0; i < shard_count_; ++i) shards_[i].Init(part, slots, deleter, context);
   }
   BasicClockCache(const BasicClockCache&) = delete;
@@ -100,6 +99,10 @@ class BasicClockCache {
     return erased;
   }
 
+  // As many shards and slots as a cache with these options would have.
+  bool HasShapeOf(const ClockCacheOptions& options) const {
+    return shard_count_ == ShardsFor(options) && shards_[0].slots() == SlotsFor(options);
+  }
   // Bytes. A lower capacity is paid for by the inserts that follow; a higher one gives no more slots.
   void SetCapacity(size_t capacity) {
     for (size_t i = 0; i < shard_count_; ++i) shards_[i].SetCapacity(capacity / shard_count_);
@@ -116,7 +119,7 @@ class BasicClockCache {
     return Sum([](const Shard& shard) { return shard.occupancy(); });
   }
   // The largest charge that is not kTooLarge. Bytes.
-  size_t entry_charge_max() const { return shards_[0].capacity() / 8; }
+  size_t entry_charge_max() const { return shards_[0].capacity() / kShardPartMax; }
   size_t shards() const { return shard_count_; }
   Stats stats() const {
     Stats stats;
@@ -128,21 +131,6 @@ class BasicClockCache {
   static auto& MetaForTest(Handle handle) { return handle.slot_->meta; }
 
  private:
-  static constexpr size_t kShardsMax = 64;
-  static constexpr size_t kShardBytesMin = 32 << 20;
-  static constexpr size_t kSlotsMin = 8;
-
-  static size_t ShardsFor(const ClockCacheOptions& options) {
-    if (options.shards != 0) return std::min(kShardsMax, std::bit_ceil<size_t>(options.shards));
-    return std::min(kShardsMax, std::bit_floor(std::max<size_t>(1, options.capacity / kShardBytesMin)));
-  }
-
-  // At a load of 0.35 to 0.7 when every entry has the expected charge.
-  static size_t SlotsFor(size_t capacity, size_t charge) {
-    const double needed = static_cast<double>(capacity) / (0.7 * static_cast<double>(std::max<size_t>(1, charge)));
-    return std::max(kSlotsMin, std::bit_ceil(static_cast<size_t>(needed) + 1));
-  }
-
   // By bits that the place in the table does not depend on.
   Shard& ShardOf(const Key128& key) { return shards_[(key.hi >> 58) & (shard_count_ - 1)]; }
 

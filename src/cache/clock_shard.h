@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "cache/cache_shape.h"
 #include "cache/clock_table.h"
 #include "cache/doorkeeper.h"
 
@@ -117,8 +118,6 @@ class ClockShard : public ClockTable<Traits> {
   }
 
  private:
-  // One entry may take an eighth of a shard: a larger one would empty it for its own sake.
-  static constexpr size_t kShardPartMax = 8;
   // Rounds of the table that an eviction makes at most. The last takes what three have brought to zero; the original
   // stops after three, and finds nothing where every entry starts at three.
   static constexpr size_t kRoundsMax = kCountdownMax + 1;

@@ -11,6 +11,8 @@ namespace sluice::config {
 void CheckFiles(ParseResult* result);
 
 // "file:line:column: path" of the first key that names `file`; empty: none does.
-std::string PlaceOfFile(const ParseResult& result, const std::string& file);
+std::string PlaceOfFile(const ParseResult& result, std::string_view file);
+// The same of the file that `text`, an error of a start, names; empty: it names none of the configuration's.
+std::string PlaceOfFileIn(const ParseResult& result, std::string_view text);
 
 }  // namespace sluice::config

@@ -39,6 +39,7 @@ ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::
     ParseProcess(root, &result.config);
     ParseXdsProcess(root, &result.config);
     ParseAnnounce(root, &result.config.announce);
+    if (reader.error_count() == 0) Advise(root, result.config);
   }  // reports unknown keys
   result.files = tree.files();
   result.errors = reader.TakeErrors();

@@ -23,14 +23,6 @@ std::string Beside(const std::string& file, const std::string& name) {
   return name.starts_with('/') || slash == file.npos ? name : Cat(std::string_view(file).substr(0, slash + 1), name);
 }
 
-const Node* ValueOf(const Node& map, std::string_view key) {
-  if (map.kind != Node::Kind::kMap) return nullptr;
-  for (size_t i = 0; i + 1 < map.items.size(); i += 2) {
-    if (map.items[i]->kind == Node::Kind::kScalar && map.items[i]->text == key) return map.items[i + 1];
-  }
-  return nullptr;
-}
-
 // The same key before the item `end` of the map.
 const Node* Before(const Node& map, size_t end) {
   for (size_t i = 0; i < end; i += 2) {

@@ -14,13 +14,6 @@ constexpr size_t kNamesShownMax = 20;  // where only their order differs
 
 using Kind = Node::Kind;
 
-const Node* ValueOf(const Node& map, std::string_view key) {
-  for (size_t i = 0; map.kind == Kind::kMap && i + 1 < map.items.size(); i += 2) {
-    if (map.items[i]->text == key) return map.items[i + 1];
-  }
-  return nullptr;
-}
-
 // For people: quoted where it would be misread.
 std::string Scalar(const std::string& text) {
   const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {

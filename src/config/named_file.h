@@ -1,6 +1,7 @@
 // NamedFile: a file that a configuration names, and the key that does.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "config/config_error.h"
@@ -8,8 +9,10 @@
 namespace sluice::config {
 
 struct NamedFile {
-  std::string file;   // as it is opened
-  bool needed;        // by a start; else it is read when it is used
+  // kNeeded: a start reads it. kLater: it is read when it is used. kWritten: the process writes it.
+  enum class Use : uint8_t { kNeeded, kLater, kWritten };
+  std::string file;  // as it is opened
+  Use use;
   ConfigError place;  // without a message
 };
 

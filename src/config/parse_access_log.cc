@@ -73,7 +73,7 @@ bool ParseMap(Reader& reader, const Node& node, const std::string& path, AccessL
 
 void ParseAccessLog(Section& section, AccessLogOptions* out) {
   section.Choice("format", kAccessLogFormats, &out->format);
-  section.Text("path", &out->path);
+  section.WrittenFile("path", &out->path);
   section.Options(proxy::kAccessLogOptions, out);
   Reader& reader = section.reader();
   section.Each("fields", AccessLogOptions::kFieldsMax, [&](const Node& node, std::string path) {

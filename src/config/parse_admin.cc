@@ -21,8 +21,9 @@ void ParseAdminAddress(Section& section, std::string_view key, const Config& con
   if (address.kind() != net::Address::Kind::kUnix && address.port() == 0) return;  // the system picks free ones
   if (*out == other) section.Fail(key, Cat("address ", *out, " is also that of admin.grpc"));
   for (const auto& listener : config.listeners) {
-    if (listener.address == address) {
-      section.Fail(key, Cat("address ", *out, " is also that of a listener"));
+    if (Overlap(listener.address, address)) {
+      section.Fail(key, Cat("address ", *out, " is also that of a listener",
+                            listener.address == address ? "" : Cat(", ", listener.address.ToString())));
       return;
     }
   }
@@ -34,7 +35,7 @@ void ParseAdminTls(Section& section, AdminTlsOptions* out) {
                            std::pair<std::string_view, std::string*>("key", &out->key),
                            std::pair<std::string_view, std::string*>("client_ca", &out->client_ca)}) {
     section.Text(key, path);
-    *path = section.FileAt(key, std::move(*path), true);
+    *path = section.FileAt(key, std::move(*path), NamedFile::Use::kNeeded);
     if (path->empty()) missing = key;
   }
   const bool some = !out->certificate.empty() || !out->key.empty() || !out->client_ca.empty();

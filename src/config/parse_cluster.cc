@@ -50,14 +50,6 @@ const std::string* DnsTargetOf(Section& section) {
   return only.kind == Node::Kind::kScalar && only.text.starts_with(kDnsScheme) ? &only.text : nullptr;
 }
 
-// The value of a key; null: there is none.
-const Node* ItemOf(const Node& map, std::string_view key) {
-  for (size_t i = 0; map.kind == Node::Kind::kMap && i + 1 < map.items.size(); i += 2) {
-    if (map.items[i]->text == key) return map.items[i + 1];
-  }
-  return nullptr;
-}
-
 // What a connection to another host needs, which can go without a word.
 void CheckKeepalive(Section& section, const upstream::ClusterOptions& cluster, bool discovered) {
   constexpr std::chrono::milliseconds kGrpcBears{300000};  // the default of gRPC's servers
@@ -70,7 +62,7 @@ void CheckKeepalive(Section& section, const upstream::ClusterOptions& cluster, b
   if (remote.empty()) return;
   const auto [interval, timeout, repeat] = cluster.keepalive;
   const auto warn = [&](std::string_view key, std::string what) {
-    const Node* at = ItemOf(*section.Find("keepalive"), key);
+    const Node* at = ValueOf(*section.Find("keepalive"), key);
     if (at != nullptr) section.reader().Warn(*at, Cat(section.PathOf("keepalive"), ".", key), std::move(what));
   };
   if (section.Find("keepalive") == nullptr) return;

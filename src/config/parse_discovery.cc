@@ -83,7 +83,7 @@ void ParseDiscovery(Section& section, discovery::DiscoveryOptions* out) {
     if (path.empty())
       file.Fail("path", "is empty; a file is needed");
     else
-      out->file.path = file.FileAt("path", std::move(path), false);
+      out->file.path = file.FileAt("path", std::move(path), NamedFile::Use::kLater);
   });
   section.Map("dns", [&](Section& dns) {
     if (out->enabled()) section.Fail("dns", "is a second source; only one is allowed");

@@ -41,7 +41,7 @@ void ParseFileName(Section& section, std::string_view key, std::string* out) {
   std::string name;
   if (!section.Text(key, &name)) return;
   if (name.empty()) return section.Fail(key, "is empty; the name of a file is needed");
-  *out = section.FileAt(key, std::move(name), false);
+  *out = section.FileAt(key, std::move(name), NamedFile::Use::kLater);
 }
 
 // Both or none.

@@ -103,7 +103,7 @@ void ParseProvider(Section& section, JwtProviderOptions* out) {
     if (out->jwks_file.empty())
       section.Fail("jwks_file", "is empty; the name of a file is needed");
     else
-      out->jwks_file = section.FileAt("jwks_file", out->jwks_file, /*needed=*/true);
+      out->jwks_file = section.FileAt("jwks_file", out->jwks_file, NamedFile::Use::kNeeded);
   }
   if (section.Require("issuer") != nullptr && section.Text("issuer", &out->issuer) && out->issuer.empty())
     section.Fail("issuer", "is empty; what the claim iss of each token is, is needed");

@@ -9,7 +9,10 @@ namespace sluice::config {
 void ParseRate(Section& section, limits::RateOptions* out) {
   section.Options(limits::kRateOptions, out);
   if (out->rate == 0 && section.Find("rate") == nullptr && !section.node().items.empty())
-    section.reader().Warn(section.node(), section.path(), "has no rate, so that there is no limit; rate: 0 says so");
+    section.reader().Warn(section.node(), section.path(), "has no rate, so that there is no limit");
+  // A variable may switch the limit off on purpose.
+  if (const Node* rate = section.Find("rate"); out->rate == 0 && rate != nullptr && rate->written == nullptr)
+    section.Warn("rate", "0 is no limit, rather than a limit that lets no call go; leave the section out for none");
   if (out->capped && out->burst < 2) {
     section.Fail("burst", Cat("\"", out->burst,
                               "\" with capped: a token comes back only when its call has ended, so calls would "

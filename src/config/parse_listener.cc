@@ -36,6 +36,17 @@ bool ParseListenAddress(Section& section, std::string_view key, const std::strin
   return true;
 }
 
+bool IsAny(const net::Address& address) {
+  return address.kind() == net::Address::Kind::kIp && (address.host() == "0.0.0.0" || address.host() == "::");
+}
+
+bool Overlap(const net::Address& a, const net::Address& b) {
+  if (a == b) return true;
+  const auto is_ipv6 = [](const net::Address& address) { return address.host().find(':') != std::string::npos; };
+  return a.kind() == net::Address::Kind::kIp && b.kind() == net::Address::Kind::kIp && a.port() == b.port() &&
+         is_ipv6(a) == is_ipv6(b) && (IsAny(a) || IsAny(b));
+}
+
 bool UniqueNames::Add(Reader& reader, const Node& node, const std::string& path, std::string_view what,
                       const std::string& name) {
   const auto [first, added] = places_.emplace(name, std::pair(path, &node));
@@ -68,6 +79,19 @@ void ParseListener(Section& section, proxy::ListenerOptions* out) {
   section.Map("grpc_web", [&](Section& web) { ParseGrpcWeb(web, &out->grpc_web); });
 }
 
+// The system refuses to listen on 127.0.0.1:80 beside 0.0.0.0:80, which is that address too.
+void CheckWildcard(Reader& reader, const Node& node, const std::string& path,
+                   const std::vector<proxy::ListenerOptions>& before, const net::Address& address) {
+  for (size_t i = 0; i < before.size(); ++i) {
+    const net::Address& other = before[i].address;
+    if (other == address || !Overlap(other, address)) continue;
+    const net::Address& any = IsAny(address) ? address : other;
+    return reader.Fail(node, path,
+                       Cat("address ", address.ToString(), " and ", other.ToString(), " of listeners[", i,
+                           "] cannot both be listened on: ", any.host(), " is every address of this host"));
+  }
+}
+
 }  // namespace
 
 void ParseListeners(Section& root, std::vector<proxy::ListenerOptions>* out) {
@@ -84,6 +108,7 @@ void ParseListeners(Section& root, std::vector<proxy::ListenerOptions>* out) {
     const bool any_port = listener.address.kind() != net::Address::Kind::kUnix && listener.address.port() == 0;
     if (!listener.name.empty() && !any_port && addresses.Add(reader, node, path, Cat("address ", address), address)) {
       names.Add(reader, node, path, Cat("name ", Shown(listener.name)), listener.name);
+      CheckWildcard(reader, node, path, *out, listener.address);
     }
     out->push_back(std::move(listener));
   });

@@ -22,7 +22,7 @@ void ParseProcess(Section& root, Config* config) {
   root.Map("log", [&](Section& log) {
     log.Choice("level", kLogLevels, &config->log.level);
     log.Choice("format", kLogFormats, &config->log.format);
-    log.Text("path", &config->log.path);
+    log.WrittenFile("path", &config->log.path);
   });
   root.Map("access_log", [&](Section& log) { ParseAccessLog(log, &config->access_log); });
   root.Map("tracing", [&](Section& tracing) { ParseTracing(tracing, &config->tracing); });
@@ -37,7 +37,7 @@ void ParseProcess(Section& root, Config* config) {
   root.Map("concurrency", limits::kConcurrencyOptions, &config->concurrency);
   root.Map("cache", [&](Section& cache) { ParseCache(cache, &config->cache); });
   root.Map("memory", kMemoryOptions, config);
-  root.Text("state_file", &config->state_file);
+  root.WrittenFile("state_file", &config->state_file);
   root.Text("hash_seed", &config->hash_seed);
 }
 

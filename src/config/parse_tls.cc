@@ -15,7 +15,7 @@ void ParseFile(Section& section, std::string_view key, std::string* out) {
   std::string name;
   if (!section.Text(key, &name)) return;
   if (name.empty()) return section.Fail(key, "is empty; the name of a PEM file is needed");
-  *out = section.FileAt(key, std::move(name), true);
+  *out = section.FileAt(key, std::move(name), NamedFile::Use::kNeeded);
 }
 
 // What listeners and clusters have in common.

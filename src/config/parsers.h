@@ -146,6 +146,10 @@ void AddDeclaredMethods(const Descriptors& descriptors, const proxy::RouteOption
 void ParseProcess(Section& root, Config* config);
 void ParseAdmin(Section& section, Config* config);
 
+// Warns of what is legal and has no effect, or one that was not meant (configuration.md, "Warnings"). After everything
+// else, of a configuration without errors: `root` is what `config` was read from.
+void Advise(Section& root, const Config& config);
+
 // A condition of a route, or a part of one.
 bool IsPathSegment(std::string_view text);  // visible ASCII without /; also the empty one
 bool IsMetadataName(std::string_view name);
@@ -181,6 +185,10 @@ class UniqueNames {
 std::string ElsewhereOf(const Node& place, const Node& node);
 // An address to listen on: an IP with a port, or a Unix socket. Reports at the key.
 bool ParseListenAddress(Section& section, std::string_view key, const std::string& text, net::Address* out);
+// 0.0.0.0 or ::, every address of this host of that family.
+bool IsAny(const net::Address& address);
+// The system refuses to listen on both: the same address, or one port of a family where one of them IsAny.
+bool Overlap(const net::Address& a, const net::Address& b);
 
 // Parse, and every key the parser asked for as a pattern: "clusters[].name".
 ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::set<std::string>* keys,

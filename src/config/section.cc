@@ -68,8 +68,8 @@ void Reader::Warn(const Node& at, std::string path, std::string message) {
   if (warnings_.size() < kErrorsMax) Insert(PlaceAt(at, std::move(path), std::move(message)), &warnings_);
 }
 
-void Reader::Name(const Node& at, std::string path, std::string file, bool needed) {
-  named_.push_back({std::move(file), needed, PlaceAt(at, std::move(path), "")});
+void Reader::Name(const Node& at, std::string path, std::string file, NamedFile::Use use) {
+  named_.push_back({std::move(file), use, PlaceAt(at, std::move(path), "")});
 }
 
 void Reader::Know(const std::string& path) {
@@ -95,7 +95,7 @@ std::vector<NamedFile> Reader::TakeNamed() {
   };
   std::stable_sort(named_.begin(), named_.end(), [&](const Named& a, const Named& b) { return place(a) < place(b); });
   std::vector<NamedFile> out;
-  for (Named& named : named_) out.push_back({std::move(named.file), named.needed, std::move(named.placed.error)});
+  for (Named& named : named_) out.push_back({std::move(named.file), named.use, std::move(named.placed.error)});
   return out;
 }
 
@@ -178,11 +178,15 @@ std::string Section::Beside(std::string_view key, std::string name) const {
   return Cat(file.substr(0, slash + 1), name);
 }
 
-std::string Section::FileAt(std::string_view key, std::string name, bool needed) {
+std::string Section::FileAt(std::string_view key, std::string name, NamedFile::Use use) {
   std::string file = Beside(key, std::move(name));
   const Node* value = Lookup(key);
-  if (value != nullptr && !file.empty()) reader_.Name(*value, PathOf(key), file, needed);
+  if (value != nullptr && !file.empty()) reader_.Name(*value, PathOf(key), file, use);
   return file;
+}
+
+void Section::WrittenFile(std::string_view key, std::string* out) {
+  if (Text(key, out) && !out->empty()) reader_.Name(*Lookup(key), PathOf(key), *out, NamedFile::Use::kWritten);
 }
 
 void Section::Warn(std::string_view key, std::string message) {

@@ -45,7 +45,7 @@ class Reader {
   // What is legal and unwise.
   void Warn(const Node& at, std::string path, std::string message);
   // The file that a key names.
-  void Name(const Node& at, std::string path, std::string file, bool needed);
+  void Name(const Node& at, std::string path, std::string file, NamedFile::Use use);
   // What was found wrong before there was a tree. `order`: of its file.
   void Add(ConfigError error, size_t order);
   // No more errors are kept: a message need not be made with care.
@@ -72,7 +72,7 @@ class Reader {
   std::vector<Placed> warnings_;
   struct Named {
     std::string file;
-    bool needed;
+    NamedFile::Use use;
     Placed placed;
   };
   std::vector<Named> named_;
@@ -130,8 +130,10 @@ class Section {
 
   // A file named at the key: a relative name is looked for beside the file in which the key stands.
   std::string Beside(std::string_view key, std::string name) const;
-  // The same, and it is among those that CheckFiles looks at.
-  std::string FileAt(std::string_view key, std::string name, bool needed);
+  // The same, and errors that name the file can be given its place (check_files.h).
+  std::string FileAt(std::string_view key, std::string name, NamedFile::Use use);
+  // The text of a file that the process writes; a relative name is one of its working directory.
+  void WrittenFile(std::string_view key, std::string* out);
 
   // The scalar of a node that is none of the above, or null after reporting that it is something else.
   const std::string* Scalar(const Node& node, const std::string& path, std::string_view allowed);

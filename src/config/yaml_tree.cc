@@ -256,4 +256,11 @@ void YamlTree::ExpandAll(const Variables& variables, absl::FunctionRef<void(cons
   }
 }
 
+const Node* ValueOf(const Node& map, std::string_view key) {
+  for (size_t i = 0; map.kind == Node::Kind::kMap && i + 1 < map.items.size(); i += 2) {
+    if (map.items[i]->kind == Node::Kind::kScalar && map.items[i]->text == key) return map.items[i + 1];
+  }
+  return nullptr;
+}
+
 }  // namespace sluice::config

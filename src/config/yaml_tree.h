@@ -52,6 +52,9 @@ struct Node {
   bool complete = true;                  // false while its end has not been read: an alias to it would be endless
 };
 
+// The value of the key in a map; null: the key is absent, or `map` is no map.
+const Node* ValueOf(const Node& map, std::string_view key);
+
 class YamlTree {
  public:
   YamlTree() = default;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/option.h"
+#include "cache/cache_shape.h"
 #include "proxy/options.h"
 
 namespace sluice::proxy {
@@ -41,7 +42,13 @@ inline constexpr base::Option<CacheRule> kCacheRuleOptions[] = {
     {"stale_if_unavailable", &CacheRule::stale_if_unavailable, 0, base::kDay},
     {"fetch_timeout", &CacheRule::fetch_timeout, 1, base::kDay},
 };
-// The table of entries is built once: what sizes it needs a restart.
+// The largest entry that the cache stores, with its key. Bytes; may be below entry_bytes_max.
+inline size_t CacheEntryBytesMax(const CacheOptions& options) {
+  cache::ClockCacheOptions table;
+  table.capacity = options.capacity_bytes;
+  return cache::EntryChargeMax(table);
+}
+// Another capacity is another table (response_cache/store.h); what else sizes it needs a restart.
 inline constexpr base::Option<CacheOptions> kCacheOptions[] = {
     {"capacity", &CacheOptions::capacity_bytes, base::kMiB, base::kTiB, base::kBytes},
     {"entry_max", &CacheOptions::entry_bytes_max, base::kKiB, 64 * base::kMiB, base::kBytes},
