@@ -5,35 +5,14 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "cache/clock_cache.h"
 #include "http2/fields/grpc_type.h"
 #include "proxy/response_cache/fetch_table.h"
+#include "proxy/response_cache/store.h"
 
 namespace sluice::proxy {
 namespace {
 
-// What a slot holds. Immutable.
-struct Entry {
-  std::string key;
-  CachedResponsePtr response;
-  cache_policy::Lifetime life;
-
-  // This client takes nothing older, and nothing stale (RFC 9111 5.2.1.1).
-  bool older(std::chrono::seconds age_max, base::TimePoint now) const {
-    return now - response->stored + std::chrono::seconds(response->age_at_arrival()) > age_max;
-  }
-  // Bytes: all that goes when the entry goes, if no client is reading it; with the counts of the two heap blocks.
-  size_t charge() const { return sizeof(*this) + key.capacity() + response->bytes() + 2 * 16; }
-};
-
-cache::ClockCacheOptions TableOptions(const CacheOptions& options) {
-  cache::ClockCacheOptions out;
-  out.capacity = options.capacity_bytes;
-  out.entry_charge_expected = options.entry_bytes_expected;
-  out.strict = options.strict;
-  out.doorkeeper = options.doorkeeper;
-  return out;
-}
+using Entry = StoredEntry;
 
 NotCached ReasonOf(cache::Inserted outcome) {
   switch (outcome) {
@@ -51,28 +30,6 @@ NotCached ReasonOf(cache::Inserted outcome) {
   return NotCached::kFull;
 }
 
-// The table and what metrics read of it; shared with the registry's callbacks, which may outlive the cache.
-struct Store {
-  explicit Store(const CacheOptions& options) : table(TableOptions(options), Free, nullptr) {}
-  static void Free(void* value, cache::Cause, void*) { delete static_cast<Entry*>(value); }
-
-  // fn(const Entry&) for the key's entry, under a reference; false if there is none. Never another key's.
-  template <typename Fn>
-  bool With(const CacheKey& key, base::TimePoint now, bool use, Fn&& fn) {
-    const cache::ClockCache::Handle handle = table.Lookup(key.hash, now);
-    if (!handle) return false;
-    const Entry& entry = *static_cast<const Entry*>(handle.value());
-    const bool same = entry.key == key.bytes;
-    if (same) fn(entry);
-    table.Release(handle, /*useful=*/use && same);
-    return same;
-  }
-
-  cache::ClockCache table;
-  // Statistics: relaxed.
-  std::atomic<uint64_t> purged{0}, replaced{0};
-};
-
 }  // namespace
 
 struct ResponseCache::Impl {
@@ -84,7 +41,8 @@ struct ResponseCache::Impl {
     entry_bytes_max.store(options.entry_bytes_max, std::memory_order_relaxed);
     request_bytes_max.store(options.request_bytes_max, std::memory_order_relaxed);
     fetches_max.store(options.fetches_max, std::memory_order_relaxed);
-    store->table.SetCapacity(options.capacity_bytes);
+    store->Configure(options,
+                     [this](const cache::Key128& hash, absl::FunctionRef<void()> fn) { fetches.UnderKey(hash, fn); });
   }
   cache::Key128 Hash(std::string_view bytes) const {
     if (hash_for_test != nullptr) return hash_for_test(bytes);
@@ -101,8 +59,8 @@ struct ResponseCache::Impl {
   std::atomic<size_t> entry_bytes_max{0}, request_bytes_max{0};
   std::atomic<uint32_t> fetches_max{0};
   CacheMetrics metrics;
-  const std::shared_ptr<Store> store;
-  FetchTable fetches;  // destroyed, and audited, before the store
+  const std::shared_ptr<Store> store;  // shared with the registry's callbacks, which may outlive the cache
+  FetchTable fetches;                  // destroyed, and audited, before the store
 };
 
 void ResponseCache::Impl::AddCallbacks(metrics::Registry& registry) {
@@ -114,20 +72,21 @@ void ResponseCache::Impl::AddCallbacks(metrics::Registry& registry) {
       return {{{}, static_cast<double>(value(*alive))}};
     });
   };
-  add("sluice_cache_bytes", "Memory of stored responses and their keys.", [](Store& s) { return s.table.usage(); });
-  add("sluice_cache_capacity_bytes", "What sluice_cache_bytes may reach.", [](Store& s) { return s.table.capacity(); });
-  add("sluice_cache_entries", "Stored responses.", [](Store& s) { return s.table.entries(); });
+  add("sluice_cache_bytes", "Memory of stored responses and their keys.", [](Store& s) { return s.table().usage(); });
+  add("sluice_cache_capacity_bytes", "What sluice_cache_bytes may reach.",
+      [](Store& s) { return s.table().capacity(); });
+  add("sluice_cache_entries", "Stored responses.", [](Store& s) { return s.table().entries(); });
   registry.AddCallback("sluice_cache_evictions_total", "Responses that went, by cause.", "counter",
                        [weak]() -> std::vector<metrics::Sample> {
                          const std::shared_ptr<Store> alive = weak.lock();
                          if (alive == nullptr) return {};
-                         const cache::Stats table = alive->table.stats();
+                         const Store::Evictions evictions = alive->evictions();
                          const auto count = [](uint64_t n) { return static_cast<double>(n); };
-                         return {
-                             {{{"cause", "capacity"}}, count(table.freed[static_cast<size_t>(cache::Cause::kEvicted)])},
-                             {{{"cause", "expired"}}, count(table.freed[static_cast<size_t>(cache::Cause::kExpired)])},
-                             {{{"cause", "purged"}}, count(alive->purged.load(std::memory_order_relaxed))},
-                             {{{"cause", "replaced"}}, count(alive->replaced.load(std::memory_order_relaxed))}};
+                         return {{{{"cause", "capacity"}}, count(evictions.capacity)},
+                                 {{{"cause", "expired"}}, count(evictions.expired)},
+                                 {{{"cause", "slots"}}, count(evictions.slots)},
+                                 {{{"cause", "purged"}}, count(alive->purged.load(std::memory_order_relaxed))},
+                                 {{{"cause", "replaced"}}, count(alive->replaced.load(std::memory_order_relaxed))}};
                        });
 }
 
@@ -287,7 +246,7 @@ ResponseCache::Joined ResponseCache::Join(const CacheKey& key, const CachePlan& 
 // there is out of date.
 std::optional<NotCached> ResponseCache::Impl::Put(const Fetch& fetch, std::unique_ptr<Entry>& entry,
                                                   base::TimePoint now) {
-  cache::ClockCache& table = store->table;
+  cache::ClockCache& table = store->table();
   // An error that is cached for a second must not push out the answer that is kept for just that case.
   if (entry != nullptr && !cache_policy::Answered(entry->response->status)) {
     bool keep_old = false;
@@ -341,16 +300,13 @@ size_t ResponseCache::Purge(const CachePurge& what) {
   // In this order: see fetch_table.h. What is stored between the two is from fetches that began after the purge; it
   // goes too, which costs a fetch.
   impl_->fetches.Forget([&](std::string_view key) { return cache_key::Covers(what, key); });
-  const size_t purged = impl_->store->table.EraseIf([&](const cache::Key128&, void* value) {
-    return cache_key::Covers(what, static_cast<const Entry*>(value)->key);
-  });
+  const size_t purged = impl_->store->EraseIf([&](const Entry& entry) { return cache_key::Covers(what, entry.key); });
   impl_->store->purged.fetch_add(purged, std::memory_order_relaxed);
   return purged;
 }
 
 void ResponseCache::ForEachStored(absl::FunctionRef<void(const Stored&)> fn) const {
-  (void)impl_->store->table.EraseIf([&](const cache::Key128&, void* value) {
-    const Entry& entry = *static_cast<const Entry*>(value);
+  (void)impl_->store->EraseIf([&](const Entry& entry) {
     fn({entry.key, *entry.response, entry.life});
     return false;
   });
@@ -365,7 +321,7 @@ bool ResponseCache::Restore(std::string key, CachedResponsePtr response, const c
   cache::Inserted outcome = cache::Inserted::kFull;
   // The doorkeeper refuses a key once: the other process's has let this one in.
   for (int knocks = 2; knocks > 0; --knocks) {
-    outcome = impl_->store->table.Insert(hash, entry.get(), charge, cache::Priority::kLow, life.end(), now);
+    outcome = impl_->store->table().Insert(hash, entry.get(), charge, cache::Priority::kLow, life.end(), now);
     if (outcome != cache::Inserted::kNotAdmitted) break;
   }
   if (outcome != cache::Inserted::kInserted && outcome != cache::Inserted::kStandalone) return false;
@@ -375,18 +331,18 @@ bool ResponseCache::Restore(std::string key, CachedResponsePtr response, const c
 
 CacheStats ResponseCache::stats() const {
   const CacheMetrics& metrics = impl_->metrics;
-  const Store& store = *impl_->store;
-  const cache::Stats table = store.table.stats();
-  CacheStats out{.capacity_bytes = store.table.capacity(),
-                 .usage_bytes = store.table.usage(),
-                 .entries = store.table.entries(),
+  Store& store = *impl_->store;
+  const Store::Evictions evictions = store.evictions();
+  CacheStats out{.capacity_bytes = store.table().capacity(),
+                 .usage_bytes = store.table().usage(),
+                 .entries = store.table().entries(),
                  .fetches = impl_->fetches.fetches(),
                  .hits = metrics.hits->Value(),
                  .misses = metrics.misses->Value(),
                  .stale = metrics.stale->Value(),
                  .coalesced = metrics.coalesced->Value(),
-                 .evicted = table.freed[static_cast<size_t>(cache::Cause::kEvicted)],
-                 .expired = table.freed[static_cast<size_t>(cache::Cause::kExpired)],
+                 .evicted = evictions.capacity + evictions.slots,
+                 .expired = evictions.expired,
                  .purged = store.purged.load(std::memory_order_relaxed),
                  .replaced = store.replaced.load(std::memory_order_relaxed)};
   for (size_t i = 0; i < kNotCachedReasons; ++i) out.not_cached[i] = metrics.not_cached[i]->Value();

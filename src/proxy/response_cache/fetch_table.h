@@ -56,6 +56,11 @@ class FetchTable {
   base::TimePoint FixDeadline(Fetch& fetch);
   // For a purge: of fetches whose key `covers`, the response will not be stored and no call joins any more.
   void Forget(absl::FunctionRef<bool(std::string_view key)> covers);
+  // Runs fn under the key's mutex: no fetch of the key is completed, so stores nothing, meanwhile.
+  void UnderKey(const cache::Key128& hash, absl::FunctionRef<void()> fn) {
+    std::lock_guard lock(ShardOf(hash).mutex);
+    fn();
+  }
   // Started and not yet complete, whether or not they can be joined.
   size_t fetches() const { return fetches_.load(std::memory_order_relaxed); }
 
