@@ -5,6 +5,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -22,8 +23,11 @@ constexpr char kCiphersOf12[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 constexpr int kSecurityLevel = 2;
 // One read of the socket may bring several records, RFC 8446 5.1: of 16 KiB. Given back when it is empty.
 constexpr size_t kReadBufferBytes = 64 * 1024;
-// Names of authorities that clients are told, RFC 8446 4.2.4. With more the list would not fit a client's patience.
+// Names of authorities that clients are told (RFC 8446 4.2.4), all or none: a client sends no certificate of an
+// authority that is missing from the list, and any that it has where there is no list. The list has to fit 64 KiB of a
+// message.
 constexpr size_t kToldAuthoritiesMax = 100;
+constexpr size_t kToldAuthorityBytesMax = 16 * 1024;
 
 int Native(TlsVersion version) { return version == TlsVersion::k12 ? TLS1_2_VERSION : TLS1_3_VERSION; }
 
@@ -96,7 +100,14 @@ base::Status TlsContext::UseTrust(const TlsOptions& options, const TlsContents& 
     if (X509_STORE_add_cert(store, certificate.get()) != 1)
       return BadFile(contents.ca, TakeOpenSslError("cannot be used"));
     trusted_.push_back(Describe(certificate.get()));
-    if (role_ == Role::kServer && trusted_.size() <= kToldAuthoritiesMax) SSL_CTX_add_client_CA(ctx, certificate.get());
+  }
+  if (role_ == Role::kClient || bundle->size() > kToldAuthoritiesMax) return base::Ok();
+  size_t bytes = 0;
+  for (const auto& certificate : *bundle) {
+    bytes += static_cast<size_t>(std::max(0, i2d_X509_NAME(X509_get_subject_name(certificate.get()), nullptr)));
+  }
+  for (const auto& certificate : *bundle) {
+    if (bytes <= kToldAuthorityBytesMax) SSL_CTX_add_client_CA(ctx, certificate.get());
   }
   return base::Ok();
 }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <openssl/ssl.h>
+
 #include <ctime>
 
 #include "support/tls_certificates.h"
@@ -50,6 +52,23 @@ TEST_F(TlsContextTest, SaysWhatItsOwnCertificateAndItsTrustAre) {
   ASSERT_EQ((*made)->trusted().size(), 1u);
   EXPECT_EQ((*made)->trusted()[0].subject, "CN=ca");
   EXPECT_FALSE((*made)->slow_key());
+}
+
+// A client sends no certificate of an authority that is missing from the list.
+TEST_F(TlsContextTest, ClientsAreToldAllAuthoritiesOrNone) {
+  std::string bundle;
+  const auto told = [&] {
+    contents.ca = {listener.ca = "ca.crt", bundle};
+    auto made = Listener();
+    EXPECT_TRUE(made.ok()) << made.error().detail;
+    const STACK_OF(X509_NAME)* names = made.ok() ? SSL_CTX_get_client_CA_list((*made)->native()) : nullptr;
+    return names == nullptr ? 0 : sk_X509_NAME_num(names);
+  };
+  for (int i = 0; i < 100; ++i)
+    bundle += MakeCert({.common_name = "ca " + std::to_string(i), .authority = true}).certificate_pem;
+  EXPECT_EQ(told(), 100);
+  bundle += MakeCert({.common_name = "one more", .authority = true}).certificate_pem;
+  EXPECT_EQ(told(), 0);
 }
 
 TEST_F(TlsContextTest, AnExpiredCertificateIsTakenAndKnown) {
