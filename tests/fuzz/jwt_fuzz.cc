@@ -64,7 +64,7 @@ void CheckKeys(std::string_view text) {
 void CheckJson(std::string_view text) {
   const auto json = ParseStrictJson(text);
   if (!json) return;
-  SLUICE_CHECK(json->names.size() <= kJsonMembersMax && json->items.size() <= kJsonValuesMax);
+  SLUICE_CHECK(json->names.size() <= kJsonValuesMax && json->items.size() <= kJsonValuesMax);
   for (size_t i = 0; i < json->names.size(); ++i) SLUICE_CHECK(json->Find(json->names[i]) == &json->items[i]);
 }
 

@@ -1,7 +1,11 @@
 #include "proxy/identity/jwt_fault.h"
 
+#include "proxy/identity/strict_json.h"
+
 namespace sluice::proxy {
 namespace {
+
+static_assert(kJsonValuesMax == 8192 && kJsonDepthMax == 32);  // what a text below says
 
 struct Words {
   std::string_view label, text;
@@ -16,11 +20,12 @@ constexpr Words kWords[kJwtFaults] = {
     {"critical", "the JWT wants extensions that are not known"},
     {"unknown_key", "the JWT is signed with a key that is not known"},
     {"signature", "the JWT's signature is wrong"},
-    {"claims", "the JWT's claims lack exp, or one of them is not of its kind"},
+    {"claims", "the JWT's claims lack exp, or one of them is not of its kind, or stands twice"},
     {"expired", "the JWT has expired"},
     {"not_yet_valid", "the JWT is not valid yet"},
     {"issuer", "the JWT is of another issuer"},
     {"audience", "the JWT is for another audience"},
+    {"claims_too_many", "the JWT's claims are above 8192 values or 32 levels, which is all that is read"},
 };
 
 }  // namespace

@@ -27,10 +27,10 @@ std::optional<Parts> Split(std::string_view token) {
                token.substr(0, second)};
 }
 
-std::optional<JsonValue> ObjectOf(std::string_view part) {
+std::optional<JsonValue> ObjectOf(std::string_view part, bool* beyond = nullptr) {
   const auto text = DecodeBase64Url(part);
   if (!text) return std::nullopt;
-  auto json = ParseStrictJson(*text);
+  auto json = ParseStrictJson(*text, beyond);
   if (!json || json->kind != Kind::kObject) return std::nullopt;
   return json;
 }
@@ -144,8 +144,9 @@ JwtFault VerifyJwt(std::string_view token, const JwtProviderOptions& options, co
       keys.Verify(*algorithm, kid == nullptr ? std::nullopt : std::optional(kid->text), parts->signed_part, *signature);
   if (signing != JwtFault::kNone) return signing;
 
-  const auto claims = ObjectOf(parts->claims);
-  if (!claims) return JwtFault::kClaims;
+  bool beyond = false;
+  const auto claims = ObjectOf(parts->claims, &beyond);
+  if (!claims) return beyond ? JwtFault::kClaimsTooMany : JwtFault::kClaims;
   VerifiedJwt verified;
   if (!ReadTimes(*claims, std::chrono::duration_cast<std::chrono::seconds>(options.leeway).count(), &verified))
     return JwtFault::kClaims;

@@ -35,14 +35,21 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   bool start_object(size_t) override { return Open(JsonValue::Kind::kObject); }
   bool start_array(size_t) override { return Open(JsonValue::Kind::kArray); }
   bool key(string_t& name) override {
-    std::vector<std::string>& names = open_.back()->names;
-    if (names.size() == kJsonMembersMax || std::find(names.begin(), names.end(), name) != names.end()) return false;
-    names.push_back(std::move(name));
+    open_.back()->names.push_back(std::move(name));
     return true;
   }
-  bool end_object() override { return Close(); }
+  // Looked for when all are there: to compare each with those before it would be quadratic.
+  bool end_object() override {
+    const std::vector<std::string>& names = open_.back()->names;
+    std::vector<std::string_view> sorted(names.begin(), names.end());
+    std::sort(sorted.begin(), sorted.end());
+    return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() && Close();
+  }
   bool end_array() override { return Close(); }
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+  // It was a bound that ended it.
+  bool beyond() const { return beyond_; }
 
  private:
   bool Integer(auto value) {
@@ -56,7 +63,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
     return Put(std::move(out)) != nullptr;
   }
   bool Open(JsonValue::Kind kind) {
-    if (open_.size() == kJsonDepthMax) return false;
+    if (open_.size() == kJsonDepthMax) return !(beyond_ = true);
     JsonValue out;
     out.kind = kind;
     // No pointer in open_ is to a value that moves: a container gets no other item while one of its items is open.
@@ -70,7 +77,10 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
     return true;
   }
   JsonValue* Put(JsonValue value) {
-    if (++values_ > kJsonValuesMax) return nullptr;
+    if (++values_ > kJsonValuesMax) {
+      beyond_ = true;
+      return nullptr;
+    }
     if (open_.empty()) {
       *root_ = std::move(value);
       return root_;
@@ -81,6 +91,7 @@ class TreeBuilder final : public nlohmann::json_sax<Json> {
   JsonValue* const root_;
   std::vector<JsonValue*> open_;
   size_t values_ = 0;
+  bool beyond_ = false;
 };
 
 }  // namespace
@@ -91,12 +102,13 @@ const JsonValue* JsonValue::Find(std::string_view name) const {
   return it == names.end() ? nullptr : &items[static_cast<size_t>(it - names.begin())];
 }
 
-std::optional<JsonValue> ParseStrictJson(std::string_view text) {
+std::optional<JsonValue> ParseStrictJson(std::string_view text, bool* beyond) {
   // The library takes a byte order mark (RFC 8259 8.1 wants none), and a NUL for the end of the text.
   if (text.starts_with("\xef\xbb\xbf") || text.find('\0') != text.npos) return std::nullopt;
   JsonValue root;
   TreeBuilder builder(&root);
   if (!Json::sax_parse(text.begin(), text.end(), &builder, Json::input_format_t::json, /*strict=*/true)) {
+    if (beyond != nullptr) *beyond = builder.beyond();
     return std::nullopt;
   }
   return root;

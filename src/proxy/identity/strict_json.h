@@ -28,11 +28,11 @@ struct JsonValue {
   bool is_string() const { return kind == Kind::kString; }
 };
 
-inline constexpr size_t kJsonDepthMax = 8;
+// An issuer may hand out claims that are deep (policies) or wide (a member for each of 300 clients).
+inline constexpr size_t kJsonDepthMax = 32;
 inline constexpr size_t kJsonValuesMax = 8192;
-inline constexpr size_t kJsonMembersMax = 256;  // of one object
 
-// None: it is no JSON, or not within the bounds.
-std::optional<JsonValue> ParseStrictJson(std::string_view text);
+// None: it is no JSON, or not within the bounds; the latter sets *beyond, which may be null.
+std::optional<JsonValue> ParseStrictJson(std::string_view text, bool* beyond = nullptr);
 
 }  // namespace sluice::proxy

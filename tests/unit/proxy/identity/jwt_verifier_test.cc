@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "proxy/identity/jwt_table.h"
+#include "proxy/identity/strict_json.h"
 #include "support/jwt_maker.h"
 
 namespace sluice::proxy {
@@ -65,6 +66,20 @@ class JwtVerifierTest : public ::testing::Test {
   std::shared_ptr<const KeySet> keys;
   VerifiedJwt jwt;
 };
+
+// As issuers make them that list a permission or a client in each member.
+TEST_F(JwtVerifierTest, TakesClaimsThatAreWideOrDeepAndSaysWhereThatEnds) {
+  options.token_bytes_max = 64 * 1024;
+  std::string wide = "{";
+  for (int i = 0; i < 300; ++i) wide += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":1";
+  EXPECT_EQ(With("clients", wide + "}"), JwtFault::kNone);
+  const auto deep = [](size_t levels) { return std::string(levels, '[') + std::string(levels, ']'); };
+  EXPECT_EQ(With("policy", deep(kJsonDepthMax - 1)), JwtFault::kNone);
+  EXPECT_EQ(With("policy", deep(kJsonDepthMax)), JwtFault::kClaimsTooMany);
+  EXPECT_EQ(TextOf(JwtFault::kClaimsTooMany),
+            "the JWT's claims are above 8192 values or 32 levels, which is all that is read");
+  EXPECT_EQ(With("twice", "{\"a\":1,\"b\":2,\"a\":3}"), JwtFault::kClaims);
+}
 
 TEST_F(JwtVerifierTest, TakesGoodTokensOfEachAlgorithm) {
   EXPECT_EQ(Verify(Rsa().Token(Claims())), JwtFault::kNone);

@@ -68,8 +68,27 @@ TEST(StrictJson, HasBounds) {
     for (size_t i = 0; i < count; ++i) out += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":0";
     return out + "}";
   };
-  EXPECT_TRUE(ParseStrictJson(members(kJsonMembersMax)));
-  EXPECT_FALSE(ParseStrictJson(members(kJsonMembersMax + 1)));
+  EXPECT_TRUE(ParseStrictJson(members(kJsonValuesMax - 1)));
+  EXPECT_FALSE(ParseStrictJson(members(kJsonValuesMax)));
+  bool beyond = false;
+  EXPECT_FALSE(ParseStrictJson("{\"a\":", &beyond));
+  EXPECT_FALSE(beyond);
+  EXPECT_FALSE(ParseStrictJson(nested(kJsonDepthMax + 1), &beyond));
+  EXPECT_TRUE(beyond);
+  beyond = false;
+  EXPECT_FALSE(ParseStrictJson(many(kJsonValuesMax), &beyond));
+  EXPECT_TRUE(beyond);
+}
+
+// Deep JSON: the parser does not call itself for each level, and stops at the bound.
+TEST(StrictJson, TenThousandBracketsAreRefused) {
+  for (const char* open : {"[", "{\"a\":"}) {
+    std::string text;
+    for (int i = 0; i < 10000; ++i) text += open;
+    bool beyond = false;
+    EXPECT_FALSE(ParseStrictJson(text, &beyond));
+    EXPECT_TRUE(beyond);
+  }
 }
 
 TEST(Base64Url, ReadsWhatItIsMadeOf) {
