@@ -56,6 +56,17 @@ TEST(XdsBootstrapTest, AFileOfGrpcsClientsIsTaken) {
       << "equal where the file says the same";
 }
 
+// Deep JSON: the reader of protobuf calls itself for each level, up to a bound.
+TEST(XdsBootstrapTest, TenThousandBracketsAreRefused) {
+  for (const char* open : {"[", "{\"a\":"}) {
+    std::string text = "{\"node\":";
+    for (int i = 0; i < 10000; ++i) text += open;
+    const auto read = ParseXdsBootstrap(text);
+    ASSERT_FALSE(read.ok());
+    EXPECT_LT(read.error().detail.size(), 400u) << "a message is bounded whatever the file is";
+  }
+}
+
 TEST(XdsBootstrapTest, WhatIsWrongIsNamed) {
   const std::string insecure = R"("channel_creds": [{"type": "insecure"}])";
   const std::pair<std::string, std::string> cases[] = {

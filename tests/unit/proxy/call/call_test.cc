@@ -1,6 +1,8 @@
 // A call through the whole proxy: the request that goes up, the response that comes back.
 #include "proxy/call/call.h"
 
+#include <algorithm>
+
 #include "support/proxy_fixture.h"
 
 namespace sluice::proxy {
@@ -41,6 +43,31 @@ TEST_F(CallTest, AUnaryCallGoesThroughByteForByte) {
   EXPECT_TRUE(down.end);
   EXPECT_FALSE(down.reset);
   EXPECT_FALSE(up.reset);
+}
+
+// Labels without bound: a client that makes up names makes no series.
+TEST_F(CallTest, AuthoritiesOfClientsAreNoLabels) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  const auto series = [&] {
+    const std::string text = registry.RenderPrometheus();
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  const auto call = [&](uint32_t id, const std::string& name) {
+    Fields request = h2::GrpcRequest();
+    for (auto& [key, value] : request) {
+      if (key == ":authority") value = name + ".example.com";
+    }
+    client.Send(Headers(id, Block(h2::With(request, {{"x-" + name, name}, {"user-agent", name}})), kLast));
+    Run();
+    Up().Send(Headers(id, Block(h2::With(h2::GrpcResponse(), {{"grpc-status", "0"}})), kLast));
+    Run();
+    EXPECT_TRUE(client.streams[id].end);
+  };
+  call(1, "first");
+  const auto before = series();
+  for (uint32_t i = 0; i < 200; ++i) call(3 + 2 * i, "name" + std::to_string(i));
+  EXPECT_EQ(series(), before);
 }
 
 TEST_F(CallTest, ATrailersOnlyResponseStaysOneHeaderBlock) {

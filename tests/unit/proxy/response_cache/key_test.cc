@@ -72,6 +72,20 @@ TEST(CacheKey, WhatDoesNotDecideTheResponseIsNotInIt) {
             KeyOf(Rule({"a", "b"}), test::Request({{"b", "2"}, {"a", "1"}})));
 }
 
+// Endpoints are told the scheme of the connection that the proxy has to them, so a client's can change no answer.
+TEST(CacheKey, TheClientsSchemeIsNotInItAsEndpointsDoNotSeeIt) {
+  const CacheRule rule = Rule({});
+  http2::HeaderList other;
+  for (const auto& [name, value] : test::Fields{{":method", "POST"},
+                                                {":scheme", "https"},
+                                                {":path", "/pkg.Users/Get"},
+                                                {":authority", "users"},
+                                                {"content-type", "application/grpc"},
+                                                {"te", "trailers"}})
+    other.Add(name, value);
+  EXPECT_EQ(KeyOf(rule, test::Request()), KeyOf(rule, other));
+}
+
 // A message cannot take over what belongs to the fields before it, wherever the border is put.
 TEST(CacheKey, BordersCannotBeMoved) {
   const CacheRule rule = Rule({"a"});
