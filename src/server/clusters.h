@@ -104,7 +104,8 @@ class Clusters final : public discovery::ListSink {
   const proxy::SnapshotData& snapshots() const { return snapshots_; }
   std::shared_ptr<proxy::AccessLog> access_log();
   std::shared_ptr<proxy::Insight> insight();
-  bool HasRoute(std::string_view name);
+  // The route of this name, else the only one whose calls go to the cluster of this name; empty: there is none.
+  std::string RouteOf(std::string_view name);
   // Null: before Init.
   std::shared_ptr<const proxy::RouteConfig> route_config() const;
   // name -> version, for metrics.

@@ -49,10 +49,17 @@ std::shared_ptr<const proxy::RouteConfig> Clusters::route_config() const {
   return current_ == nullptr ? nullptr : current_->config;
 }
 
-bool Clusters::HasRoute(std::string_view name) {
+std::string Clusters::RouteOf(std::string_view name) {
   std::lock_guard lock(mutex_);
-  const auto& routes = current_->config->routes.routes();
-  return std::any_of(routes.begin(), routes.end(), [&](const auto& route) { return route.options.name == name; });
+  std::string found;
+  size_t leading = 0;
+  for (const proxy::Route& route : current_->config->routes.routes()) {
+    if (route.options.name == name) return route.options.name;
+    if (route.options.cluster != name) continue;
+    found = route.options.name;
+    ++leading;
+  }
+  return leading == 1 ? found : "";
 }
 
 std::vector<std::pair<std::string, uint64_t>> Clusters::Versions() {

@@ -35,7 +35,8 @@ base::Result<admin::FaultView> FaultSet::Add(const admin::FaultOrder& order, boo
     options.route = order.target;
   else if (options.method = MethodOf(order.target); options.method.empty())
     return MakeError(ErrorKind::kNotFound,
-                     "no route is named " + order.target + ", and it is no method like " + "pkg.Service/Get");
+                     "no route is named " + order.target +
+                         ", it is not the cluster of just one route, and it is no method like pkg.Service/Get");
   if (order.delay > order.time) {
     return MakeError(ErrorKind::kInvalidArgument,
                      "the delay is longer than the fault's own time: a call without a "

@@ -202,7 +202,7 @@ TEST(Args, SaysWhatIsWrongWithAFault) {
   EXPECT_EQ(Error({"fault", "add", "r", "--delay", "1s"}), "fault add needs --for, the time until it ends by itself");
   EXPECT_EQ(Error({"fault", "add", "r", "--for", "1s"}), "fault add needs --delay, --abort or --reset-after");
   EXPECT_EQ(Error({"fault", "add", "--delay", "1s", "--for", "1s"}),
-            "fault add takes ROUTE-or-METHOD and --for, with --delay, --abort or --reset-after");
+            "fault add takes ROUTE, CLUSTER or METHOD and --for, with --delay, --abort or --reset-after");
   EXPECT_THAT(Error({"fault", "add", "r", "--delay", "1s", "--for", "0"}), HasSubstr("--for"));
   EXPECT_THAT(Error({"fault", "add", "r", "--delay", "1s", "--for", "1s", "--percent", "x"}),
               HasSubstr("must be a number, 0 or more"));
