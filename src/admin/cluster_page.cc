@@ -1,7 +1,5 @@
 // The page of a cluster: its traffic, each endpoint with why it is as it is, and the last changes of their health.
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 
 #include "admin/endpoint_table.h"
 #include "admin/html.h"
@@ -12,10 +10,8 @@ namespace sluice::admin {
 namespace {
 
 void AppendHead(std::string& out, const ClusterView& cluster) {
-  char digest[32];
-  std::snprintf(digest, sizeof(digest), "%016" PRIx64, cluster.digest);
   Append(out, "<header><a class=\"brand\" href=\"/\">Sluice</a><p>cluster</p></header>\n<h1>", Shown(cluster.name),
-         "</h1>\n<p class=\"dim\">", Shown(ClusterLine(cluster)), ", digest ", digest, "</p>\n");
+         "</h1>\n<p class=\"dim\">", Shown(ClusterLine(cluster)), "</p>\n");
   if (!cluster.discovery) return;
   const discovery::DiscoveryView& source = *cluster.discovery;
   const Mark mark = !source.error.empty() ? Mark::kBad : (Lagging(source) ? Mark::kNote : Mark::kGood);
@@ -31,7 +27,9 @@ void AppendTraffic(std::string& out, const ClusterView& cluster, const TrafficHi
   if (points.empty()) return;
   const TrafficPoint& last = points.back();
   const std::string failures = FailuresText(history.Statuses(cluster.name));
-  Append(out, "<dl class=\"tiles\"><div class=\"broad\"><dt>Calls a second, last 10 minutes</dt><dd>",
+  Append(out,
+         "<dl class=\"tiles\"><div class=\"broad\"><dt>Calls a second, last 10 minutes <i class=\"f\"></i> "
+         "failed</dt><dd>",
          NumberText(last.calls), RatePicture(points, 360, 48), "</dd></div><div class=\"broad\"><dt>p50 / p99</dt><dd>",
          last.calls > 0 ? LatencyText(last.p50) + " / " + LatencyText(last.p99) : "no call",
          LatencyPicture(points, 360, 48), "</dd></div><div><dt>Failed a second</dt><dd>", NumberText(last.failed),

@@ -4,7 +4,8 @@ namespace sluice::admin {
 namespace {
 
 // Colours only add to what marks and words say. Names of classes: ok, note, bad, off are Mark's; n is a cell with a
-// number; f, l, e, a, axis are parts of pictures.
+// number; f, l, e, a, axis are parts of pictures and, of i, of
+// their legends.
 constexpr std::string_view kStyle = R"css(:root {
   color-scheme: light dark;
   --back: #f4f6f8; --card: #fff; --text: #1d2733; --dim: #5b6876; --line: #e1e6eb; --link: #0b5cad;
@@ -26,8 +27,8 @@ a:hover, a:focus { text-decoration: underline; }
 header { display: flex; flex-wrap: wrap; align-items: baseline; gap: .3rem .9rem; margin-bottom: .8rem; }
 header .brand { font-size: 1.35rem; font-weight: 650; color: var(--text); }
 header p { margin: 0; color: var(--dim); flex: 1 1 20rem; }
-h1 { font-size: 1.25rem; margin: .2rem 0 .1rem; overflow-wrap: anywhere; }
-h2 { font-size: .98rem; font-weight: 650; margin: 1.4rem 0 .45rem; overflow-wrap: anywhere; }
+h1 { font-size: 1.25rem; margin: .2rem 0 .1rem; overflow-wrap: break-word; }
+h2 { font-size: .98rem; font-weight: 650; margin: 1.4rem 0 .45rem; overflow-wrap: break-word; }
 .dim { color: var(--dim); }
 .ok { color: var(--ok); } .note { color: var(--note); } .bad { color: var(--bad); } .off { color: var(--off); }
 .state { font-weight: 600; }
@@ -45,19 +46,17 @@ th, td { padding: .34rem .8rem; text-align: left; vertical-align: top; border-to
 thead th { border-top: 0; font-size: .8rem; font-weight: 600; color: var(--dim); white-space: nowrap; }
 tbody th { font-weight: 500; color: var(--dim); white-space: nowrap; width: 14rem; }
 td.n, th.n { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
-td { overflow-wrap: anywhere; }
-td:first-child { min-width: 9.5rem; }
-td.w { min-width: 16rem; }
+td { white-space: nowrap; }
+td.w { min-width: 16rem; white-space: normal; }
 td .dim { display: block; font-size: .86em; }
-td > span { white-space: nowrap; }
-td > span.dim { white-space: normal; }
-td.n > span.dim { white-space: nowrap; }
 tr.bad td { color: var(--text); background: var(--bad-back); } tr.note td { color: var(--text); background: var(--note-back); }
 .pager { margin: .5rem 0 0; color: var(--dim); }
 .pager a { margin-left: .6rem; }
 svg { vertical-align: middle; overflow: visible; }
 path { fill: none; stroke: var(--rate); }
 path.axis { stroke: var(--line); } path.f { stroke: var(--fail); } path.l { stroke: var(--late); }
+i { display: inline-block; width: .7em; height: .7em; margin-left: .5em; border-radius: 2px; background: var(--rate); }
+i.e { background: var(--expected); margin-left: 0; } i.f { background: var(--fail); }
 path.e { stroke: var(--expected); stroke-width: 4; } path.a { stroke: var(--rate); stroke-width: 5; }
 footer { margin-top: 1.6rem; color: var(--dim); }
 footer a { margin-right: 1rem; }

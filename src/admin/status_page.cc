@@ -2,6 +2,7 @@
 #include "admin/status_page.h"
 
 #include <algorithm>
+#include <cstdio>
 
 #include "admin/endpoint_table.h"
 #include "admin/html.h"
@@ -12,6 +13,17 @@ namespace {
 
 size_t CountUnwell(const ClusterView& cluster) {
   return static_cast<size_t>(std::count_if(cluster.endpoints.begin(), cluster.endpoints.end(), Unwell));
+}
+
+// In the list: one that has left it finishes its calls and is no part of the cluster.
+size_t CountListed(const ClusterView& cluster) {
+  return static_cast<size_t>(std::count_if(cluster.endpoints.begin(), cluster.endpoints.end(), [](const auto& each) {
+    return each.state != upstream::EndpointState::kRemoved;
+  }));
+}
+
+size_t CountWell(const ClusterView& cluster) {
+  return static_cast<size_t>(std::count_if(cluster.endpoints.begin(), cluster.endpoints.end(), IsWell));
 }
 
 void AppendHeader(std::string& out, const ServerView& server) {
@@ -32,16 +44,17 @@ void AppendTiles(std::string& out, const StatusParts& parts, const std::vector<C
                  const TrafficHistory& history) {
   uint64_t waiting = 0;
   for (const LimitView& limit : parts.limits) waiting += limit.waiting;
-  size_t endpoints = 0, unwell = 0;
+  size_t endpoints = 0, well = 0;
   for (const ClusterView& cluster : clusters) {
-    endpoints += cluster.endpoints.size();
-    unwell += CountUnwell(cluster);
+    endpoints += CountListed(cluster);
+    well += CountWell(cluster);
   }
   const std::vector<TrafficPoint> points = history.OfAll();
   out += "<dl class=\"tiles\">";
   if (!points.empty()) {
     const TrafficPoint& last = points.back();
-    Tile(out, "Calls a second", NumberText(last.calls) + RatePicture(points, 240, 30), " class=\"broad\"");
+    Tile(out, "Calls a second <i class=\"f\"></i> failed", NumberText(last.calls) + RatePicture(points, 240, 30),
+         " class=\"broad\"");
     Tile(out, "Failed a second", NumberText(last.failed));
     Tile(out, "p50 / p99", last.calls > 0 ? LatencyText(last.p50) + " / " + LatencyText(last.p99) : "no call",
          " class=\"broad\"");
@@ -49,7 +62,7 @@ void AppendTiles(std::string& out, const StatusParts& parts, const std::vector<C
   Tile(out, "Calls under way", CountText(parts.server.calls_in_flight));
   Tile(out, "Calls waiting", CountText(waiting));
   Tile(out, "Connections", CountText(parts.server.downstream_connections));
-  Tile(out, "Endpoints well", CountText(endpoints - unwell) + " of " + CountText(endpoints));
+  Tile(out, "Endpoints well", CountText(well) + " of " + CountText(endpoints));
   out += "</dl>\n";
 }
 
@@ -92,11 +105,11 @@ std::string NameLink(const ClusterView& cluster) {
 }
 
 void AppendCluster(std::string& out, const ClusterView& cluster, const TrafficHistory& history) {
-  const size_t all = cluster.endpoints.size(), unwell = CountUnwell(cluster);
+  const size_t all = CountListed(cluster), unwell = CountUnwell(cluster), taking = CountWell(cluster);
   Append(out, unwell == 0 ? "<tr>" : "<tr class=\"bad\">", "<td>", NameLink(cluster), "</td>");
   Append(out, "<td>",
-         Marked(unwell != 0 ? Mark::kBad : (all == 0 ? Mark::kOff : Mark::kGood),
-                CountText(all - unwell) + " of " + CountText(all) + " well"),
+         Marked(unwell != 0 ? Mark::kBad : (taking < all || all == 0 ? Mark::kOff : Mark::kGood),
+                CountText(taking) + " of " + CountText(all) + " well"),
          "</td>");
   const std::vector<TrafficPoint> points = history.Of(cluster.name);
   if (points.empty()) {
@@ -119,7 +132,8 @@ void AppendCluster(std::string& out, const ClusterView& cluster, const TrafficHi
 void AppendClusters(std::string& out, const std::vector<ClusterView>& clusters, const TrafficHistory& history,
                     const PageRange& range) {
   BeginTable(out, "Clusters",
-             {"Cluster", "Endpoints", "#Calls/s", "Last 10 minutes", "#Failed/s", "#p50", "#p99", "List"});
+             {"Cluster", "Endpoints", "#Calls/s", "Last 10 minutes: <i></i> calls <i class=\"f\"></i> failed",
+              "#Failed/s", "#p50", "#p99", "List"});
   for (size_t i = range.from; i < range.to; ++i) AppendCluster(out, clusters[i], history);
   EndTable(out);
   AppendPager(out, clusters.size(), "clusters", range.page, range.pages, "/?page=");
@@ -175,7 +189,10 @@ std::string FailuresText(const StatusRates& rates) {
 }
 
 std::string ClusterLine(const ClusterView& cluster) {
-  std::string out = cluster.policy + ", version " + std::to_string(cluster.version);
+  // Equal on all proxies that have the same list; sluicectl has it whole, and the version.
+  char digest[16];
+  std::snprintf(digest, sizeof(digest), "%08x", static_cast<unsigned>(cluster.digest >> 32));
+  std::string out = cluster.policy + ", list " + digest;
   if (cluster.source == upstream::ListSource::kRpc) out += ", changed by RPC";
   if (cluster.discovery) Append(out, ", list from ", cluster.discovery->source);
   return out;

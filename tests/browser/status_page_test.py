@@ -18,6 +18,21 @@ from rig.wait import eventually  # pylint: disable=wrong-import-position
 ODD = "z<b>&\"odd'"
 DEAD = ("ejected", "probing")  # one after the other, until it lives again
 MARKS = "●◆▲○"
+# Words that stand on more than one line; a browser may break behind "-" and "/".
+BROKEN = """(() => {
+  const broken = [];
+  const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+  for (let node; (node = walker.nextNode());) {
+    if (node.parentElement.closest('svg, title')) continue;
+    for (const word of node.data.matchAll(/[^\\s/-]+[/-]?/g)) {
+      const range = document.createRange();
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      if (new Set([...range.getClientRects()].map(each => each.top)).size > 1) broken.push(word[0]);
+    }
+  }
+  return broken;
+})()"""
 # The contrast of each text with what is behind it (WCAG 2.1, 1.4.3): those below 4.5, in words.
 PALE = """(() => {
   const parse = text => (text.match(/[\\d.]+/g) || []).map(Number);
@@ -167,6 +182,26 @@ class PageTest(FaultTest):
         for path in ("", "cluster?name=echo"):
             page = self.open(path, width=390)
             self.assertLessEqual(page.value("document.documentElement.scrollWidth"), 390)
+
+    def test_words_are_whole_and_rows_are_low(self):
+        for width in (412, 1280):
+            for path in ("", "cluster?name=echo"):
+                with self.subTest(width=width, path=path):
+                    page = self.open(path, width=width)
+                    self.assertEqual(page.value(BROKEN), [], "a word is on two lines")
+                    self.assertLessEqual(page.value("document.documentElement.scrollWidth"), width)
+                    tall = page.value("[...document.querySelectorAll('tr')].filter(each => each.getBoundingClientRect().height > 150)"
+                                      ".map(each => each.textContent)")
+                    self.assertEqual(tall, [])
+
+    def test_bars_have_a_legend(self):
+        page = self.open("cluster?name=echo")
+        self.assertRegex(page.text(), "Keys +calls")
+        colours = page.value("[...document.querySelectorAll('th i')].map(each => getComputedStyle(each).backgroundColor)")
+        self.assertEqual(len(set(colours)), 2)
+
+    def test_no_number_is_a_riddle(self):
+        self.assertNotRegex(self.open().text(), r"version \d{10}")
 
     def test_keys_reach_each_link(self):
         page = self.open()
