@@ -122,6 +122,17 @@ std::string Table(const std::vector<std::vector<std::string>>& rows, const std::
   return out;
 }
 
+std::string StateWord(const v1::Endpoint& endpoint) {
+  if (!endpoint.has_health() || endpoint.state() != v1::Endpoint::STATE_ACTIVE) return StateName(endpoint.state());
+  return endpoint.health().state() == "up" && endpoint.connection() == "backoff" ? "unreachable"
+                                                                                 : endpoint.health().state();
+}
+
+bool IsWell(const v1::Endpoint& endpoint) {
+  const std::string word = StateWord(endpoint);
+  return (word == "up" || word == "active" || word == "warming") && endpoint.connection() != "backoff";
+}
+
 std::string Print(const v1::GetServerResponse& server) {
   return Table({{"Version", server.version()},
                 {"State", server.draining() ? "draining" : (server.ready() ? "ready" : "not ready")},
@@ -138,17 +149,17 @@ std::string Print(const v1::GetServerResponse& server) {
 std::string Print(const v1::ListClustersResponse& clusters) {
   std::string errors;
   std::vector<std::vector<std::string>> rows = {
-      {"CLUSTER", "POLICY", "VERSION", "DIGEST", "ENDPOINTS", "ACTIVE", "SOURCE"}};
+      {"CLUSTER", "POLICY", "VERSION", "DIGEST", "ENDPOINTS", "WELL", "SOURCE"}};
   for (const v1::Cluster& cluster : clusters.clusters()) {
     if (!cluster.discovery().error().empty())
       errors += Printable(cluster.name() + ": " + cluster.discovery().error()) + "\n";
     const auto& endpoints = cluster.endpoints();
-    const auto in_state = [&](v1::Endpoint::State state) {
-      return std::count_if(endpoints.begin(), endpoints.end(), [&](const auto& e) { return e.state() == state; });
-    };
+    const auto removed = std::count_if(endpoints.begin(), endpoints.end(), [](const v1::Endpoint& endpoint) {
+      return endpoint.state() == v1::Endpoint::STATE_REMOVED;
+    });
     rows.push_back({cluster.name(), cluster.policy(), std::to_string(cluster.version()), Hex(cluster.digest()),
-                    std::to_string(endpoints.size() - in_state(v1::Endpoint::STATE_REMOVED)),
-                    std::to_string(in_state(v1::Endpoint::STATE_ACTIVE)), SourceOf(cluster)});
+                    std::to_string(endpoints.size() - removed),
+                    std::to_string(std::count_if(endpoints.begin(), endpoints.end(), IsWell)), SourceOf(cluster)});
   }
   return Table(rows, {false, false, true, false, true, true, false}) + errors;
 }
@@ -166,7 +177,7 @@ std::string PrintEndpoints(const v1::Cluster& cluster) {
     right.insert(right.end(), {true, false});
   }
   for (const v1::Endpoint& endpoint : cluster.endpoints()) {
-    rows.push_back({endpoint.name(), endpoint.address(), StateName(endpoint.state()), endpoint.connection(),
+    rows.push_back({endpoint.name(), endpoint.address(), StateWord(endpoint), endpoint.connection(),
                     Format("%g", endpoint.weight()), Percent(endpoint.share()), std::to_string(endpoint.in_flight()),
                     std::to_string(endpoint.calls()), std::to_string(endpoint.failures()),
                     std::to_string(endpoint.connections())});

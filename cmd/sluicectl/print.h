@@ -14,6 +14,11 @@ std::string Table(const std::vector<std::vector<std::string>>& rows, const std::
 
 // "3d 4h", "4h 5m", "5m 6s", "6s".
 std::string AgeText(uint64_t seconds);
+// An endpoint's state in a word, as the status page has it: of its health ("ejected", "not_serving"), "unreachable"
+// where that is up and no connection can be made, "draining" or "removed" by the list.
+std::string StateWord(const admin::v1::Endpoint& endpoint);
+// It takes its share of calls: up or warming, and there is a connection or one can be made.
+bool IsWell(const admin::v1::Endpoint& endpoint);
 std::string Print(const admin::v1::GetServerResponse& server);
 std::string Print(const admin::v1::ListClustersResponse& clusters);
 std::string PrintEndpoints(const admin::v1::Cluster& cluster);

@@ -94,10 +94,9 @@ class View {
     const double failures =
         Rate(static_cast<double>(endpoint.failures()), then == nullptr ? 0 : static_cast<double>(then->failures()));
     const Buckets took = Since(latency(now_), latency(before_));
-    const std::string state = endpoint.has_health() ? endpoint.health().state() : "removed";
     rows.push_back({"", endpoint.name(), Number(rate), Number(failures), Millis(took, 0.5), Millis(took, 0.99),
                     std::to_string(endpoint.in_flight()), Percent(endpoint.share()),
-                    state + ", " + endpoint.connection()});
+                    StateWord(endpoint) + ", " + endpoint.connection()});
   }
 
   // Null: it is new.

@@ -153,7 +153,7 @@ std::string PrintWhy(const FailedCall& call) {
   out += Row("route", call.route().empty() ? "none matched" : call.route() + ", cluster " + call.cluster());
   if (!call.cache().empty()) out += Row("cache", call.cache());
   out += "\n" + Phases(call);
-  if (call.reason().empty()) return out;
+  if (call.reason().empty()) return call.message().empty() ? out : out + "\n" + Row("message", call.message());
   out += "\n" + Row("reason", call.reason()) + Row("message", call.message());
   if (!call.limit().empty()) out += Row("limit", call.limit());
   return out + Row("processed", call.processed() == "no" ? "no: no backend has worked on it; it may be made again"

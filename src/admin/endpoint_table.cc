@@ -13,6 +13,9 @@ using upstream::EndpointLink;
 using upstream::EndpointState;
 using upstream::HealthState;
 
+// What the two bars of SharePicture are.
+constexpr std::string_view kShareLegend = "<i class=\"e\"></i> Keys <i></i> calls";
+
 Mark MarkOf(const EndpointView& endpoint) {
   if (Unwell(endpoint)) return Mark::kBad;
   if (endpoint.state != EndpointState::kActive) return Mark::kOff;
@@ -44,13 +47,17 @@ bool Unwell(const EndpointView& endpoint) {
          endpoint.health->state != HealthState::kWarming;
 }
 
-std::string StateText(const EndpointView& endpoint) {
-  const bool judged = endpoint.health && endpoint.state == EndpointState::kActive;
-  std::string_view word = judged ? ToString(endpoint.health->state) : ToString(endpoint.state);
+bool IsWell(const EndpointView& endpoint) { return endpoint.state == EndpointState::kActive && !Unwell(endpoint); }
+
+std::string_view StateWord(const EndpointView& endpoint) {
+  if (!endpoint.health || endpoint.state != EndpointState::kActive) return ToString(endpoint.state);
   // Up by its calls, and no connection can be made.
-  if (judged && endpoint.health->state == HealthState::kUp && endpoint.connection == EndpointLink::kBackoff)
-    word = "unreachable";
-  std::string out = Marked(MarkOf(endpoint), word);
+  if (endpoint.health->state == HealthState::kUp && endpoint.connection == EndpointLink::kBackoff) return "unreachable";
+  return ToString(endpoint.health->state);
+}
+
+std::string StateText(const EndpointView& endpoint) {
+  std::string out = Marked(MarkOf(endpoint), StateWord(endpoint));
   // Up since it is known: no change that could be told of.
   if (endpoint.health && endpoint.health->in_state >= std::chrono::seconds(1))
     Append(out, "<span class=\"dim\">for ", SpanText(endpoint.health->in_state), "</span>");
@@ -81,11 +88,11 @@ void AppendEndpoints(std::string& out, std::string_view title, const ClusterView
       std::any_of(endpoints.begin(), endpoints.end(), [](const auto* each) { return each->weight != 1; });
   if (weighed) {
     BeginTable(out, title,
-               {"Endpoint", "State", "Connections", "#Weight", "#Keys", "#Calls", "Keys and calls", "#Calls so far",
+               {"Endpoint", "State", "Connections", "#Weight", "#Keys", "#Calls", kShareLegend, "#Calls so far",
                 "#Failed", "#Under way", "Why"});
   } else {
     BeginTable(out, title,
-               {"Endpoint", "State", "Connections", "#Keys", "#Calls", "Keys and calls", "#Calls so far", "#Failed",
+               {"Endpoint", "State", "Connections", "#Keys", "#Calls", kShareLegend, "#Calls so far", "#Failed",
                 "#Under way", "Why"});
   }
   for (const EndpointView* each : endpoints) {

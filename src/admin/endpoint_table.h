@@ -11,7 +11,12 @@ namespace sluice::admin {
 
 // Not taking its share of calls, by its health or its connection.
 bool Unwell(const EndpointView& endpoint);
-// Its state in a word with a mark, and for how long it has been so.
+// It takes calls: in the list, not drained, not unwell.
+bool IsWell(const EndpointView& endpoint);
+// Its state in a word: of its health, "unreachable" where that is up and no connection can be made, "draining" or
+// "removed" by the list. sluicectl has the same words (print.h).
+std::string_view StateWord(const EndpointView& endpoint);
+// The same with a mark, and for how long it has been so.
 std::string StateText(const EndpointView& endpoint);
 // Why it is as it is: the evidence of its last change, its last error, when it is tried next. Escaped.
 std::string WhyText(const EndpointView& endpoint);

@@ -23,6 +23,22 @@ std::vector<double> SharesOf(const upstream::ClusterState& state) {
   return shares;
 }
 
+// Shares of keys become those that calls have now: what an endpoint does not take of its own, by its health, goes to
+// the others, in proportion. Where none takes calls all are used as if they were well.
+void TakeHealth(std::vector<admin::EndpointView>& endpoints) {
+  double all = 0, taken = 0;
+  const auto part = [](const admin::EndpointView& each) { return each.health ? each.health->share : 1; };
+  for (const admin::EndpointView& each : endpoints) {
+    if (each.state != EndpointState::kActive) continue;
+    all += each.share;
+    taken += each.share * part(each);
+  }
+  if (taken <= 0) return;
+  for (admin::EndpointView& each : endpoints) {
+    if (each.state == EndpointState::kActive) each.share *= part(each) * all / taken;
+  }
+}
+
 }  // namespace
 
 uint64_t ListDigest(const upstream::ClusterState& state) {
@@ -73,6 +89,7 @@ admin::ClusterView MakeClusterView(const upstream::ClusterState& state,
     out.health = state.health->Describe(*entry.endpoint, now);
     view.endpoints.push_back(std::move(out));
   }
+  TakeHealth(view.endpoints);
   for (const auto& endpoint : leaving) {
     if (endpoint->metrics().in_flight->Value() <= 0) continue;
     admin::EndpointView out = describe(*endpoint);

@@ -1,6 +1,7 @@
 #include "server/insight_view.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 namespace sluice::server {
@@ -39,6 +40,14 @@ std::string OwnerOf(const ClusterState& cluster, uint64_t key) {
   return found == LoadBalancer::kNone ? std::string() : cluster.endpoints[place(found)].endpoint->name();
 }
 
+Interval ShareInterval(double share, double samples) {
+  constexpr double kZ = 1.96;  // 95%
+  const double z2 = kZ * kZ / samples;
+  const double middle = (share + z2 / 2) / (1 + z2);
+  const double half = kZ / (1 + z2) * std::sqrt(share * (1 - share) / samples + z2 / (4 * samples));
+  return {std::max(0.0, middle - half), std::min(1.0, middle + half)};
+}
+
 std::vector<admin::HotKeysView> MakeHotKeysView(const proxy::Insight& insight,
                                                 const std::vector<std::shared_ptr<const ClusterState>>& clusters,
                                                 base::TimePoint now) {
@@ -48,6 +57,7 @@ std::vector<admin::HotKeysView> MakeHotKeysView(const proxy::Insight& insight,
     const auto cluster = std::find_if(clusters.begin(), clusters.end(),
                                       [&](const auto& state) { return state->name() == seen.cluster; });
     if (cluster == clusters.end()) continue;  // a reload has taken it away
+    if (seen.keys.total < kHotKeySamplesMin) continue;
     const auto of_total = [&](uint64_t count) {
       return std::min(1.0, static_cast<double>(count) / static_cast<double>(seen.keys.total));
     };
@@ -57,8 +67,12 @@ std::vector<admin::HotKeysView> MakeHotKeysView(const proxy::Insight& insight,
         view.floor = std::max(view.floor, of_total(key.count));
         break;
       }
+      // Of the sample the count is between count - error and count; of all calls the share is in the interval of both.
+      const auto samples = static_cast<double>(seen.keys.total);
+      const double low = ShareInterval(of_total(key.count - std::min(key.count, key.error)), samples).low;
+      const double high = ShareInterval(of_total(key.count), samples).high;
       view.keys.push_back({keys.hidden() ? proxy::HotKeys::TagOf(key.key) : std::string(key.text.view()), key.text.cut,
-                           of_total(key.count), of_total(key.error), OwnerOf(**cluster, key.key)});
+                           high, high - low, OwnerOf(**cluster, key.key)});
     }
     out.push_back(std::move(view));
   }

@@ -12,7 +12,16 @@ namespace sluice::server {
 
 admin::FailedCallsView MakeFailedCallsView(const proxy::Insight& insight, base::TimePoint now);
 
-// Of those of `clusters` that there are samples of.
+// Where the share of all calls is, with 95%, of which a sample of `samples` has `share` (Wilson's interval).
+struct Interval {
+  double low = 0, high = 1;
+};
+Interval ShareInterval(double share, double samples);
+
+// Fewer say nothing: of ten, one call is anything from 2% to 40%.
+inline constexpr uint64_t kHotKeySamplesMin = 100;
+
+// Of those of `clusters` that there are kHotKeySamplesMin of.
 std::vector<admin::HotKeysView> MakeHotKeysView(
     const proxy::Insight& insight, const std::vector<std::shared_ptr<const upstream::ClusterState>>& clusters,
     base::TimePoint now);

@@ -24,8 +24,9 @@ Endpoint::Endpoint(std::string cluster, std::string name, net::Address address,
       cells_(workers) {
   constexpr auto kShow = metrics::Show::kTouched;
   metrics::Labels labels = {{"cluster", cluster_}, {"endpoint", name_}};
-  metrics_.failures =
-      registry.AddCounter("sluice_endpoint_failures_total", "Attempts that ended without a response.", labels, kShow);
+  metrics_.failures = registry.AddCounter(
+      "sluice_endpoint_failures_total",
+      "Failures that count against the endpoint: attempts, and connections that could not be made.", labels, kShow);
   metrics_.in_flight = registry.AddGauge("sluice_endpoint_in_flight", "Attempts in flight.", labels, kShow);
   metrics_.connections =
       registry.AddGauge("sluice_upstream_connections", "Connections open to the endpoint.", labels, kShow);
@@ -136,6 +137,7 @@ void Endpoint::Report(uint32_t w, Outcome outcome, uint64_t count) {
     case Outcome::kConnected:
       return metrics_.connects->Add(w, count);
     case Outcome::kConnectFailed:
+      metrics_.failures->Add(w, count);  // as the judge counts it
       return metrics_.connect_failures->Add(w, count);
     case Outcome::kTimedOut:
       return metrics_.timeouts->Add(w, count);

@@ -45,7 +45,7 @@ void EndpointPool::EndCall(Outcome outcome, size_t status, Cause cause, uint64_t
   const uint32_t w = context_.worker.index();
   --endpoint_->load().of(w);
   endpoint_->metrics().in_flight->Add(w, -1);
-  if (outcome == Outcome::kFailed) endpoint_->Report(w, outcome);
+  if (cause != Cause::kNone) endpoint_->Report(w, Outcome::kFailed);  // a status that is evidence, too
   series_.Ended(status);
   if (judged_) [[likely]] {
     if (cause == Cause::kNone) {

@@ -40,6 +40,28 @@ constexpr size_t BytesMax() {
 }
 static_assert(BytesMax() <= FailedCalls::kRecordBytesMax);
 
+// gRPC over HTTP/2, "Status-Message"; what is no code stays as it is. As much as fits `out`, whole characters of UTF-8.
+std::string_view PercentDecode(std::string_view text, std::span<char> out) {
+  const auto digit = [](char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                  : -1;
+  };
+  size_t size = 0, at = 0;
+  for (; at < text.size() && size < out.size(); ++size) {
+    const bool coded = text[at] == '%' && at + 2 < text.size() && digit(text[at + 1]) >= 0 && digit(text[at + 2]) >= 0;
+    out[size] = coded ? static_cast<char>(digit(text[at + 1]) * 16 + digit(text[at + 2])) : text[at];
+    at += coded ? 3 : 1;
+  }
+  const auto inside = [&](size_t i) { return (static_cast<unsigned char>(out[i]) & 0xc0) == 0x80; };
+  if (at < text.size() && size == out.size()) {
+    while (size > 0 && inside(size - 1)) --size;
+    if (size > 0 && (static_cast<unsigned char>(out[size - 1]) & 0xc0) == 0xc0) --size;
+  }
+  return {out.data(), size};
+}
+
 }  // namespace
 
 // What the proxy or the endpoint could not do is rare; what a limit, the client or the application wants is common.
@@ -96,9 +118,16 @@ bool FailedCalls::Takes(Kind kind, base::TimePoint now, uint32_t worker) {
   return false;
 }
 
-void FailedCalls::Add(const CallRecord& call, Kind kind, uint32_t worker) {
+void FailedCalls::Add(const CallRecord& told, Kind kind, uint32_t worker) {
   alignas(LogRecord) uint8_t record[kRecordBytesMax];
   RecordLayout::Lengths lengths;
+  // Of a status that the endpoint gave, its own words.
+  CallRecord call = told;
+  char words[256];
+  if (call.detail.empty() && call.trailers != nullptr) {
+    if (const http2::Field* message = call.trailers->Find(http2::Token::kGrpcMessage))
+      call.detail = PercentDecode(message->value(), words);
+  }
   const size_t size = layout_.Measure(call, lengths);
   layout_.Copy(call, lengths, record);
   workers_[worker]->rings[static_cast<size_t>(kind)].Write({record, size});

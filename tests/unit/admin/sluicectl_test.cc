@@ -51,8 +51,8 @@ TEST_F(Sluicectl, StatusIsAnAlignedList) {
 
 TEST_F(Sluicectl, ClustersAndEndpointsAreTables) {
   EXPECT_EQ(Ctl({"clusters", "users"}).out,
-            "CLUSTER  POLICY     VERSION  DIGEST            ENDPOINTS  ACTIVE  SOURCE\n"
-            "users    ring_hash        7  0000000000abcdef          2       2  file\n");
+            "CLUSTER  POLICY     VERSION  DIGEST            ENDPOINTS  WELL  SOURCE\n"
+            "users    ring_hash        7  0000000000abcdef          2     2  file\n");
   EXPECT_EQ(Ctl({"endpoints", "users"}).out,
             "NAME  ADDRESS         STATE    CONNECTION  WEIGHT  SHARE  IN-FLIGHT  CALLS  FAILURES  CONNECTIONS\n"
             "a     10.0.0.1:50051  active   connected        1  25.0%          3    100         2            4\n"

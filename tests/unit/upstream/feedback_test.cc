@@ -37,11 +37,25 @@ TEST_F(EndpointPoolTest, ABalancersFeedbackHearsEachOutcome) {
   EXPECT_EQ(endpoint->health(), EndpointHealth::kHealthy);
   for (const Outcome outcome : {Outcome::kAnswered, Outcome::kFailed, Outcome::kAbandoned}) {
     Pool().BeginCall();
-    Pool().EndCall(outcome, 0);
+    Pool().EndCall(outcome, 0, outcome == Outcome::kFailed ? Cause::kReset : Cause::kNone);
     EXPECT_EQ(heard->Take(), Outcomes{outcome});
   }
-  EXPECT_EQ(endpoint->metrics().failures->Value(), 1u);
+  EXPECT_EQ(endpoint->metrics().failures->Value(), 2u) << "the connection that was refused, and the reset";
   EXPECT_EQ(endpoint->calls(), 3u);
+}
+
+// An endpoint that is ejected for a status has as many failures as there were answers with it.
+TEST_F(EndpointPoolTest, AFailureIsWhatTheJudgeCounts) {
+  NewCall("a");
+  Run();
+  const uint64_t before = endpoint->metrics().failures->Value();
+  for (const Cause cause : {Cause::kUnavailable, Cause::kInternal, Cause::kLost}) {
+    Pool().BeginCall();
+    Pool().EndCall(cause == Cause::kLost ? Outcome::kFailed : Outcome::kAnswered, 14, cause);
+  }
+  Pool().BeginCall();
+  Pool().EndCall(Outcome::kFailed, 13);  // for a cause that is the call's own
+  EXPECT_EQ(endpoint->metrics().failures->Value() - before, 3u);
 }
 
 }  // namespace

@@ -54,6 +54,25 @@ TEST_F(FailedCallTest, ACallThatSucceedsLeavesNothing) {
   EXPECT_EQ(Trailer(client, 1, "sluice-call-id"), "");
 }
 
+// What the endpoint says of its status, decoded and bounded.
+TEST_F(FailedCallTest, TheEndpointsOwnMessageIsKept) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  const auto fails_with = [&](uint32_t id, const std::string& message) {
+    Ask(client, id);
+    Pairs only = h2::GrpcResponse();
+    only.emplace_back("grpc-status", "5");
+    only.emplace_back("grpc-message", message);
+    Up().Send(Headers(id, Block(only), kLast));
+    Run();
+    return Failed().at(0).detail;
+  };
+  EXPECT_EQ(fails_with(1, "no user%3A \"%C3%A9\"%0A%zz%4"), "no user: \"\xc3\xa9\"\n%zz%4");
+  EXPECT_EQ(Failed().at(0).cause, "");
+  EXPECT_EQ(fails_with(3, std::string(255, 'x') + "%C3%A9"), std::string(255, 'x')) << "no half of a character";
+  EXPECT_EQ(fails_with(5, std::string(3000, 'y')), std::string(256, 'y'));
+}
+
 TEST_F(FailedCallTest, TheTrailerLeadsToTheRecord) {
   routes[0].service = "other.Service";
   Start({"10.0.0.1:1"});

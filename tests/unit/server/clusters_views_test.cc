@@ -1,0 +1,87 @@
+// What operators see of clusters: shares as calls have them, and the routes that they mean.
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "server/clusters.h"
+#include "support/manual_worker.h"
+
+namespace sluice::server {
+namespace {
+
+class ClustersViewsTest : public ::testing::Test {
+ public:
+  ClustersViewsTest() {
+    config.clusters.resize(2);
+    config.clusters[0].name = "c";
+    config.clusters[1].name = "other";
+    config.routes.resize(1);
+    config.routes[0].name = "r";
+    config.routes[0].cluster = "c";
+  }
+  ~ClustersViewsTest() override {
+    if (context) {
+      context->pools.CloseAll();
+      time.Run();
+    }
+    time.runtime.Shutdown();
+  }
+  void Configure(const std::vector<std::pair<std::string, std::string>>& endpoints) {
+    for (const auto& [name, address] : endpoints)
+      config.clusters[0].endpoints.push_back({name, *net::Address::Parse(address), 1});
+  }
+  void Init() {
+    clusters.emplace(registry, 1);
+    auto status = clusters->Init(config);
+    ASSERT_TRUE(status.ok()) << status.error().detail;
+    context.emplace(time.worker, clusters->snapshots(), metrics);
+    clusters->SetWorkers({&*context});
+  }
+  admin::ClusterView View() { return (*clusters->List("c"))[0]; }
+
+  config::Config config;
+  test::ManualWorker time;
+  metrics::Registry registry{1};
+  proxy::ProxyMetrics metrics{registry};
+  std::optional<Clusters> clusters;
+  std::optional<proxy::CallContext> context;
+};
+
+// Routes without a name are called routes[0]: a person thinks of the cluster.
+TEST_F(ClustersViewsTest, ARouteIsMeantByItsNameOrByTheClusterThatItAloneLeadsTo) {
+  config.routes.push_back({});
+  config.routes[1].name = "routes[1]";
+  config.routes[1].cluster = "other";
+  config.routes[1].service = "s";
+  std::swap(config.routes[0], config.routes[1]);
+  Init();
+  EXPECT_EQ(clusters->RouteOf("r"), "r");
+  EXPECT_EQ(clusters->RouteOf("other"), "routes[1]");
+  EXPECT_EQ(clusters->RouteOf("c"), "r");
+  EXPECT_EQ(clusters->RouteOf("none"), "");
+  config.routes[0].cluster = "c";
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  EXPECT_EQ(clusters->RouteOf("c"), "") << "one of two";
+}
+
+// Every view shows the share of keys that calls have now.
+TEST_F(ClustersViewsTest, WhatAnEjectedEndpointDoesNotTakeIsTheOthersShare) {
+  Configure({{"a", "10.0.0.1:1"}, {"b", "10.0.0.2:1"}, {"c", "10.0.0.3:1"}});
+  Init();
+  const auto shares = [&] {
+    std::vector<double> out;
+    for (const admin::EndpointView& each : View().endpoints) out.push_back(each.share);
+    return out;
+  };
+  const std::vector<double> before = shares();
+  ASSERT_TRUE(clusters->SetHealth({"c", "b", upstream::ClusterHealth::Order::kEject}).ok());
+  const std::vector<double> after = shares();
+  EXPECT_EQ(after[1], 0);
+  EXPECT_NEAR(after[0] + after[2], 1, 1e-9);
+  EXPECT_NEAR(after[0] / after[2], before[0] / before[2], 1e-9);
+  EXPECT_EQ(View().endpoints[1].state, upstream::EndpointState::kActive) << "in the list it is what it was";
+  EXPECT_EQ(View().endpoints[1].health->state, upstream::HealthState::kEjected);
+}
+
+}  // namespace
+}  // namespace sluice::server
