@@ -27,4 +27,11 @@ constexpr bool EndsWithIgnoreCase(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && EqualsIgnoreCase(text.substr(text.size() - end.size()), end);
 }
 
+// A host's name as certificates, SNI and :authority have it: in lower case, without the dot that closes an absolute
+// name (RFC 6066 3; RFC 1034 3.1). For DNS the dot says where not to look: keep it there.
+inline std::string HostAsNamed(std::string_view host) {
+  if (host.size() > 1 && host.ends_with('.')) host.remove_suffix(1);
+  return ToLower(host);
+}
+
 }  // namespace sluice::base

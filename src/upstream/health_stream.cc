@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/ascii.h"
 #include "http2/session/stream.h"
 
 namespace sluice::upstream {
@@ -40,7 +41,7 @@ http2::HeaderList MakeRequest(const ClusterOptions& options, const net::Address&
   fields.Add(":scheme", tls ? "https" : "http");
   fields.Add(":path", watch ? "/grpc.health.v1.Health/Watch" : "/grpc.health.v1.Health/Check");
   if (tls && !options.tls.server_name.empty())
-    fields.Add(":authority", options.tls.server_name);
+    fields.Add(":authority", base::HostAsNamed(options.tls.server_name));
   else
     fields.Add(":authority", address.kind() == net::Address::Kind::kUnix ? "localhost" : address.ToString());
   fields.Add("te", "trailers");

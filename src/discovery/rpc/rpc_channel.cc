@@ -8,6 +8,8 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/client_callback.h>
 
+#include "base/ascii.h"
+
 namespace sluice::discovery {
 namespace {
 
@@ -40,7 +42,7 @@ std::shared_ptr<grpc::Channel> Open(const RpcTarget& target) {
   args.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(RpcChannel::kConnectTimeout.count()));
   args.SetMaxReceiveMessageSize(static_cast<int>(RpcChannel::kMessageBytesMax));
   if (!target.tls) return grpc::CreateCustomChannel(target.address, grpc::InsecureChannelCredentials(), args);
-  if (!target.server_name.empty()) args.SetSslTargetNameOverride(target.server_name);
+  if (!target.server_name.empty()) args.SetSslTargetNameOverride(base::HostAsNamed(target.server_name));
   grpc::SslCredentialsOptions options;
   options.pem_root_certs = target.ca;
   options.pem_cert_chain = target.certificate;

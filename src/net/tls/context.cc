@@ -9,6 +9,7 @@
 #include <array>
 #include <utility>
 
+#include "base/ascii.h"
 #include "net/tls/callbacks.h"
 
 namespace sluice::net {
@@ -151,7 +152,7 @@ base::Result<std::shared_ptr<const TlsContext>> TlsContext::ForListener(const Li
 base::Result<std::shared_ptr<const TlsContext>> TlsContext::ForCluster(const ClusterTlsOptions& options,
                                                                        const TlsContents& contents) {
   std::shared_ptr<TlsContext> out(new TlsContext(Role::kClient, options));
-  out->server_name_ = options.server_name;
+  out->server_name_ = base::HostAsNamed(options.server_name);
   if (auto status = out->Fill(options, contents); !status) return status.error();
   InstallClientCallbacks(out->native());
   InstallVerification(out->native(), true);

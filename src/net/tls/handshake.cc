@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/ascii.h"
 #include "net/tls/client_cert.h"
 #include "runtime/runtime.h"
 #include "runtime/timer_wheel.h"
@@ -62,7 +63,7 @@ struct TlsHandshake::Impl final : public IoEvents, public runtime::Timer, public
     SSL* ssl = engine->ssl.get();
     const TlsContext& context = *engine->context;
     std::string dns = context.server_name();
-    if (dns.empty() && endpoint.kind() == Address::Kind::kName) dns = endpoint.host();
+    if (dns.empty() && endpoint.kind() == Address::Kind::kName) dns = base::HostAsNamed(endpoint.host());
     if (!dns.empty() && SSL_set_tlsext_host_name(ssl, dns.c_str()) != 1) return false;
     if (context.allowed_names().empty()) {
       X509_VERIFY_PARAM* rules = SSL_get0_param(ssl);

@@ -93,6 +93,9 @@ TEST_F(TlsRules, TheServerIsToldTheNameThatIsMeant) {
   EXPECT_EQ(asks("a.example.com", "10.0.0.1:1"), "a.example.com");
   EXPECT_EQ(asks("", "b.example.com:1"), "b.example.com");
   EXPECT_EQ(asks("", "10.0.0.1:1"), "(none)");
+  // The dot that closes an absolute name is for DNS only, whichever way the name comes in.
+  EXPECT_EQ(asks("", "b.example.com.:1"), "b.example.com");
+  EXPECT_EQ(asks("A.example.com.", "10.0.0.1:1"), "a.example.com");
 }
 
 // RFC 9525 6.3: a common name is no host name, and a star is a whole label.
