@@ -82,7 +82,17 @@ void DumpListener(DumpWriter& out, const proxy::ListenerOptions& listener) {
   out.Options(proxy::kListenerOptions, listener);
   out.Options(http2::kListenerLifeOptions, listener.life);
   DumpConnections(out, listener);
+  out.Choice("paths", proxy::kPathRules, listener.paths);
   if (listener.tls.enabled) out.Map("tls", [&] { DumpListenerTls(out, listener.tls); });
+  if (const proxy::TrustedProxies& proxies = listener.trusted_proxies; proxies.hops > 0) {
+    out.Map("trusted_proxies", [&] {
+      out.Options(proxy::kTrustedProxiesOptions, proxies);
+      std::vector<std::string> addresses;
+      for (const net::AddressRange& range : proxies.addresses) addresses.push_back(range.ToString());
+      out.Texts("addresses", addresses);
+      out.Texts("names", proxies.names);
+    });
+  }
   if (!listener.grpc_web.enabled) return;
   const proxy::CorsOptions& cors = listener.grpc_web.cors;
   if (!cors.enabled()) return out.Line("grpc_web", "{}");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "config/parsers.h"
+#include "config/route_cover.h"
 #include "config/route_values.h"
 #include "config/text.h"
 #include "config/values.h"
@@ -102,8 +103,33 @@ void ParseAccess(Section& section, const std::vector<proxy::ListenerOptions>& li
                  "with {action: deny} if that is meant");
 }
 
+void WarnOfGuardsPassed(Reader& reader, const Node& node, const std::string& path,
+                        const std::vector<proxy::ListenerOptions>& listeners, const std::vector<RouteOptions>& before,
+                        const RouteOptions& route) {
+  const auto guards = [](const RouteOptions& one) { return !one.access.empty() || one.jwt.enabled(); };
+  const auto takes = [](const RouteOptions& one, const proxy::ListenerOptions& listener) {
+    return one.listeners.empty() ||
+           std::find(one.listeners.begin(), one.listeners.end(), listener.name) != one.listeners.end();
+  };
+  if (guards(route)) return;
+  for (const RouteOptions& guard : before) {
+    if (!guards(guard) || (guard.service.empty() && guard.prefix.empty()) || !Covers(route, guard)) continue;
+    for (const proxy::ListenerOptions& listener : listeners) {
+      if (listener.paths != proxy::PathRule::kAny || !takes(guard, listener) || !takes(route, listener)) continue;
+      return reader.Warn(
+          node, path,
+          Cat("takes all that route ", guard.name, " does not guard, and listener ", listener.name,
+              " takes any path (paths: any): a server that reads paths in a way of its own may run what ", guard.name,
+              " refuses; leave paths: grpc, or end the routes with one that denies"));
+    }
+  }
+}
+
 void ParseForwarding(Section& section, const std::vector<RouteOptions>& routes, proxy::ForwardingOptions* out) {
   section.Options(proxy::kForwardingOptions, out);
+  section.Gone("trusted_hops",
+               "is said by listener, and of peers that are named: listeners[].trusted_proxies: {hops: 1, addresses: "
+               "[10.0.0.0/8]}; here it would have believed every client, too");
   section.Choice("request_id", kRequestIds, &out->request_id);
   const auto wrong = [](std::string_view name) -> std::string_view {
     const bool of_grpc = name.starts_with("grpc-") || name == "content-type" || name == "te" || name == "host";

@@ -64,6 +64,23 @@ std::string ElsewhereOf(const Node& place, const Node& node) {
 
 namespace {
 
+void ParseTrustedProxies(Section& section, const net::ListenerTlsOptions& tls, proxy::TrustedProxies* out) {
+  section.Require("hops");
+  section.Options(proxy::kTrustedProxiesOptions, out);
+  section.Each("addresses", proxy::kTrustedProxiesMax, [&](const Node& node, std::string path) {
+    const std::string* text = section.Scalar(node, path, "a range of addresses, like 10.0.0.0/8");
+    if (text == nullptr) return;
+    auto range = net::AddressRange::Parse(*text);
+    if (!range.ok()) return section.reader().Fail(node, path, range.error().detail);
+    out->addresses.push_back(std::move(*range));
+  });
+  ParseAllowedNames(section, "names", "a name: a.example.com, *.example.com, spiffe://..., CN=name", true, &out->names);
+  if (out->addresses.empty() && out->names.empty())
+    section.Fail("addresses", "or names must say which peers are these proxies: any client can write what they write");
+  if (!out->names.empty() && tls.ca.empty())
+    section.Fail("names", "the listener asks its peers for no certificates (tls.client_ca), so none has a name");
+}
+
 void ParseListener(Section& section, proxy::ListenerOptions* out) {
   std::string address;
   if (section.Require("address") != nullptr && section.Text("address", &address) &&
@@ -75,7 +92,10 @@ void ParseListener(Section& section, proxy::ListenerOptions* out) {
   section.Options(proxy::kListenerOptions, out);
   section.Options(http2::kListenerLifeOptions, &out->life);
   ParseConnections(section, out);
+  section.Choice("paths", proxy::kPathRules, &out->paths);
   section.Map("tls", [&](Section& tls) { ParseListenerTls(tls, &out->tls); });
+  section.Map("trusted_proxies",
+              [&](Section& proxies) { ParseTrustedProxies(proxies, out->tls, &out->trusted_proxies); });
   section.Map("grpc_web", [&](Section& web) { ParseGrpcWeb(web, &out->grpc_web); });
 }
 

@@ -246,6 +246,7 @@ void ParseRoutes(Section& root, const std::vector<proxy::ListenerOptions>& liste
     names.Add(root.reader(), node, path, Cat("name ", Shown(route.name)), route.name);
     if (root.reader().error_count() != errors_before) return;
     CheckReachable(root.reader(), node, path, *out, paths, route);
+    WarnOfGuardsPassed(root.reader(), node, path, listeners, *out, route);
     paths.emplace_back(path, &node);
     out->push_back(std::move(route));
   });

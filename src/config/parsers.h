@@ -111,6 +111,11 @@ void ParseRoutes(Section& root, const std::vector<proxy::ListenerOptions>& liste
 void ParseRouteListeners(Section& section, const std::vector<proxy::ListenerOptions>& listeners,
                          proxy::RouteOptions* out);
 void ParseAccess(Section& section, const std::vector<proxy::ListenerOptions>& listeners, proxy::RouteOptions* out);
+// Warns where `route`, at `node`, which asks nothing of its callers, takes what is left of the paths that a route of
+// `before` guards, and a listener of both takes paths that are not gRPC's.
+void WarnOfGuardsPassed(Reader& reader, const Node& node, const std::string& path,
+                        const std::vector<proxy::ListenerOptions>& listeners,
+                        const std::vector<proxy::RouteOptions>& before, const proxy::RouteOptions& route);
 // After the routes, whose caches what it tells endpoints concerns.
 void ParseForwarding(Section& section, const std::vector<proxy::RouteOptions>& routes, proxy::ForwardingOptions* out);
 // A list of conditions on metadata.

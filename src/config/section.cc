@@ -156,6 +156,12 @@ const Node* Section::Lookup(std::string_view key) const {
   return nullptr;
 }
 
+void Section::Gone(std::string_view key, std::string message) {
+  if (Lookup(key) == nullptr) return;
+  asked_.push_back(key);
+  Fail(key, std::move(message));
+}
+
 const Node* Section::Find(std::string_view key) {
   if (std::find(asked_.begin(), asked_.end(), key) == asked_.end()) asked_.push_back(key);
   reader_.Know(PathOf(key));

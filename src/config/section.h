@@ -138,6 +138,9 @@ class Section {
   // The scalar of a node that is none of the above, or null after reporting that it is something else.
   const std::string* Scalar(const Node& node, const std::string& path, std::string_view allowed);
 
+  // A key that an earlier version had: an error with `message`, which says what is written in its place, if it is
+  // there.
+  void Gone(std::string_view key, std::string message);
   // Reports at the key's value, or at the section if the key is absent.
   void Fail(std::string_view key, std::string message);
   void Warn(std::string_view key, std::string message);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "net/tls/names.h"
+#include "proxy/canonical/path.h"
 
 namespace sluice::proxy {
 
@@ -26,9 +27,16 @@ struct Client {
   bool tls = false;       // it came over TLS
   std::string
       identity;  // the name in its certificate: a URI, else a DNS name, else the common name; empty: it has shown none
-  uint64_t listener = 0;                                           // ListenerId of the name of the one that accepted it
+  uint64_t listener = 0;             // ListenerId of the name of the one that accepted it
+  PathRule paths = PathRule::kGrpc;  // that listener's
+  // TrustedProxies::hops of its listener, if it is one of those proxies: by its address for ever, by its certificate
+  // until that ends.
+  uint32_t trusted_hops = 0;
+  base::TimePoint trusted_until = base::kNever;
   std::shared_ptr<const ClientCertificate> certificate = nullptr;  // null: it has shown none
 
+  // Of what it says in fields that proxies write, how many elements count. 0: none, it is no proxy.
+  uint32_t TrustedHops(base::TimePoint now) const { return now < trusted_until ? trusted_hops : 0; }
   // The peer's name without the port.
   std::string_view address() const {
     std::string_view peer = peer_name;

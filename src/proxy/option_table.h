@@ -12,6 +12,7 @@ inline constexpr base::Option<ListenerOptions> kListenerOptions[] = {
     {"connections_per_peer_max", &ListenerOptions::connections_per_peer_max, 0, 1e6},
     {"backlog", &ListenerOptions::backlog, 1, 65535},
 };
+inline constexpr base::Option<TrustedProxies> kTrustedProxiesOptions[] = {{"hops", &TrustedProxies::hops, 1, 16}};
 inline constexpr base::Option<CorsOptions> kCorsOptions[] = {
     {"max_age", &CorsOptions::max_age, 0, base::kDay},
     {"credentials", &CorsOptions::credentials},
@@ -94,7 +95,6 @@ inline constexpr base::Option<MirrorOptions> kMirrorOptions[] = {
 inline constexpr base::Option<JwtRule> kJwtRuleOptions[] = {{"required", &JwtRule::required}};
 inline constexpr base::Option<ForwardingOptions> kForwardingOptions[] = {
     {"x_forwarded", &ForwardingOptions::x_forwarded},
-    {"trusted_hops", &ForwardingOptions::trusted_hops, 0, 16},
     {"via", &ForwardingOptions::via},
     {"client_cert", &ForwardingOptions::client_cert},
 };

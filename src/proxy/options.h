@@ -13,7 +13,9 @@
 #include "http2/options.h"
 #include "limits/options.h"
 #include "net/address.h"
+#include "net/address_range.h"
 #include "net/tls/options.h"
+#include "proxy/canonical/path.h"
 #include "proxy/traffic_options.h"
 
 namespace sluice::net {
@@ -46,6 +48,20 @@ struct GrpcWebOptions {
   bool operator==(const GrpcWebOptions&) const = default;
 };
 
+// Proxies in front of a listener whose word on their clients is taken: in x-forwarded-for, -proto, -host and
+// x-forwarded-client-cert.
+struct TrustedProxies {
+  // How many stand in a row, each of which adds to the fields: so many elements of a chain stay, and proto and host
+  // where they are there. 0: whatever a client says in these fields is replaced.
+  uint32_t hops = 0;
+  // The last of them, by which a connection comes here, is one of these addresses, or has shown a certificate with one
+  // of these names (net::CheckAllowedName). Any other peer is a client.
+  std::vector<net::AddressRange> addresses;
+  std::vector<std::string> names;
+  bool operator==(const TrustedProxies&) const = default;
+};
+inline constexpr size_t kTrustedProxiesMax = 256;
+
 struct ListenerOptions {
   std::string name;  // default: the address
   net::Address address;
@@ -63,6 +79,10 @@ struct ListenerOptions {
   http2::SessionOptions http2;
   net::ListenerTlsOptions tls;
   GrpcWebOptions grpc_web;
+  // Which paths gRPC calls may have. kAny is for services whose names are not of gRPC: their servers then read paths in
+  // whatever way they do, and only rules that deny know of it (RouteTable::Match).
+  PathRule paths = PathRule::kGrpc;
+  TrustedProxies trusted_proxies;
   // Not configured: where the context for `tls` stands, put here by server::TlsReloader.
   // Options that are equal have the same one. Null with tls.enabled: every connection is closed.
   std::shared_ptr<net::CurrentTlsContext> tls_slot;
@@ -361,13 +381,10 @@ struct ForwardingOptions {
   // Say the peer's address in x-forwarded-for, and x-forwarded-proto and x-forwarded-host. False: what a client says in
   // them goes on as it is.
   bool x_forwarded = false;
-  // Proxies before this one whose word is taken: so many addresses of the chain stay, and proto and host where they are
-  // there. 0: whatever a client says in these fields is replaced.
-  uint32_t trusted_hops = 0;
   // Add "via: 2 sluice" in both directions.
   bool via = false;
   RequestIds request_id = RequestIds::kOff;
-  // Say the client's certificate in x-forwarded-client-cert, behind what trusted_hops proxies have said of theirs.
+  // Say the client's certificate in x-forwarded-client-cert, behind what trusted proxies have said of theirs.
   // False: the field is taken away.
   bool client_cert = false;
   // Names of metadata that only proxies may set: taken away from what clients send. Lower case.

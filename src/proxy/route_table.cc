@@ -5,17 +5,12 @@
 
 #include "base/ascii.h"
 #include "base/check.h"
+#include "proxy/canonical/field_name.h"
 #include "proxy/client.h"
+#include "proxy/metadata_match.h"
 
 namespace sluice::proxy {
 namespace {
-
-bool MetadataMatches(const MetadataMatch& wanted, const http2::HeaderList& request) {
-  // Any of several fields of that name will do.
-  return std::any_of(request.begin(), request.end(), [&](const http2::Field* field) {
-    return field->name() == wanted.name && ValueFits(wanted, field->value());
-  });
-}
 
 // "host:50051" -> "host", ":50051"; "[::1]:50051" -> "[::1]", ":50051". A name with a closing dot is the same name (RFC
 // 1034 3.1): a client must not pass a route by because of it.
@@ -43,18 +38,6 @@ std::string CacheScope(const std::string& cluster, const RouteOptions& route) {
     for (const FieldRewrite::Entry& entry : fields->add) add('+', entry.name + ' ' + entry.value);
   }
   return scope;
-}
-
-bool ValueFits(const MetadataMatch& wanted, std::string_view value) {
-  switch (wanted.kind) {
-    case MetadataMatch::Kind::kPresent:
-      return true;
-    case MetadataMatch::Kind::kExact:
-      return value == wanted.value;
-    case MetadataMatch::Kind::kPrefix:
-      return value.starts_with(wanted.value);
-  }
-  return false;
 }
 
 ClusterSplit::ClusterSplit(const RouteOptions& options, const std::vector<uint32_t>& places,
@@ -87,10 +70,37 @@ RouteTable::RouteTable(std::vector<Route> routes) : routes_(std::move(routes)) {
     matcher.any_subdomain = host.starts_with("*.");
     matcher.host = host.substr(matcher.any_subdomain ? 1 : 0);
     matcher.port = port;
+    // An allow rule or a limit is passed by as a denial is.
+    matcher.guarded = route.gates != nullptr || !options.access.empty() || options.jwt.enabled() ||
+                      options.rate_limit.enabled() || options.client_rate_limit.rate.enabled();
+    matcher.names_service = !options.service.empty();
+    any_guarded_ |= matcher.guarded;
+    matcher.lenient = LenientPath(matcher.path);
+    if (!matcher.exact && matcher.path.ends_with('/') && matcher.lenient != "/") matcher.lenient += '/';
+    if (matcher.path.empty()) matcher.lenient.clear();
     for (const std::string& name : options.listeners) matcher.listeners.push_back(ListenerId(name));
     by_listener_ |= !matcher.listeners.empty();
+    AddNames(options);
     matchers_.push_back(std::move(matcher));
   }
+}
+
+void RouteTable::AddNames(const RouteOptions& route) {
+  const auto add = [this](const std::string& name) {
+    if (!name.empty() && !DecidesBy(name)) deciding_names_.push_back(name);
+  };
+  for (const MetadataMatch& match : route.metadata) add(match.name);
+  for (const AccessRule& rule : route.access) {
+    for (const MetadataMatch& match : rule.metadata) add(match.name);
+  }
+  for (const std::string& name : route.cache.vary) add(name);
+  add(route.hash_by.metadata);
+  add(route.client_rate_limit.metadata);
+}
+
+bool RouteTable::DecidesBy(std::string_view name) const {
+  return std::any_of(deciding_names_.begin(), deciding_names_.end(),
+                     [name](const std::string& one) { return SameFieldName(one, name); });
 }
 
 bool RouteTable::AuthorityMatches(const Matcher& matcher, std::string_view authority) {
@@ -100,27 +110,78 @@ bool RouteTable::AuthorityMatches(const Matcher& matcher, std::string_view autho
   return host.size() > matcher.host.size() && base::EndsWithIgnoreCase(host, matcher.host);
 }
 
-const Route* RouteTable::Match(const http2::HeaderList& request, uint64_t listener) const {
-  const http2::Field* path_field = request.Find(http2::Token::kPath);
-  std::string_view path = path_field != nullptr ? path_field->value() : std::string_view();
+bool RouteTable::PathFits(const Matcher& matcher, std::string_view path, Reading reading) {
+  switch (reading) {
+    case Reading::kAsIs:
+      return matcher.exact ? path == matcher.path : path.starts_with(matcher.path);
+    case Reading::kIgnoringCase: {
+      const size_t size = matcher.path.size();
+      return matcher.exact ? base::EqualsIgnoreCase(path, matcher.path)
+                           : path.size() >= size && base::EqualsIgnoreCase(path.substr(0, size), matcher.path);
+    }
+    case Reading::kLenient:
+      return matcher.exact ? path == matcher.lenient : path.starts_with(matcher.lenient);
+  }
+  return false;
+}
+
+// All conditions but that on the path.
+bool RouteTable::OthersFit(size_t route, const CanonicalRequest& request, uint64_t listener) const {
+  const Matcher& matcher = matchers_[route];
+  if (!matcher.listeners.empty() &&
+      std::find(matcher.listeners.begin(), matcher.listeners.end(), listener) == matcher.listeners.end()) [[unlikely]]
+    return false;
+  if (!matcher.host.empty()) {
+    const http2::Field* authority = request.Find(http2::Token::kAuthority);
+    if (authority == nullptr) authority = request.Find(http2::Token::kHost);
+    if (authority == nullptr || !AuthorityMatches(matcher, authority->value())) return false;
+  }
+  const std::vector<MetadataMatch>& metadata = routes_[route].options.metadata;
+  return std::all_of(metadata.begin(), metadata.end(),
+                     [&](const auto& wanted) { return AnyValueFits(wanted, request); });
+}
+
+const Route* RouteTable::First(const CanonicalRequest& request, uint64_t listener, std::string_view path,
+                               Reading reading) const {
   for (size_t i = 0; i < routes_.size(); ++i) {
-    const Matcher& matcher = matchers_[i];
-    if (matcher.exact ? path != matcher.path : !path.starts_with(matcher.path)) continue;
-    if (!matcher.listeners.empty() &&
-        std::find(matcher.listeners.begin(), matcher.listeners.end(), listener) == matcher.listeners.end()) [[unlikely]]
-      continue;
-    if (!matcher.host.empty()) {
-      const http2::Field* authority = request.Find(http2::Token::kAuthority);
-      if (authority == nullptr) authority = request.Find(http2::Token::kHost);
-      if (authority == nullptr || !AuthorityMatches(matcher, authority->value())) continue;
-    }
-    const std::vector<MetadataMatch>& metadata = routes_[i].options.metadata;
-    if (std::all_of(metadata.begin(), metadata.end(),
-                    [&](const auto& wanted) { return MetadataMatches(wanted, request); })) {
-      return &routes_[i];
-    }
+    if (PathFits(matchers_[i], path, reading) && OthersFit(i, request, listener)) return &routes_[i];
   }
   return nullptr;
+}
+
+const Route* RouteTable::Match(const CanonicalRequest& request, uint64_t listener) const {
+  const std::string_view path = request.path();
+  if (request.loose_path()) [[unlikely]]
+    return MatchLoose(request, listener);
+  bool other_spelling = false;
+  for (size_t i = 0; i < routes_.size(); ++i) {
+    const Matcher& matcher = matchers_[i];
+    const bool fits = matcher.exact ? path == matcher.path : path.starts_with(matcher.path);
+    if (!fits && (!matcher.guarded || other_spelling || !PathFits(matcher, path, Reading::kIgnoringCase))) [[likely]]
+      continue;
+    if (!OthersFit(i, request, listener)) continue;
+    if (fits) return other_spelling && !matcher.names_service ? nullptr : &routes_[i];
+    other_spelling = true;
+  }
+  return nullptr;
+}
+
+// Plain HTTP, or gRPC where the listener takes any path. The query is for the server (RFC 3986 3.4).
+const Route* RouteTable::MatchLoose(const CanonicalRequest& request, uint64_t listener) const {
+  const std::string_view path = request.path();
+  const Route* const as_is = First(request, listener, path.substr(0, path.find('?')), Reading::kAsIs);
+  if (!any_guarded_) return as_is;
+  // Whichever way its server reads the path, it must be this route's.
+  return First(request, listener, LenientPath(path), Reading::kLenient) == as_is ? as_is : nullptr;
+}
+
+std::string RouteTable::WhyNone(const CanonicalRequest& request, uint64_t listener) const {
+  const std::string_view path = request.path();
+  if (path.empty()) return "no route for a request without path";
+  std::string why = "no route for " + ShownText(path);
+  if (First(request, listener, path.substr(0, path.find('?')), Reading::kAsIs) != nullptr)
+    why += ": to some servers it is another spelling of a path that another route guards";
+  return why;
 }
 
 }  // namespace sluice::proxy

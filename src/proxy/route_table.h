@@ -14,6 +14,7 @@
 #include "limits/limiter_metrics.h"
 #include "limits/rate_limiter.h"
 #include "metrics/registry.h"
+#include "proxy/canonical/request.h"
 #include "proxy/grpc_status.h"
 #include "proxy/options.h"
 
@@ -116,15 +117,21 @@ struct Route {
   bool rewrites_request = false, rewrites_response = false;
 };
 
-// What the condition says of one value of its field. Any thread.
-bool ValueFits(const MetadataMatch& wanted, std::string_view value);
-
 class RouteTable {
  public:
   explicit RouteTable(std::vector<Route> routes);
 
-  // The first route that takes the request, which came on `listener` (ListenerId), or null. Thread-safe, no allocation.
-  const Route* Match(const http2::HeaderList& request, uint64_t listener) const;
+  // The first route that takes the request, which came on `listener` (ListenerId), or null. Null too where the path is
+  // another spelling of one that a guarded route takes, one with access rules, JWTs or limits on rates: to gRPC
+  // "/pkg.admin/delete" is another method than "/pkg.Admin/Delete", but a server that ignores case runs it, and a route
+  // for the rest would lead there past the rules. A route that names the service in this very spelling takes it.
+  // Thread-safe; allocates only for a path that is none of gRPC's.
+  const Route* Match(const CanonicalRequest& request, uint64_t listener) const;
+  // For a person, of a request for which Match says null.
+  std::string WhyNone(const CanonicalRequest& request, uint64_t listener) const;
+  // Whether a route, an access rule, a key or the cache looks at fields of that name, or of one that some server takes
+  // for it.
+  bool DecidesBy(std::string_view name) const;
   // Whether the listener decides.
   bool by_listener() const { return by_listener_; }
   const std::vector<Route>& routes() const { return routes_; }
@@ -137,12 +144,24 @@ class RouteTable {
     std::string port;                 // ":50051"; empty: any
     bool any_subdomain = false;       // the host is a suffix ".example.com"
     std::vector<uint64_t> listeners;  // ListenerId; empty: any
+    std::string lenient;              // `path` as LenientPath has it; what stands behind a prefix may follow
+    bool guarded = false;
+    bool names_service = false;
   };
+  // How a path fits a matcher.
+  enum class Reading : uint8_t { kAsIs, kIgnoringCase, kLenient };
+  static bool PathFits(const Matcher& matcher, std::string_view path, Reading reading);
+  void AddNames(const RouteOptions& route);
+  bool OthersFit(size_t route, const CanonicalRequest& request, uint64_t listener) const;
+  const Route* MatchLoose(const CanonicalRequest& request, uint64_t listener) const;
+  const Route* First(const CanonicalRequest& request, uint64_t listener, std::string_view path, Reading reading) const;
   static bool AuthorityMatches(const Matcher& matcher, std::string_view authority);
 
   std::vector<Route> routes_;
   std::vector<Matcher> matchers_;
+  std::vector<std::string> deciding_names_;
   bool by_listener_ = false;
+  bool any_guarded_ = false;
 };
 
 }  // namespace sluice::proxy

@@ -71,16 +71,17 @@ ROOMS = {
     "upstream": {"health": [], ".": ["health"]},
     "discovery": {".": [], "file": ["."], "dns": ["."], "rpc": ["."], "etcd": [".", "rpc"], "xds": [".", "rpc"]},
     "proxy": {
-        ".": [],
+        "canonical": [],
+        ".": ["canonical"],
         "access_log": ["."],
         "tracing": ["."],
-        "response_cache": ["."],
+        "response_cache": [".", "canonical"],
         "insight": [".", "access_log"],
-        "call": [".", "access_log", "insight", "tracing", "response_cache"],
+        "call": [".", "canonical", "access_log", "insight", "tracing", "response_cache"],
         "identity": [".", "call"],
-        "handoff": [".", "response_cache", "call"],
+        "handoff": [".", "canonical", "response_cache", "call"],
         "grpc_web": ["."],
-        "downstream": [".", "tracing", "response_cache", "call", "handoff", "grpc_web"],
+        "downstream": [".", "canonical", "tracing", "response_cache", "call", "handoff", "grpc_web"],
     },
 }
 

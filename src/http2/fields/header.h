@@ -27,6 +27,7 @@ namespace sluice::http2 {
 // the count and the summary. One worker only.
 struct FieldRun {
   enum class Check : uint8_t { kNotYet, kWellFormed, kBroken };
+  enum class Canonical : uint8_t { kNotYet, kYes, kNo };
 
   uint32_t refs;
   uint32_t count;                        // of fields, at least 1
@@ -41,6 +42,7 @@ struct FieldRun {
   int64_t content_length = -1;
   bool request_line =
       false;  // what it says of the request is whole and legal, and the method is neither HEAD nor CONNECT
+  Canonical canonical = Canonical::kNotYet;  // every field is in its one spelling (proxy/canonical/request.cc)
 
   static constexpr uint32_t kCountMax = 32;
   static constexpr size_t kLiteralBytesMax = 448;  // of the transient fields, with their headers
@@ -102,11 +104,11 @@ class HeaderList {
   HeaderList(HeaderList&& other) noexcept
       : table_(other.table_),
         fields_(std::exchange(other.fields_, nullptr)),
+        chunks_(std::exchange(other.chunks_, nullptr)),
+        run_(std::exchange(other.run_, nullptr)),
         size_(std::exchange(other.size_, 0)),
         capacity_(std::exchange(other.capacity_, 0)),
-        hpack_size_(std::exchange(other.hpack_size_, 0)),
-        chunks_(std::exchange(other.chunks_, nullptr)),
-        run_(std::exchange(other.run_, nullptr)) {}
+        hpack_size_(std::exchange(other.hpack_size_, 0)) {}
   HeaderList& operator=(HeaderList&& other) noexcept;
   ~HeaderList() {
     if (chunks_ != nullptr || run_ != nullptr) Clear();
@@ -201,11 +203,12 @@ class HeaderList {
 
   InternTable* table_ = nullptr;
   const Field* const* fields_ = nullptr;  // in the newest large enough chunk, or in run_
+  Chunk* chunks_ = nullptr;
+  FieldRun* run_ = nullptr;  // holds a reference; its fields are the first, and not counted by the list
   uint32_t size_ = 0;
   uint32_t capacity_ = 0;
   uint32_t hpack_size_ = 0;  // a list is far below 4 GiB: decoders bound it, and what the proxy adds is short
-  Chunk* chunks_ = nullptr;
-  FieldRun* run_ = nullptr;  // holds a reference; its fields are the first, and not counted by the list
+  // Last, so that what is derived has room in the padding behind it.
 };
 
 }  // namespace sluice::http2

@@ -4,20 +4,10 @@
 #include <utility>
 
 #include "net/tls/names.h"
+#include "proxy/metadata_match.h"
 
 namespace sluice::proxy {
 namespace {
-
-bool MetadataFits(const MetadataMatch& wanted, bool all, const http2::HeaderList& request) {
-  bool any = false;
-  for (const http2::Field* field : request) {
-    if (field->name() != wanted.name) continue;
-    const bool fits = ValueFits(wanted, field->value());
-    if (all && !fits) return false;
-    any |= fits;
-  }
-  return any;
-}
 
 // Of a certificate that could be taken for that of many: NameAllowed says no to it.
 bool Unclear(const net::TlsNames& names) {
@@ -38,10 +28,10 @@ bool ClientFits(const AccessRule& rule, const GateRequest& request) {
 }
 
 bool Fits(const AccessRule& rule, const GateRequest& request) {
-  const bool all = rule.action == AccessRule::Action::kAllow;
+  const auto fits = rule.action == AccessRule::Action::kAllow ? EveryValueFits : AnyValueFits;
   return ClientFits(rule, request) &&
          std::all_of(rule.metadata.begin(), rule.metadata.end(),
-                     [&](const MetadataMatch& wanted) { return MetadataFits(wanted, all, request.headers); });
+                     [&](const MetadataMatch& wanted) { return fits(wanted, request.headers); });
 }
 
 }  // namespace

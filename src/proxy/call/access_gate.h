@@ -4,8 +4,8 @@
 //                                                         \-> deny: it ends with the rule's status
 //                  --> none fits --> it ends with PERMISSION_DENIED
 //
-// A rule that allows wants every metadata field of a name to fit: a client that sends two, of which its endpoint reads
-// the other one, passes no rule by. For a rule that denies one of them is enough.
+// A rule that allows wants every value of a metadata name to fit: a client that sends two, of which its endpoint reads
+// the other one, passes no rule by. For a rule that denies one of them is enough (proxy/metadata_match.h).
 #pragma once
 
 #include <memory>

@@ -10,6 +10,7 @@
 #include "absl/container/inlined_vector.h"
 #include "base/clock.h"
 #include "http2/session/stream_io.h"
+#include "proxy/canonical/request.h"
 #include "proxy/client.h"
 #include "runtime/frame_pool.h"
 
@@ -27,7 +28,7 @@ struct BufferedRequest : http2::StreamEvents {
   static void operator delete(void* memory, size_t bytes) { runtime::FreeFrame(memory, bytes); }
 
   // `now`: the turn in which the headers were read.
-  BufferedRequest(http2::RequestStream& on, http2::HeaderList request, base::TimePoint now)
+  BufferedRequest(http2::RequestStream& on, CanonicalRequest&& request, base::TimePoint now)
       : stream(&on), fields(std::move(request)), started(now) {}
 
   void OnHeaders(http2::HeaderList&& fields_now, bool) override { trailers = std::move(fields_now); }
@@ -45,7 +46,7 @@ struct BufferedRequest : http2::StreamEvents {
 
   http2::RequestStream* const stream;
   ClientPtr client;
-  http2::HeaderList fields;
+  CanonicalRequest fields;
   const base::TimePoint started;
   bool ended = false;  // END_STREAM with the headers or with the last part
   absl::InlinedVector<base::Slice, 2> parts;

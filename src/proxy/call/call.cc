@@ -17,22 +17,23 @@ using http2::Token;
 constexpr std::chrono::milliseconds kMemoryPushback{1000};
 
 http2::StreamEvents* Call::Start(CallContext& context, http2::StreamIo& downstream, ClientPtr client,
-                                 http2::HeaderList&& request, bool end_stream, base::TimePoint started) {
-  std::unique_ptr<Call> call(
-      new Call(context, &downstream, std::move(client), std::move(request), end_stream, started));
+                                 const RequestSource& request, bool end_stream, base::TimePoint started) {
+  std::unique_ptr<Call> call(new Call(context, &downstream, std::move(client), request, end_stream, started));
   http2::StreamEvents* events = call.get();
   context.metrics.calls_in_flight->Add(context.index(), 1);
   call->ReadSnapshot();
   call->ReadTimeout();
+  if (call->request.fault() != CanonicalRequest::Fault::kNone) [[unlikely]]
+    call->Fail(call->request.Refusal());
   if (base::MemoryBudget::level() == base::MemoryLevel::kOver) [[unlikely]]
     call->RefuseForMemory();
   // Refused while stopping: the call is destroyed and has released its stream.
   return context.worker().runtime().SpawnOn(context.worker(), Run(std::move(call))) ? events : nullptr;
 }
 
-Call::Call(CallContext& context, http2::StreamIo* client_stream, ClientPtr client, http2::HeaderList&& request,
+Call::Call(CallContext& context, http2::StreamIo* client_stream, ClientPtr client, const RequestSource& request,
            bool end_stream, base::TimePoint started)
-    : Exchange(context, client_stream, std::move(request), end_stream), client_(std::move(client)), started_(started) {
+    : Exchange(context, client_stream, request, end_stream), client_(std::move(client)), started_(started) {
   context.calls.PushBack(*this);
 }
 
@@ -126,9 +127,7 @@ void Call::MatchRoute() {
     GuardFields(*config_->guard, config_->forwarding, *client_, context.worker().now(), request);
   route_ = config_->routes.Match(request, client_->listener);
   if (route_ == nullptr) {
-    const http2::Field* path = request.Find(Token::kPath);
-    return Fail(ErrorKind::kNoRoute,
-                "no route for " + std::string(path != nullptr ? path->value() : "a request without path"));
+    return Fail(ErrorKind::kNoRoute, config_->routes.WhyNone(request, client_->listener));
   }
   if (route_->failover == Route::kNoFailover && route_->split == nullptr) [[likely]] {
     cluster_ = snapshot_->clusters[route_->cluster].get();
@@ -178,7 +177,7 @@ void Call::OnTimer(base::TimePoint now) {
 // --- The client's stream ---
 
 void Call::OnHeaders(http2::HeaderList&& fields, bool) {
-  GuardTrailers(config_->guard.get(), fields);
+  GuardTrailers(config_->guard.get(), config_->routes, fields);
   request_trailers = std::make_unique<http2::HeaderList>(std::move(fields));
   request_ended = true;
   if (has_extra_ && extra().mirror != nullptr) [[unlikely]]

@@ -59,7 +59,7 @@ class Call final : public base::ListNode<Call>,
   // handed over. `started`: when its headers were read; not later than now. Null, with the stream released, if the
   // process is stopping.
   static http2::StreamEvents* Start(CallContext& context, http2::StreamIo& downstream, ClientPtr client,
-                                    http2::HeaderList&& request, bool end_stream, base::TimePoint started);
+                                    const RequestSource& request, bool end_stream, base::TimePoint started);
 
   static void* operator new(size_t bytes) { return runtime::AllocateFrame(bytes); }
   static void operator delete(void* memory, size_t bytes) { runtime::FreeFrame(memory, bytes); }
@@ -102,7 +102,7 @@ class Call final : public base::ListNode<Call>,
   static constexpr uint32_t kAttemptsEver = 32;
 
   // `client_stream` null: a fetching call, whose sink is still to be set.
-  Call(CallContext& context, http2::StreamIo* client_stream, ClientPtr client, http2::HeaderList&& request,
+  Call(CallContext& context, http2::StreamIo* client_stream, ClientPtr client, const RequestSource& request,
        bool end_stream, base::TimePoint started);
   static runtime::Task<void> Run(std::unique_ptr<Call> self);
   http2::StreamEvents& client_events() { return *this; }

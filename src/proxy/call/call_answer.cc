@@ -37,7 +37,7 @@ void Call::AddForwardedFields() {
   if (request.HasAny(kNotAClients)) [[unlikely]]
     RemoveNotAClients();
   if (config_->forwarding.x_forwarded) [[unlikely]]
-    SetXForwarded(config_->forwarding, *client_, request);
+    SetXForwarded(*client_, context.worker().now(), request);
   if (config_->forwarding.request_id != RequestIds::kOff) [[unlikely]]
     AddRequestId();
   if (config_->forwarding.via) request.Add("via", "2 sluice");

@@ -109,7 +109,7 @@ void Call::StartFetch(const CacheKey& key, bool refresh) {
   if (joined != ResponseCache::Joined::kStarted) return;
   const bool with_id = config_->forwarding.request_id != RequestIds::kOff;
   if (with_id) AddRequestId();
-  http2::HeaderList fields = request.Clone();
+  CanonicalRequest fields = request.Clone();
   fields.Remove(Token::kGrpcTimeout);  // the fetch has its own, for all that may join
   // A client of its own, because the count of this one's bounds the calls of a connection.
   auto client = std::make_shared<const Client>(*client_);

@@ -8,11 +8,11 @@
 #include <memory>
 
 #include "base/clock.h"
-#include "http2/fields/grpc_type.h"
 #include "http2/fields/header.h"
 #include "proxy/call/body.h"
 #include "proxy/call/call_context.h"
 #include "proxy/call/response_sink.h"
+#include "proxy/canonical/request.h"
 #include "proxy/options.h"
 
 namespace sluice::proxy {
@@ -21,8 +21,8 @@ class Attempt;
 
 struct Exchange {
   // `ended`: END_STREAM came with the headers.
-  Exchange(CallContext& context, http2::StreamIo* client, http2::HeaderList&& request, bool ended)
-      : context(context), request(std::move(request)), sink(client), request_ended(ended), ends_in_headers(ended) {}
+  Exchange(CallContext& context, http2::StreamIo* client, const RequestSource& request, bool ended)
+      : context(context), request(request.Take()), sink(client), request_ended(ended), ends_in_headers(ended) {}
 
   // The response has begun, and DATA or trailers follow: from here on `attempt` sends them to `sink` itself, so its
   // headers (attempt.response()) go there first. No other attempt may be answering.
@@ -40,10 +40,7 @@ struct Exchange {
   // How the request goes on, if it is rewritten.
   virtual const RewriteOptions& Rewrite() const = 0;
 
-  bool IsGrpc() const {
-    const http2::Field* type = request.Find(http2::Token::kContentType);
-    return type != nullptr && http2::IsGrpcType(type->value());
-  }
+  bool IsGrpc() const { return request.is_grpc(); }
 
   // An attempt has sent `bytes` of the body so far. Bytes that an earlier attempt sent have been credited then.
   void CreditSent(uint64_t bytes) {
@@ -54,7 +51,7 @@ struct Exchange {
   }
 
   CallContext& context;
-  http2::HeaderList request;
+  CanonicalRequest request;
   std::unique_ptr<http2::HeaderList> request_trailers;
   Body body;
   uint64_t ring_key = 0;        // of all attempts the same, as long as they go to one kind of ring

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "proxy/canonical/field_name.h"
+
 namespace sluice::proxy {
 namespace {
 
@@ -24,6 +26,21 @@ bool LooksAtClientCert(const RouteOptions& route) {
                      [](const AccessRule& rule) { return Names(rule.metadata); });
 }
 
+// Fields of these names, and of those that some server takes for one of them.
+void RemoveAll(const std::vector<std::string>& names, http2::HeaderList& request) {
+  for (const std::string& name : names) {
+    request.Remove(name);
+    std::string alias;
+    do {
+      alias.clear();
+      for (const http2::Field* field : request) {
+        if (SameFieldName(field->name(), name)) alias = field->name();
+      }
+      if (!alias.empty()) request.Remove(alias);
+    } while (!alias.empty());
+  }
+}
+
 // All fields of that name as one, in the order of the chain (RFC 9110 5.3).
 std::string Joined(const http2::HeaderList& request, Token token) {
   std::string chain;
@@ -36,8 +53,7 @@ std::string Joined(const http2::HeaderList& request, Token token) {
 }
 
 // A proxy that is trusted may say the certificates of those before it; its own is said here.
-void SetClientCert(const ForwardingOptions& forwarding, const Client& client, base::TimePoint now,
-                   http2::HeaderList& request) {
+void SetClientCert(const Client& client, base::TimePoint now, http2::HeaderList& request) {
   const ClientCertificate* certificate = client.certificate.get();
   std::string_view ours;
   if (certificate != nullptr && now < certificate->ends) ours = certificate->forwarded;
@@ -45,7 +61,7 @@ void SetClientCert(const ForwardingOptions& forwarding, const Client& client, ba
   std::string_view others = said;
   if (!ours.empty() && others.ends_with(ours)) others.remove_suffix(ours.size());  // it was said before
   while (others.ends_with(',') || others.ends_with(' ')) others.remove_suffix(1);
-  std::string chain(LastElements(others, forwarding.trusted_hops, /*quoted=*/true));
+  std::string chain(LastElements(others, client.TrustedHops(now), /*quoted=*/true));
   if (!chain.empty() && !ours.empty()) chain += ',';
   chain.append(ours);
   if (chain == said) return;
@@ -91,33 +107,40 @@ std::shared_ptr<const FieldGuard> MakeFieldGuard(const ForwardingOptions& forwar
 
 void GuardFields(const FieldGuard& guard, const ForwardingOptions& forwarding, const Client& client,
                  base::TimePoint now, http2::HeaderList& request) {
-  for (const std::string& name : guard.names) request.Remove(name);
+  RemoveAll(guard.names, request);
   if (forwarding.client_cert)
-    SetClientCert(forwarding, client, now, request);
+    SetClientCert(client, now, request);
   else
     request.Remove(Token::kXForwardedClientCert);
 }
 
-void GuardClaims(const FieldGuard& guard, http2::HeaderList& request) {
-  for (const std::string& name : guard.claims) request.Remove(name);
-}
+void GuardClaims(const FieldGuard& guard, http2::HeaderList& request) { RemoveAll(guard.claims, request); }
 
-void GuardTrailers(const FieldGuard* guard, http2::HeaderList& trailers) {
-  trailers.Remove(Token::kSluice);
-  trailers.Remove(Token::kXForwardedClientCert);
-  if (guard == nullptr) return;
-  for (const std::string& name : guard->names) trailers.Remove(name);
-  GuardClaims(*guard, trailers);
+void GuardTrailers(const FieldGuard* guard, const RouteTable& routes, http2::HeaderList& trailers) {
+  const auto named = [](const std::vector<std::string>& names, std::string_view name) {
+    return std::any_of(names.begin(), names.end(), [name](const auto& one) { return SameFieldName(one, name); });
+  };
+  std::vector<std::string> gone;
+  for (const http2::Field* field : trailers) {
+    const std::string_view name = field->name();
+    if (field->token != Token::kOther || IsAliasOfKnown(name) || routes.DecidesBy(name) ||
+        (guard != nullptr && (named(guard->names, name) || named(guard->claims, name))))
+      gone.emplace_back(name);
+  }
+  for (const std::string& name : gone) trailers.Remove(name);
 }
 
 bool GuardDecides(const FieldGuard& guard, const http2::HeaderList& request) {
-  const auto has = [&](const std::string& name) { return request.Find(name) != nullptr; };
+  const auto has = [&](const std::string& name) {
+    return std::any_of(request.begin(), request.end(),
+                       [&](const http2::Field* field) { return SameFieldName(field->name(), name); });
+  };
   return guard.client_cert_decides || std::any_of(guard.names.begin(), guard.names.end(), has) ||
          std::any_of(guard.claims.begin(), guard.claims.end(), has);
 }
 
-void SetXForwarded(const ForwardingOptions& forwarding, const Client& client, http2::HeaderList& request) {
-  const uint32_t trusted = forwarding.trusted_hops;
+void SetXForwarded(const Client& client, base::TimePoint now, http2::HeaderList& request) {
+  const uint32_t trusted = client.TrustedHops(now);
   const std::string said = Joined(request, Token::kXForwardedFor);
   std::string chain(LastElements(said, trusted, /*quoted=*/false));
   if (!chain.empty()) chain.append(", ");

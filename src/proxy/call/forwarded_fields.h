@@ -1,5 +1,5 @@
 // Request fields that are the proxy's to say: a client's word in them is taken away or replaced before routes, gates,
-// the cache and endpoints read it.
+// the cache and endpoints read it. A name stands for its aliases too (canonical/field_name.h).
 //
 // All functions may be called again for the same request, by the same or another configuration: what is in force is
 // what the last one says. Thread safety: the request's worker. Nothing here suspends.
@@ -31,14 +31,17 @@ void GuardClaims(const FieldGuard& guard, http2::HeaderList& request);
 // certificate.
 void GuardFields(const FieldGuard& guard, const ForwardingOptions& forwarding, const Client& client,
                  base::TimePoint now, http2::HeaderList& request);
-// The same of a request's trailers, in which no such field is to be. `guard`: null: none.
-void GuardTrailers(const FieldGuard* guard, http2::HeaderList& trailers);
+// Of a request's trailers, which some servers read as headers: takes away each field by which this proxy or one behind
+// it decides. These are all that the proxy knows (tokens; RFC 9110 6.5.1: framing, routing, authentication),
+// those that `guard` names, null: none, those that `routes` look at, and their aliases. gRPC's clients send no
+// trailers.
+void GuardTrailers(const FieldGuard* guard, const RouteTable& routes, http2::HeaderList& trailers);
 // Whether GuardFields may change what decides about a stored response.
 bool GuardDecides(const FieldGuard& guard, const http2::HeaderList& request);
 
 // Before the request goes to an endpoint: x-forwarded-for, -proto and -host. What proxies before this one have written
-// is passed on as far as they are trusted; the rest is any client's invention.
-void SetXForwarded(const ForwardingOptions& forwarding, const Client& client, http2::HeaderList& request);
+// is passed on as far as they are trusted (ListenerOptions::trusted_proxies); the rest is any client's invention.
+void SetXForwarded(const Client& client, base::TimePoint now, http2::HeaderList& request);
 
 // The last `count` elements of "a, b, c", all if there are fewer; without blanks at its ends. `quoted`: a comma in
 // quotes is none (x-forwarded-client-cert). There a quote that is not closed, or a backslash outside of quotes, leaves

@@ -29,6 +29,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "http2/fields/header.h"
+#include "proxy/canonical/request.h"
 #include "proxy/client.h"
 #include "proxy/route_table.h"
 #include "runtime/frame_pool.h"
@@ -65,7 +66,7 @@ class GateFields {
 
 // What a gate sees of a call. Valid during Ask only.
 struct GateRequest {
-  const http2::HeaderList& headers;
+  const CanonicalRequest& headers;
   const Client& client;
   base::TimePoint now, deadline;  // deadline kNever: none
   uint32_t worker;                // slot of counters

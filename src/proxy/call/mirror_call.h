@@ -52,7 +52,7 @@ class MirrorCall final : public base::ListNode<MirrorCall>, private runtime::Tim
     WorkerRef<Snapshot> snapshot;
     const Route& route;          // in *config, with a mirror
     const std::string& cluster;  // that the client's call goes to; in *config
-    const http2::HeaderList& request;
+    const CanonicalRequest& request;
     const Body& body;
     const http2::HeaderList* trailers;  // of the request; null: none yet
     bool request_ended, ends_in_headers;

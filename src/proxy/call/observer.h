@@ -60,7 +60,7 @@ inline void CountCall(const CallContext& context, const CallEnd& end) {
 
 // A record with what is known of a call before it is answered. `route` null: none matched; `request_id`: see
 // request_id.h.
-CallRecord RecordOf(const Client& client, const http2::HeaderList& request, const Route* route,
+CallRecord RecordOf(const Client& client, const CanonicalRequest& request, const Route* route,
                     std::string_view request_id);
 void NotifyObservers(const CallContext& context, const RouteConfig& config, const CallRecord& record);
 

@@ -48,7 +48,7 @@ AttemptEnd EndOf(const RetryOptions& options, const base::Error* error, GrpcCode
   }
 }
 
-bool MayRepeat(const RetryOptions& options, const http2::HeaderList& request) {
+bool MayRepeat(const RetryOptions& options, const CanonicalRequest& request) {
   switch (options.methods) {
     case RetryOptions::Methods::kAll:
       return true;

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "http2/fields/header.h"
+#include "proxy/canonical/request.h"
 #include "proxy/grpc_status.h"
 #include "proxy/options.h"
 
@@ -27,7 +28,7 @@ enum class AttemptEnd : uint8_t { kFinal, kLeft, kUnsent, kRefused, kInDoubt };
 AttemptEnd EndOf(const RetryOptions& options, const base::Error* error, GrpcCode status);
 
 // The request's method may be done twice.
-bool MayRepeat(const RetryOptions& options, const http2::HeaderList& request);
+bool MayRepeat(const RetryOptions& options, const CanonicalRequest& request);
 
 // The wait before retry number `n`, from 0: base x 2^n, at most max, with 20% jitter.
 base::Nanos Backoff(const RetryOptions& options, uint32_t n, base::Random& random);

@@ -2,16 +2,20 @@
 
 #include <algorithm>
 
+#include "proxy/canonical/field_name.h"
+
 namespace sluice::proxy {
 namespace {
 
 using http2::HeaderList;
 using http2::Token;
 
+// Some server takes an alias of the name for it (canonical/field_name.h).
 bool Goes(const FieldRewrite& rewrite, std::string_view name) {
-  const auto is_set = [&](const FieldRewrite::Entry& entry) { return entry.name == name; };
-  return std::find(rewrite.remove.begin(), rewrite.remove.end(), name) != rewrite.remove.end() ||
-         std::any_of(rewrite.set.begin(), rewrite.set.end(), is_set);
+  return std::any_of(rewrite.remove.begin(), rewrite.remove.end(),
+                     [&](const std::string& one) { return SameFieldName(one, name); }) ||
+         std::any_of(rewrite.set.begin(), rewrite.set.end(),
+                     [&](const FieldRewrite::Entry& entry) { return SameFieldName(entry.name, name); });
 }
 
 void AddAll(const FieldRewrite& rewrite, HeaderList& fields) {

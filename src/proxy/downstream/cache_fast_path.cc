@@ -16,7 +16,7 @@ namespace sluice::proxy {
 class CacheFastPath::Candidate final : public base::ListNode<Candidate>, public BufferedRequest {
  public:
   Candidate(CacheFastPath& hits, const ClientPtr& connection_client, http2::RequestStream& on,
-            http2::HeaderList request, base::TimePoint now, const KnownPlan& known)
+            CanonicalRequest&& request, base::TimePoint now, const KnownPlan& known)
       : BufferedRequest(on, std::move(request), now),
         hits_(hits),
         connection_client_(&connection_client),
@@ -65,14 +65,14 @@ const RouteConfig* CacheFastPath::Config() const {
 }
 
 http2::StreamEvents* CacheFastPath::Buffer(http2::RequestStream& stream, const ClientPtr& client,
-                                           http2::HeaderList request, const KnownPlan& known) {
+                                           CanonicalRequest&& request, const KnownPlan& known) {
   auto* candidate = new Candidate(*this, client, stream, std::move(request), context_.worker().now(), known);
   candidates_.PushBack(*candidate);
   context_.worker().AtIoEnd(*this);
   return candidate;
 }
 
-bool CacheFastPath::Answer(http2::StreamIo& stream, const Client& client, const http2::HeaderList& request,
+bool CacheFastPath::Answer(http2::StreamIo& stream, const Client& client, const CanonicalRequest& request,
                            std::span<const base::Slice> message, base::TimePoint started, const KnownPlan& known) {
   if (Config() == nullptr) return false;
   context_.Refresh();  // it may be another since the headers came
@@ -116,7 +116,7 @@ bool CacheFastPath::Answer(http2::StreamIo& stream, const Client& client, const 
 }
 
 // A hit is one span. Null: it goes to no exporter.
-std::unique_ptr<CallTrace> CacheFastPath::TraceOf(const RouteConfig& config, const http2::HeaderList& request,
+std::unique_ptr<CallTrace> CacheFastPath::TraceOf(const RouteConfig& config, const CanonicalRequest& request,
                                                   GrpcCode status, base::Nanos total) {
   if (config.tracer == nullptr) return nullptr;
   base::Random& random = context_.worker().random();

@@ -30,8 +30,10 @@ class CacheFastPath final : private runtime::IoHook {
   explicit CacheFastPath(CallContext& context);
   ~CacheFastPath();
 
+  // Whether a stored response may answer any request.
+  bool on() const { return Config() != nullptr; }
   // The plan, if a stored response may answer `request` by the configuration last read: then Buffer it. Else null.
-  KnownPlan May(const Client& client, const http2::HeaderList& request) {
+  KnownPlan May(const Client& client, const CanonicalRequest& request) {
     const RouteConfig* config = Config();
     if (config == nullptr) return {};
     const FastPathPlan* plan = plans_.For(*config, context_.config_version, request, client.listener);
@@ -39,12 +41,12 @@ class CacheFastPath final : private runtime::IoHook {
   }
   // From OnRequest, with a request that has not ended, and its plan. `client`: the connection's; it lives until the
   // stream was reset.
-  http2::StreamEvents* Buffer(http2::RequestStream& stream, const ClientPtr& client, http2::HeaderList request,
+  http2::StreamEvents* Buffer(http2::RequestStream& stream, const ClientPtr& client, CanonicalRequest&& request,
                               const KnownPlan& known);
 
   // Answers the request, whose `message` is all its DATA, and releases the stream, if a fresh response is stored.
   // False: nothing was sent or counted. `started`: when its headers were read. `known`: what its plan was then.
-  bool Answer(http2::StreamIo& stream, const Client& client, const http2::HeaderList& request,
+  bool Answer(http2::StreamIo& stream, const Client& client, const CanonicalRequest& request,
               std::span<const base::Slice> message, base::TimePoint started, const KnownPlan& known = {});
 
   // Makes Calls of the requests that are buffered. Not from inside an event of a stream.
@@ -55,7 +57,7 @@ class CacheFastPath final : private runtime::IoHook {
   class Candidate;
 
   void OnIoEnd() override { StartCalls(); }
-  std::unique_ptr<CallTrace> TraceOf(const RouteConfig& config, const http2::HeaderList& request, GrpcCode status,
+  std::unique_ptr<CallTrace> TraceOf(const RouteConfig& config, const CanonicalRequest& request, GrpcCode status,
                                      base::Nanos total);
   // Null: there is no cache, or there are faults.
   const RouteConfig* Config() const;

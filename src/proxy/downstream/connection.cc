@@ -18,10 +18,22 @@ namespace {
 // reset: they are open streams, at most concurrent_streams_max.
 constexpr uint32_t kCallsPerStream = 2;
 
-ClientPtr MakeClient(std::string peer_name, std::string_view listener, const net::TlsPeer* tls) {
+// Whether the peer is a proxy whose word on its clients is taken.
+void Trust(const TrustedProxies& proxies, Client& client) {
+  if (proxies.hops == 0) return;
+  const bool by_address = std::any_of(proxies.addresses.begin(), proxies.addresses.end(),
+                                      [&](const net::AddressRange& range) { return range.Contains(client.address()); });
+  const bool by_name = client.certificate != nullptr && net::NameAllowed(client.certificate->names, proxies.names);
+  if (!by_address && !by_name) return;
+  client.trusted_hops = proxies.hops;
+  if (!by_address) client.trusted_until = client.certificate->ends;
+}
+
+ClientPtr MakeClient(std::string peer_name, const ListenerOptions& listener, const net::TlsPeer* tls) {
   static std::atomic<uint64_t> flows{0};  // one a connection: not on the path of a call
   Client client{std::move(peer_name), 0, flows.fetch_add(1, std::memory_order_relaxed)};
-  client.listener = ListenerId(listener);
+  client.listener = ListenerId(listener.name);
+  client.paths = listener.paths;
   client.tls = tls != nullptr;
   if (tls != nullptr) client.identity = tls->names.Best();
   if (tls != nullptr && tls->has_certificate) {
@@ -29,6 +41,7 @@ ClientPtr MakeClient(std::string peer_name, std::string_view listener, const net
         ClientCertificate{tls->names, tls->certificate_ends, tls->client_cert});
   }
   client.peer_hash = base::Hash64(client.address());
+  Trust(listener.trusted_proxies, client);
   return std::make_shared<const Client>(std::move(client));
 }
 
@@ -41,7 +54,7 @@ DownstreamConnection::DownstreamConnection(ConnectionHost& host, std::unique_ptr
       open_(std::move(open)),
       connection_(host.context.connection, std::move(transport), http2::Role::kServer,
                   http2::ConnectionOptions{options.http2, options.keepalive, options.life}, *this),
-      client_(MakeClient(connection_.peer_name(), options.name, tls)),
+      client_(MakeClient(connection_.peer_name(), options, tls)),
       calls_max_(static_cast<long>(
           std::min<uint64_t>(uint64_t{kCallsPerStream} * options.http2.concurrent_streams_max, LONG_MAX))),
       web_(options.grpc_web.enabled ? std::make_shared<const grpc_web::Cors>(options.grpc_web.cors) : nullptr) {
@@ -103,14 +116,25 @@ http2::StreamEvents* DownstreamConnection::OnRequest(http2::Connection& connecti
 
 http2::StreamEvents* DownstreamConnection::Take(http2::RequestStream& stream, http2::HeaderList&& fields,
                                                 bool end_stream) {
-  if (host_.handoff != nullptr && host_.handoff->active()) {
-    return host_.handoff->Buffer(stream, client_, away_, calls_max_, std::move(fields), end_stream);
+  const bool moves = host_.handoff != nullptr && host_.handoff->active();
+  if (moves || (!end_stream && host_.cache_fast_path.on())) return TakeBuffered(stream, std::move(fields), end_stream);
+  return Call::Start(host_.context, stream, client_, {std::move(fields), client_->paths}, end_stream,
+                     host_.context.worker().now());
+}
+
+// Where another worker or the cache may answer.
+http2::StreamEvents* DownstreamConnection::TakeBuffered(http2::RequestStream& stream, http2::HeaderList&& fields,
+                                                        bool end_stream) {
+  CanonicalRequest request = Canonicalize(std::move(fields), client_->paths);
+  // One with a fault is refused here: neither is asked.
+  if (request.fault() == CanonicalRequest::Fault::kNone) [[likely]] {
+    if (host_.handoff != nullptr && host_.handoff->active()) {
+      return host_.handoff->Buffer(stream, client_, away_, calls_max_, std::move(request), end_stream);
+    }
+    const KnownPlan known = end_stream ? KnownPlan() : host_.cache_fast_path.May(*client_, request);
+    if (known.plan != nullptr) return host_.cache_fast_path.Buffer(stream, client_, std::move(request), known);
   }
-  if (!end_stream) {
-    const KnownPlan known = host_.cache_fast_path.May(*client_, fields);
-    if (known.plan != nullptr) return host_.cache_fast_path.Buffer(stream, client_, std::move(fields), known);
-  }
-  return Call::Start(host_.context, stream, client_, std::move(fields), end_stream, host_.context.worker().now());
+  return Call::Start(host_.context, stream, client_, std::move(request), end_stream, host_.context.worker().now());
 }
 
 // Not inlined: a listener without gRPC-Web pays a load and a branch.

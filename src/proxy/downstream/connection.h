@@ -64,6 +64,7 @@ class DownstreamConnection final : public base::ListNode<DownstreamConnection>, 
                                  bool end_stream) override;
   // To a call, or buffered first.
   http2::StreamEvents* Take(http2::RequestStream& stream, http2::HeaderList&& fields, bool end_stream);
+  http2::StreamEvents* TakeBuffered(http2::RequestStream& stream, http2::HeaderList&& fields, bool end_stream);
   // Of a listener with grpc_web. True: the request was one of gRPC-Web, or a browser's question, and `*events` is what
   // OnRequest returns.
   bool TakeWeb(http2::Stream& stream, http2::HeaderList& fields, bool end_stream, http2::StreamEvents** events);

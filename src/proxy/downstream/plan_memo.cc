@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "proxy/call/gate.h"
+#include "proxy/canonical/field_name.h"
 #include "proxy/response_cache/key.h"
 #include "proxy/response_cache/policy.h"
 
@@ -22,7 +23,7 @@ constexpr uint64_t kAlwaysDecide = Bit(Token::kMethod) | Bit(Token::kPath) | Bit
 
 }  // namespace
 
-const FastPathPlan* CachePlanMemo::For(const RouteConfig& config, uint64_t version, const http2::HeaderList& request,
+const FastPathPlan* CachePlanMemo::For(const RouteConfig& config, uint64_t version, const CanonicalRequest& request,
                                        uint64_t listener) {
   if (version_ != version) [[unlikely]]
     ReadNames(config, version);
@@ -56,14 +57,16 @@ void CachePlanMemo::ReadNames(const RouteConfig& config, uint64_t version) {
   }
 }
 
-bool CachePlanMemo::AnyDecides(const http2::HeaderList& request, uint32_t first) const {
+bool CachePlanMemo::AnyDecides(const CanonicalRequest& request, uint32_t first) const {
   return std::any_of(request.begin() + first, request.end(), [this](const http2::Field* field) {
     if ((tokens_ & Bit(field->token)) == 0) return false;
-    return field->token != Token::kOther || std::find(names_.begin(), names_.end(), field->name()) != names_.end();
+    return field->token != Token::kOther || std::any_of(names_.begin(), names_.end(), [&](const std::string& name) {
+             return SameFieldName(name, field->name());
+           });
   });
 }
 
-void CachePlanMemo::Make(const RouteConfig& config, const http2::HeaderList& request, uint64_t listener,
+void CachePlanMemo::Make(const RouteConfig& config, const CanonicalRequest& request, uint64_t listener,
                          FastPathPlan& plan) {
   plan.made = ++made_;
   plan.may_hit = false;

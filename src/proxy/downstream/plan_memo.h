@@ -41,7 +41,7 @@ class CachePlanMemo {
   // For a request, by `config`, which has a cache. `version` is above 0 and differs for each configuration, also where
   // one lies at the address of an earlier one (CallContext::config_version). Null: no stored response may answer the
   // request, or a Call has to find out and count why not. Good until the next For().
-  const FastPathPlan* For(const RouteConfig& config, uint64_t version, const http2::HeaderList& request,
+  const FastPathPlan* For(const RouteConfig& config, uint64_t version, const CanonicalRequest& request,
                           uint64_t listener);
   // What For() has said to a request, for Again(). `plan`: not null, as For() gave it.
   KnownPlan Remember(const FastPathPlan& plan) const { return {&plan, plan.made, version_}; }
@@ -62,10 +62,10 @@ class CachePlanMemo {
     FastPathPlan plan;
   };
 
-  void Make(const RouteConfig& config, const http2::HeaderList& request, uint64_t listener, FastPathPlan& plan);
+  void Make(const RouteConfig& config, const CanonicalRequest& request, uint64_t listener, FastPathPlan& plan);
   void ReadNames(const RouteConfig& config, uint64_t version);
   // Whether a field from `first` on is one that routes, the cache's policy or its keys look at.
-  bool AnyDecides(const http2::HeaderList& request, uint32_t first) const;
+  bool AnyDecides(const CanonicalRequest& request, uint32_t first) const;
 
   uint64_t version_ = 0;  // of the configuration in which the plans lie
   uint64_t made_ = 0;     // plans so far

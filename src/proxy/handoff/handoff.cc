@@ -15,7 +15,8 @@ using http2::ErrorCode;
 // Its connection is there as long as it has not been reset.
 class Handoff::Pending final : public BufferedRequest {
  public:
-  Pending(http2::RequestStream& on, http2::HeaderList request, base::TimePoint now, AwayClients& away_clients, long max)
+  Pending(http2::RequestStream& on, CanonicalRequest&& request, base::TimePoint now, AwayClients& away_clients,
+          long max)
       : BufferedRequest(on, std::move(request), now), away(away_clients), calls_max(max) {}
 
   AwayClients& away;
@@ -70,7 +71,7 @@ MirrorReceiver& Handoff::FieldsFrom(Target& target) {
 }
 
 http2::StreamEvents* Handoff::Buffer(http2::RequestStream& stream, const ClientPtr& client, AwayClients& away,
-                                     long calls_max, http2::HeaderList fields, bool end_stream) {
+                                     long calls_max, CanonicalRequest&& fields, bool end_stream) {
   auto* request = new Pending(stream, std::move(fields), worker().now(), away, calls_max);
   request->client = client;
   request->ended = end_stream;
@@ -178,7 +179,7 @@ void Handoff::TakeSample() {
 void Handoff::StartTaken(Target& home, Item& item) {
   AwayClient& client = item.client.Open(&AwayClient::mail_use);
   AwaySide& stream = item.call.Begin(&RemoteCall::away_use);
-  http2::HeaderList fields = FieldsFrom(home).Read(item.payload());
+  CanonicalRequest fields = AlreadyCanonical(FieldsFrom(home).Read(item.payload()), client.client->paths);
   stream.Begin(CallsOn(home).channel(), client);
   Count(taken_, 1);
   // Calls alive here of this connection: those that were reset, too, until their tasks have seen it.

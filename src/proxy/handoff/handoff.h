@@ -25,6 +25,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "http2/session/stream_io.h"
+#include "proxy/canonical/request.h"
 #include "proxy/handoff/channel.h"
 #include "proxy/handoff/controller.h"
 #include "proxy/handoff/field_mirror.h"
@@ -63,7 +64,7 @@ class Handoff final : private runtime::IoHook, private BatchReader {
   }
   // From OnRequest. `away`: the connection's. `calls_max`: what one worker may have alive of it.
   http2::StreamEvents* Buffer(http2::RequestStream& stream, const ClientPtr& client, AwayClients& away, long calls_max,
-                              http2::HeaderList fields, bool end_stream);
+                              CanonicalRequest&& fields, bool end_stream);
 
   // From now on calls stay, buffered ones too. For the end of the worker.
   void Stop();

@@ -105,7 +105,7 @@ void ResponseCache::Count(NotCached reason, uint32_t worker) {
 }
 void ResponseCache::CountStale(uint32_t worker) { impl_->metrics.stale->Add(worker); }
 
-const CachedMethod* ResponseCache::Find(const CacheRule& rule, const http2::HeaderList& request) {
+const CachedMethod* ResponseCache::Find(const CacheRule& rule, const CanonicalRequest& request) {
   if (!rule.enabled()) return nullptr;
   const http2::Field* type = request.Find(http2::Token::kContentType);
   const http2::Field* verb = request.Find(http2::Token::kMethod);
@@ -122,7 +122,7 @@ const CachedMethod* ResponseCache::Find(const CacheRule& rule, std::string_view 
 }
 
 std::optional<CachePlan> ResponseCache::Plan(const CacheRule& rule, const CachedMethod& method,
-                                             const http2::HeaderList& request, uint32_t worker) {
+                                             const CanonicalRequest& request, uint32_t worker) {
   CachePlan plan;
   if (const auto why = cache_policy::PlanFor(rule, method, request, plan)) {
     Count(*why, worker);
@@ -138,7 +138,7 @@ bool ResponseCache::CheckSize(size_t size, uint32_t worker) {
 }
 
 void ResponseCache::StartKey(std::string& bytes, const CacheRule& rule, std::string_view cluster,
-                             const http2::HeaderList& request, size_t size) {
+                             const CanonicalRequest& request, size_t size) {
   cache_key::Start(bytes, rule, cluster, request, size);
 }
 

@@ -19,6 +19,7 @@
 #include "absl/functional/function_ref.h"
 #include "base/clock.h"
 #include "metrics/registry.h"
+#include "proxy/canonical/request.h"
 #include "proxy/options.h"
 #include "proxy/response_cache/entry.h"
 #include "proxy/response_cache/fetch.h"
@@ -58,15 +59,15 @@ class ResponseCache {
   static const CachedMethod* Find(const CacheRule& rule, std::string_view path);
   // The request's. Only gRPC calls are covered, each of them a POST: another method is not in the key, so what it is
   // answered is not for others.
-  static const CachedMethod* Find(const CacheRule& rule, const http2::HeaderList& request);
+  static const CachedMethod* Find(const CacheRule& rule, const CanonicalRequest& request);
   // From the request headers: authorization, cache-control. nullopt (counted): go to the upstream, store nothing.
   // `worker`: slot of the counters.
-  std::optional<CachePlan> Plan(const CacheRule& rule, const CachedMethod& method, const http2::HeaderList& request,
+  std::optional<CachePlan> Plan(const CacheRule& rule, const CachedMethod& method, const CanonicalRequest& request,
                                 uint32_t worker);
   // Makes `key` the request's; its memory is used again. `message`: all DATA of the request, in pieces: a range of
   // base::Slice. False (counted), and no key, if it is not exactly one gRPC message, or a too large one.
   template <typename Pieces>
-  bool MakeKey(const CacheRule& rule, std::string_view cluster, const http2::HeaderList& request, const Pieces& message,
+  bool MakeKey(const CacheRule& rule, std::string_view cluster, const CanonicalRequest& request, const Pieces& message,
                uint32_t worker, CacheKey& key) {
     size_t size = 0;
     for (const auto& piece : message) size += piece.size();
@@ -144,7 +145,7 @@ class ResponseCache {
   // The parts of MakeKey that do not depend on Pieces. `size`: of the message with its prefix.
   bool CheckSize(size_t size, uint32_t worker);
   static void StartKey(std::string& bytes, const CacheRule& rule, std::string_view cluster,
-                       const http2::HeaderList& request, size_t size);
+                       const CanonicalRequest& request, size_t size);
   bool FinishKey(CacheKey& key, size_t size, uint32_t worker);
   bool FinishKeyOf(CacheKey& key, size_t size) const;
   std::unique_ptr<Impl> impl_;

@@ -25,7 +25,7 @@ void AppendSized(std::string& key, std::string_view value) {
 
 // All values of the fields for which `is` is true, in order.
 template <typename Is>
-void AppendValues(std::string& key, const http2::HeaderList& request, const Is& is) {
+void AppendValues(std::string& key, const CanonicalRequest& request, const Is& is) {
   const size_t count_at = key.size();
   uint32_t count = 0;
   AppendSize(key, 0);
@@ -38,7 +38,7 @@ void AppendValues(std::string& key, const http2::HeaderList& request, const Is& 
 }
 
 // The same for a token. A repeated block's summary says which are not there: no walk over the fields for these.
-void AppendValues(std::string& key, const http2::HeaderList& request, Token token) {
+void AppendValues(std::string& key, const CanonicalRequest& request, Token token) {
   if (request.Find(token) == nullptr) return AppendSize(key, 0);
   AppendValues(key, request, [token](const http2::Field& field) { return field.token == token; });
 }
@@ -52,7 +52,7 @@ bool IsOneMessage(std::string_view bytes) {
   return bytes.size() - kPrefixBytes == length;
 }
 
-void Start(std::string& key, const CacheRule& rule, std::string_view cluster, const http2::HeaderList& request,
+void Start(std::string& key, const CacheRule& rule, std::string_view cluster, const CanonicalRequest& request,
            size_t message_size) {
   const http2::Field* path_field = request.Find(Token::kPath);
   const std::string_view path = path_field != nullptr ? path_field->value() : std::string_view();

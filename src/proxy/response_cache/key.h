@@ -14,7 +14,7 @@
 #include <string_view>
 
 #include "cache/clock_cache.h"
-#include "http2/fields/header.h"
+#include "proxy/canonical/request.h"
 #include "proxy/options.h"
 
 namespace sluice::proxy {
@@ -42,7 +42,7 @@ inline constexpr size_t kPrefixBytes = 5;  // gRPC over HTTP/2: Compressed-Flag,
 bool IsOneMessage(std::string_view bytes);
 
 // Writes the key's bytes before the message, and reserves room for it. `message_size`: with the prefix, below 4 GiB.
-void Start(std::string& key, const CacheRule& rule, std::string_view cluster, const http2::HeaderList& request,
+void Start(std::string& key, const CacheRule& rule, std::string_view cluster, const CanonicalRequest& request,
            size_t message_size);
 
 // Of a key that was begun for a message of another size.

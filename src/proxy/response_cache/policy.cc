@@ -98,7 +98,7 @@ void CacheControl::Add(std::string_view value) {
   }
 }
 
-std::optional<NotCached> PlanFor(const CacheRule& rule, const CachedMethod& method, const http2::HeaderList& request,
+std::optional<NotCached> PlanFor(const CacheRule& rule, const CachedMethod& method, const CanonicalRequest& request,
                                  CachePlan& plan) {
   CacheControl control;
   const bool authorization = request.Find(http2::Token::kAuthorization) != nullptr;

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "base/clock.h"
-#include "http2/fields/header.h"
+#include "proxy/canonical/request.h"
 #include "proxy/options.h"
 #include "proxy/response_cache/fetch.h"
 
@@ -62,7 +62,7 @@ struct CacheControl {
 };
 
 // The plan for a call, or why there is none.
-std::optional<NotCached> PlanFor(const CacheRule& rule, const CachedMethod& method, const http2::HeaderList& request,
+std::optional<NotCached> PlanFor(const CacheRule& rule, const CachedMethod& method, const CanonicalRequest& request,
                                  CachePlan& plan);
 
 // The upstream has answered the question, and did not merely fail: what was stored before is out of date.

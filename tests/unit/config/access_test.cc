@@ -82,6 +82,44 @@ TEST(AccessConfig, RulesThatRefuseEveryCallAreAWarningUnlessTheySaySo) {
   EXPECT_THAT(warnings("[{action: deny, metadata: [{name: x, present: true}]}, {action: allow}]"), IsEmpty());
 }
 
+TEST(AccessConfig, ACatchAllBehindAGuardIsAWarningWhereAnyPathIsTaken) {
+  const auto warnings = [](const std::string& paths, const std::string& routes) {
+    std::vector<std::string> out;
+    const ParseResult result = Parse("listeners: [{address: '127.0.0.1:1', name: l, paths: " + paths +
+                                         "}]\nclusters: [{name: users, endpoints: ['a:1']}]\nroutes:\n" + routes,
+                                     "f");
+    EXPECT_TRUE(result.ok());
+    for (const ConfigError& warning : result.warnings) {
+      if (warning.path.find("routes") != std::string::npos) out.push_back(warning.ToString());
+    }
+    return out;
+  };
+  const std::string guard = "  - {service: a.B, method: C, name: g, cluster: users, access: [{action: deny}]}\n";
+  EXPECT_THAT(warnings("any", guard + "  - {cluster: users}\n"),
+              ElementsAre(HasSubstr("all that route g does not guard")));
+  EXPECT_THAT(warnings("any", guard + "  - {service: a.B, cluster: users}\n"), ElementsAre(HasSubstr("routes[1]")));
+  EXPECT_THAT(warnings("any", guard + "  - {service: a.C, cluster: users}\n"), IsEmpty());
+  EXPECT_THAT(warnings("any", guard + "  - {cluster: users, access: [{action: deny}]}\n"), IsEmpty());
+  EXPECT_THAT(warnings("grpc", guard + "  - {cluster: users}\n"), IsEmpty());
+}
+
+TEST(AccessConfig, TrustedProxiesAreNamed) {
+  const auto errors = [](const std::string& more, const std::string& tls = "") {
+    return ErrorsOf("listeners: [{address: '127.0.0.1:1', " + tls + "trusted_proxies: {" + more +
+                    "}}]\nclusters: [{name: users, endpoints: ['a:1']}]\n");
+  };
+  EXPECT_THAT(errors("hops: 1, addresses: [10.0.0.0/8, 'fd00::/8', unix]"), IsEmpty());
+  EXPECT_THAT(errors("hops: 1"), ElementsAre(HasSubstr("must say which peers are these proxies")));
+  EXPECT_THAT(errors("addresses: [10.0.0.0/8]"), ElementsAre(HasSubstr("hops")));
+  EXPECT_THAT(errors("hops: 0, addresses: [10.0.0.0/8]"), ElementsAre(HasSubstr("hops")));
+  EXPECT_THAT(errors("hops: 1, addresses: [10.0.0.1/8]"),
+              ElementsAre(HasSubstr("trusted_proxies.addresses[0]: 10.0.0.1/8 has bits behind its prefix")));
+  EXPECT_THAT(errors("hops: 1, names: [p.example.com]"), ElementsAre(HasSubstr("tls.client_ca")));
+  EXPECT_THAT(ErrorsOf("listeners: [{address: '127.0.0.1:1'}]\nclusters: [{name: users, endpoints: ['a:1']}]\n"
+                       "forwarding: {x_forwarded: true, trusted_hops: 1}\n"),
+              ElementsAre(HasSubstr("listeners[].trusted_proxies: {hops: 1, addresses: [10.0.0.0/8]}")));
+}
+
 TEST(AccessConfig, ARouteOfOneListenerHidesNoneOfAnother) {
   EXPECT_THAT(ErrorsOf(Routes("  - {cluster: users, listeners: [inside]}\n  - {cluster: users}\n")), IsEmpty());
   EXPECT_THAT(

@@ -132,7 +132,7 @@ access_log: {format: "off", path: y.log, buffer: 512KiB, fields: [time, {field: 
 tracing: {endpoint: "a.b:4317", service_name: x, sample: {parent: false, errors: false, slower_than: 9ms, ratio: 0.3},
   propagate: all, buffer: 65KiB, batch: 82, export_timeout: 53s}
 drain: {delay: 84ms}
-forwarding: {x_forwarded: true, trusted_hops: 2, via: true, request_id: keep}
+forwarding: {x_forwarded: true, via: true, request_id: keep}
 insight: {failed_calls: 7, hot_keys: shown}
 )";
 

@@ -23,7 +23,7 @@ std::string Match(const RouteTable& table, const std::string& path, const std::s
   if (!path.empty()) request.Add(":path", path);
   if (!authority.empty()) request.Add(":authority", authority);
   for (const auto& [name, value] : more) request.Add(name, value);
-  const Route* route = table.Match(request, listener);
+  const Route* route = table.Match(Canonicalize(std::move(request), PathRule::kAny), listener);
   return route == nullptr ? "none" : route->options.name;
 }
 
@@ -53,9 +53,18 @@ TEST(RouteTable, ServiceAndMethodAreWholeNamesAndCaseCounts) {
     EXPECT_EQ(Match(Table({service}), path), "none") << path;
   }
   for (const char* path :
-       {"/pkg.Users/GetAll", "/pkg.Users/get", "/pkg.Users/Get/", "/pkg.Users/Get?x", "/pkg.Users/"}) {
+       {"/pkg.Users/GetAll", "/pkg.Users/get", "/pkg.Users/Get/", "/pkg.Users/Get%3Fx", "/pkg.Users/"}) {
     EXPECT_EQ(Match(Table({method}), path), "none") << path;
   }
+}
+
+// A query is for the server (RFC 3986 3.4). A listener takes one with a gRPC call only where it takes any path.
+TEST(RouteTable, AQueryIsNoPartOfThePath) {
+  RouteOptions method = Any("method");
+  method.service = "pkg.Users";
+  method.method = "Get";
+  EXPECT_EQ(Match(Table({method}), "/pkg.Users/Get?x"), "method");
+  EXPECT_EQ(Match(Table({method}), "/pkg.Users/Get/?x"), "none");
 }
 
 TEST(RouteTable, APrefixIsOfTheWholePath) {

@@ -213,6 +213,64 @@ TEST_F(AccessGateTest, WhatIsStoredOrUnderWayIsForThoseThatMayCall) {
   EXPECT_EQ(response_cache->stats().hits, 1u);
 }
 
+// One server reads the first member of a list, one the last, one all of it; some read "x_role" as "x-role".
+TEST_F(AccessGateTest, EachMemberOfAListAndEachAliasIsJudged) {
+  routes[0].access = {Deny({{"x-role", Kind::kExact, "admin"}}), Deny({{"x-key-bin", Kind::kExact, "YWRtaW4="}}),
+                      Allow({}, {{"x-scope", Kind::kPrefix, "read"}})};
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  uint32_t id = 1;
+  const Fields kDenied[] = {
+      {{"x-role", "admin"}},           {{"x-role", "user,admin"}},
+      {{"x-role", "admin , user"}},    {{"x-role", "user"}, {"x-role", "x,\tadmin"}},
+      {{"x_role", "admin"}},           {{"x_role", "user,admin"}, {"x-role", "user"}},
+      {{"x-key-bin", "YWRtaW4="}},     {{"x-key-bin", "YWRtaW4"}},
+      {{"x-key-bin", "AAAA,YWRtaW4"}}, {{"x_key-bin", "YWRtaW4"}},
+  };
+  for (const Fields& fields : kDenied) {
+    Send(client, id, With({{"x-scope", "read"}}, fields));
+    ExpectDenied(client, id);
+    id += 2;
+  }
+  const Fields kNotAllowed[] = {
+      {},
+      {{"x-scope", "reader,admin"}},
+      {{"x-scope", "admin,read"}},
+      {{"x-scope", "read"}, {"x-scope", "write"}},
+      {{"x-scope", "read"}, {"x_scope", "write"}},
+      {{"x_scope", "read"}},
+      {{"x-scope", "read,"}},
+  };
+  for (const Fields& fields : kNotAllowed) {
+    Send(client, id, fields);
+    ExpectDenied(client, id);
+    id += 2;
+  }
+  EXPECT_FALSE(Connected("10.0.0.1:1"));
+  for (const Fields& fields : {Fields{{"x-scope", "read"}}, Fields{{"x-scope", "reader, read"}},
+                               Fields{{"x-scope", "read"}, {"x-role", "administrator"}}}) {
+    Send(client, id, fields);
+    ExpectAllowed(client, id);
+    id += 2;
+  }
+}
+
+// A route that denies is found by any member; its calls are not the next route's.
+TEST_F(AccessGateTest, ARouteIsFoundByAMemberOfAList) {
+  routes.push_back(routes[0]);
+  routes[0].name = "admin";
+  routes[0].metadata = {{"x-role", Kind::kExact, "admin"}};
+  routes[0].access = {Deny({})};
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  Send(client, 1, {{"x-role", "user,admin"}});
+  ExpectDenied(client, 1);
+  Send(client, 3, {{"x_role", "admin"}});
+  ExpectDenied(client, 3);
+  Send(client, 5, {{"x-role", "user"}});
+  ExpectAllowed(client, 5);
+}
+
 TEST_F(AccessGateTest, ARequestThatIsNotGrpcIsForbidden) {
   routes[0].access = {Deny({})};
   Start({"10.0.0.1:1"});

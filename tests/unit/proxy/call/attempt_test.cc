@@ -40,7 +40,7 @@ struct Receiver final : http2::StreamIo {
 // The call's side, by hand: the first attempt that answers gets the sink, and all others are cancelled.
 struct ByHand final : Exchange {
   ByHand(CallContext& context, Receiver& client, const h2::Fields& fields)
-      : Exchange(context, &client, List(fields), /*ended=*/false) {}
+      : Exchange(context, &client, Canonicalize(List(fields), PathRule::kGrpc), /*ended=*/false) {}
   ~ByHand() { sink.Release(); }
 
   static http2::HeaderList List(const h2::Fields& fields) {

@@ -53,12 +53,102 @@ TEST_F(CallForwardingTest, WhatAClientSaysOfItselfIsReplaced) {
 
 TEST_F(CallForwardingTest, TheWordOfTrustedHopsStays) {
   forwarding.x_forwarded = true;
-  forwarding.trusted_hops = 2;
+  listener.trusted_proxies = {2, {*net::AddressRange::Parse("192.0.2.0/24")}, {}};
   EXPECT_EQ(Forwarded(kLies), With(GrpcRequest(), Said("198.51.100.2, 198.51.100.3, 192.0.2.7", "https", "inside")));
   EXPECT_EQ(Forwarded({{"x-forwarded-for", "198.51.100.3"}}),
             With(GrpcRequest(), Said("198.51.100.3, 192.0.2.7", "http", "test")))
       << "a chain with fewer";
   EXPECT_EQ(Forwarded({{"x-forwarded-for", ""}, {"x-forwarded-for", ",,,10.0.0.1"}})[6].second, ",10.0.0.1, 192.0.2.7");
+}
+
+// By each way to be named; all others are clients, whose word is replaced.
+TEST_F(CallForwardingTest, OnlyNamedPeersAreTrusted) {
+  forwarding.x_forwarded = true;
+  Start({"10.0.0.1:1"});
+  const auto chain = [&](const char* peer, const net::TlsPeer* tls = nullptr) {
+    FramePeer& client = ClientOf(front(), peer, {}, tls);
+    client.Send(Headers(1, Block(With(GrpcRequest(), kLies)), kLast));
+    Run();
+    const Fields& got = Up().streams.rbegin()->second.headers[0];
+    const auto said = [&](std::string_view name) {
+      for (const auto& [field, value] : got) {
+        if (field == name) return value;
+      }
+      return std::string();
+    };
+    return said("x-forwarded-for") + " " + said("x-forwarded-host");
+  };
+  EXPECT_EQ(chain("192.0.2.7:1"), "192.0.2.7 test");
+  listener.trusted_proxies = {1, {*net::AddressRange::Parse("192.0.2.8"), *net::AddressRange::Parse("fd00::/8")}, {}};
+  EXPECT_EQ(chain("192.0.2.7:1"), "192.0.2.7 test");
+  EXPECT_EQ(chain("192.0.2.8:1"), "198.51.100.3, 192.0.2.8 inside");
+  EXPECT_EQ(chain("[fd00::1]:1"), "198.51.100.3, [fd00::1] inside");
+  EXPECT_EQ(chain("unix:"), "unix: test");
+  listener.trusted_proxies = {1, {}, {"proxy.example.com"}};
+  net::TlsPeer peer;
+  peer.has_certificate = true;
+  peer.names.dns = {"proxy.example.com"};
+  peer.certificate_ends = time.clock.Now() + std::chrono::seconds(60);
+  EXPECT_EQ(chain("192.0.2.8:1", &peer), "198.51.100.3, 192.0.2.8 inside");
+  EXPECT_EQ(chain("192.0.2.8:1"), "192.0.2.8 test");
+  Advance(std::chrono::seconds(60));
+  EXPECT_EQ(chain("192.0.2.8:1", &peer), "192.0.2.8 test") << "its certificate has ended";
+}
+
+TEST_F(CallForwardingTest, AliasesGoWithTheNamesThatTheyStandFor) {
+  forwarding.remove = {"x-user", "x-a-b"};
+  claims = {"x-sub"};
+  EXPECT_EQ(Forwarded({{"x_user", "root"},
+                       {"x-user", "root"},
+                       {"x_a-b", "1"},
+                       {"x-a_b", "1"},
+                       {"x_a_b", "1"},
+                       {"x_sub", "root"},
+                       {"x_forwarded_for", "192.0.2.1"},
+                       {"x_forwarded_client_cert", "URI=a"},
+                       {"x_users", "stays"}}),
+            With(GrpcRequest(), {{"x_users", "stays"}}));
+}
+
+TEST_F(CallForwardingTest, TrailersHaveNothingThatAnyoneDecidesBy) {
+  forwarding.remove = {"x-user"};
+  routes[0].hash_by.metadata = "x-key";
+  routes[0].access = {AccessRule{}};
+  routes[0].access[0].metadata = {{"x-role", MetadataMatch::Kind::kExact, "admin"}};
+  routes[0].access.push_back({AccessRule::Action::kAllow, {}, {}});
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  Fields trailers;
+  for (const char* name : {"x-forwarded-for",
+                           "x-forwarded-proto",
+                           "x-forwarded-host",
+                           "x-forwarded-client-cert",
+                           "forwarded",
+                           "via",
+                           "x-request-id",
+                           "authorization",
+                           "cookie",
+                           "grpc-timeout",
+                           "grpc-previous-rpc-attempts",
+                           "grpc-encoding",
+                           "grpc-status",
+                           "traceparent",
+                           "content-type",
+                           "user-agent",
+                           "x-user",
+                           "x_user",
+                           "x-key",
+                           "x-role",
+                           "x_role",
+                           "x_request_id",
+                           "grpc_timeout",
+                           "sluice-reason",
+                           "x-mine"}) {
+    trailers.emplace_back(name, "1");
+  }
+  client.Send(Headers(1, Block(GrpcRequest())) + h2::Data(1, h2::Message("q")) + Headers(1, Block(trailers), kLast));
+  Run();
+  EXPECT_EQ(Up().streams[1].headers.back(), (Fields{{"x-mine", "1"}}));
 }
 
 TEST_F(CallForwardingTest, WithoutTheOptionTheFieldsAreMetadataAsAnyOther) {

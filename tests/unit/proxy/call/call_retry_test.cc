@@ -213,7 +213,7 @@ TEST_F(CallRetryTest, AnEndpointThatRefusesConnectionsIsLeftForTheOther) {
 
 TEST_F(CallRetryTest, ForwardingFieldsAreAddedOnceAlsoWhereTheFirstAttemptFoundNoConnection) {
   forwarding.x_forwarded = true;
-  forwarding.trusted_hops = 1;
+  listener.trusted_proxies = {1, {*net::AddressRange::Parse("192.0.2.0/24")}, {}};
   forwarding.via = true;
   Start(kTwo);
   net.host(kTwo[0]).mode = test::FakeHost::Mode::kRefuse;

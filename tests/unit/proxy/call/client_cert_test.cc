@@ -92,7 +92,7 @@ TEST_F(ClientCertTest, TheEndpointIsToldTheClientsCertificateOnly) {
 
 TEST_F(ClientCertTest, TheWordOfTrustedHopsStandsBeforeIt) {
   forwarding.client_cert = true;
-  forwarding.trusted_hops = 1;
+  listener.trusted_proxies = {1, {*net::AddressRange::Parse("192.0.2.0/24")}, {}};
   Start({"10.0.0.1:1"});
   FramePeer& client = WithCertificate("URI=spiffe://front");
   EXPECT_EQ(Forwarded(client, {"URI=spiffe://lie,Subject=\"O=a,CN=b\";URI=spiffe://app"}),
@@ -105,7 +105,7 @@ TEST_F(ClientCertTest, TheWordOfTrustedHopsStandsBeforeIt) {
 // The field is made once: another attempt, or another look at the routes, does not make it longer.
 TEST_F(ClientCertTest, AnotherAttemptSaysTheSame) {
   forwarding.client_cert = true;
-  forwarding.trusted_hops = 2;
+  listener.trusted_proxies = {2, {*net::AddressRange::Parse("192.0.2.0/24")}, {}};
   routes[0].retry.attempts_max = 2;
   Start({"10.0.0.1:1", "10.0.0.2:1"});
   net.host("10.0.0.1:1").mode = test::FakeHost::Mode::kRefuse;

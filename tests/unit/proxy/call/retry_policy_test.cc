@@ -55,14 +55,16 @@ TEST(RetryPolicy, MethodsMayBeRepeatedAsTheRouteSays) {
   using Methods = RetryOptions::Methods;
   RetryOptions options;
   options.paths = {"/p.S/Get", "/p.S/List"};
-  const auto may = [&](const char* path) { return MayRepeat(options, Fields({{":path", path}})); };
+  const auto may = [&](const char* path) {
+    return MayRepeat(options, Canonicalize(Fields({{":path", path}}), PathRule::kGrpc));
+  };
   for (Methods methods : {Methods::kDeclared, Methods::kListed}) {
     options.methods = methods;
     EXPECT_TRUE(may("/p.S/Get"));
     EXPECT_TRUE(may("/p.S/List"));
     EXPECT_FALSE(may("/p.S/Gett"));
     EXPECT_FALSE(may("/p.S/Add"));
-    EXPECT_FALSE(MayRepeat(options, Fields({})));
+    EXPECT_FALSE(MayRepeat(options, Canonicalize(Fields({}), PathRule::kGrpc)));
   }
   options.methods = Methods::kAll;
   EXPECT_TRUE(may("/p.S/Add"));

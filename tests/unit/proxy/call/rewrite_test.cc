@@ -37,6 +37,15 @@ Fields FieldsOf(const http2::HeaderList& list) {
   return out;
 }
 
+// Some server reads "x_user" as "x-user".
+TEST(Rewrite, AliasesOfWhatIsSetOrRemovedGo) {
+  RewriteOptions options;
+  options.request.set = {{"x-user", "us"}};
+  options.request.remove = {"x-role"};
+  EXPECT_EQ(FieldsOf(Rewritten(ListOf({{":path", "/"}, {"x_user", "a"}, {"x-user", "b"}, {"x_role", "c"}}), options)),
+            (Fields{{":path", "/"}, {"x-user", "us"}}));
+}
+
 TEST(Rewrite, TheAuthorityIsInFrontAndTheOnlyOne) {
   const RewriteOptions options{.authority = "users.internal"};
   EXPECT_EQ(FieldsOf(Rewritten(ListOf({{":method", "POST"}, {":path", "/a/B"}, {":authority", "x"}, {"host", "x"}}),

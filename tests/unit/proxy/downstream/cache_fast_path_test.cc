@@ -275,8 +275,9 @@ TEST_F(CacheFastPathTest, TheConfigurationInForceDecides) {
 // The same between a request's headers and its message.
 TEST_F(CacheFastPathTest, AConfigurationThatComesBetweenHeadersAndMessageCounts) {
   StartWithEntry();
-  http2::HeaderList request;
-  for (const auto& [name, value] : GrpcRequest()) request.Add(name, value);
+  http2::HeaderList fields;
+  for (const auto& [name, value] : GrpcRequest()) fields.Add(name, value);
+  const CanonicalRequest request = Canonicalize(std::move(fields), PathRule::kGrpc);
   WorkerFront& there = *worker;
   struct : http2::StreamIo {
     void SendHeaders(const http2::HeaderList&, bool) override { ++sent; }

@@ -55,22 +55,22 @@ class CachePlanMemoTest : public testing::Test {
     return list;
   }
   // A request that begins with the client's run; `more` stands behind it.
-  http2::HeaderList Request(const Pairs& more) {
+  CanonicalRequest Request(const Pairs& more) {
     http2::HeaderList list(&interns_);
     list.AddRun(*run_);
     for (const auto& [name, value] : more) list.Add(name, value);
-    return list;
+    return Canonicalize(std::move(list), PathRule::kGrpc);
   }
   // The plan by a memo that has seen no other request.
   const FastPathPlan* Fresh(const Pairs& more) {
     Pairs all = kClient;
     all.insert(all.end(), more.begin(), more.end());
-    whole_ = List(all);
-    EXPECT_EQ(whole_.run(), nullptr);
-    return fresh_.For(*config_, ++fresh_version_, whole_, 0);
+    whole_.emplace(Canonicalize(List(all), PathRule::kGrpc));
+    EXPECT_EQ(whole_->run(), nullptr);
+    return fresh_.For(*config_, ++fresh_version_, *whole_, 0);
   }
   void ExpectAsFresh(const Pairs& more) {
-    http2::HeaderList request = Request(more);
+    CanonicalRequest request = Request(more);
     const FastPathPlan* plan = plans_.For(*config_, version_, request, 0);
     const FastPathPlan* fresh = Fresh(more);
     ASSERT_EQ(plan != nullptr, fresh != nullptr);
@@ -86,11 +86,11 @@ class CachePlanMemoTest : public testing::Test {
   http2::FieldRun* run_ = nullptr;
   CachePlanMemo plans_, fresh_;
   uint64_t version_ = 1, fresh_version_ = 0;
-  http2::HeaderList whole_;
+  std::optional<CanonicalRequest> whole_;
 };
 
 TEST_F(CachePlanMemoTest, IsRememberedByTheRun) {
-  http2::HeaderList one = Request({{"x-request-id", "1"}}), two = Request({{"x-request-id", "2"}});
+  CanonicalRequest one = Request({{"x-request-id", "1"}}), two = Request({{"x-request-id", "2"}});
   ASSERT_NE(one.run(), nullptr);
   const FastPathPlan* plan = plans_.For(*config_, version_, one, 0);
   ASSERT_NE(plan, nullptr);
@@ -100,7 +100,7 @@ TEST_F(CachePlanMemoTest, IsRememberedByTheRun) {
 }
 
 TEST_F(CachePlanMemoTest, APlanIsKnownAgainUntilAnotherTakesItsPlace) {
-  http2::HeaderList one = Request({}), other = Request({{"x-version", "v2"}});
+  CanonicalRequest one = Request({}), other = Request({{"x-version", "v2"}});
   const FastPathPlan* plan = plans_.For(*config_, version_, one, 0);
   ASSERT_NE(plan, nullptr);
   const KnownPlan known = plans_.Remember(*plan);
@@ -158,7 +158,7 @@ TEST_F(CachePlanMemoTest, RandomFieldsBehindTheRun) {
 }
 
 TEST_F(CachePlanMemoTest, AnotherConfigurationIsReadAnew) {
-  http2::HeaderList request = Request({});
+  CanonicalRequest request = Request({});
   ASSERT_NE(plans_.For(*config_, version_, request, 0), nullptr);
   ++version_;
   RouteOptions plain;

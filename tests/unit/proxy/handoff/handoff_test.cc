@@ -443,7 +443,8 @@ TEST_F(HandoffTest, ARequestBufferedWhenAllEndsIsReleased) {
   {
     // Read by a message between two tasks, so that the hook is for the next turn, which does not come.
     runtime::Worker::ScopedCurrentForTest current(home->worker());
-    home->handoff->Buffer(*http2::StreamPool::New(), std::make_shared<const proxy::Client>(), clients, 10, {}, true);
+    home->handoff->Buffer(*http2::StreamPool::New(), std::make_shared<const proxy::Client>(), clients, 10,
+                          Canonicalize(http2::HeaderList(), PathRule::kGrpc), true);
   }
   EXPECT_TRUE(home->HasCalls());
   End();  // the stream is given back, or a sanitizer says so

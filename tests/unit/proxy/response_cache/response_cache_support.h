@@ -21,7 +21,7 @@ inline http2::HeaderList List(const Fields& fields) {
   return list;
 }
 
-inline http2::HeaderList Request(const Fields& more = {}, std::string path = "/pkg.Users/Get") {
+inline proxy::CanonicalRequest Request(const Fields& more = {}, std::string path = "/pkg.Users/Get") {
   Fields fields = {{":method", "POST"},
                    {":scheme", "http"},
                    {":path", std::move(path)},
@@ -29,7 +29,7 @@ inline http2::HeaderList Request(const Fields& more = {}, std::string path = "/p
                    {"content-type", "application/grpc"},
                    {"te", "trailers"}};
   fields.insert(fields.end(), more.begin(), more.end());
-  return List(fields);
+  return proxy::Canonicalize(List(fields), proxy::PathRule::kAny);
 }
 
 // With the gRPC prefix.
@@ -92,7 +92,7 @@ struct CacheFixture {
     return KeyOf(Request(more), Pieces(Message(message))).value();
   }
   template <typename MessagePieces>
-  std::optional<proxy::CacheKey> KeyOf(const http2::HeaderList& request, const MessagePieces& message) {
+  std::optional<proxy::CacheKey> KeyOf(const proxy::CanonicalRequest& request, const MessagePieces& message) {
     proxy::CacheKey key;
     if (!cache.MakeKey(rule, "users", request, message, 0, key)) return std::nullopt;
     return key;

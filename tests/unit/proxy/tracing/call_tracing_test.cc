@@ -369,7 +369,8 @@ TEST_F(CallTracingTest, TextsAreCutAndALongStateIsLeftOut) {
   std::string state = "a=" + std::string(200, 'x') + ",b=" + std::string(200, 'y') + ",c=" + std::string(200, 'z');
   asked += 2;
   client->Send(Headers(
-      asked, Block(With(GrpcRequest("/" + std::string(3000, 'p')), {{"traceparent", kSampled}, {"tracestate", state}})),
+      asked,
+      Block(With(GrpcRequest("/p/" + std::string(3000, 'p')), {{"traceparent", kSampled}, {"tracestate", state}})),
       kLast));
   Run();
   EXPECT_EQ(Up().streams[asked].Value("tracestate"), state);
