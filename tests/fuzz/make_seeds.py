@@ -36,6 +36,14 @@ def grpc_timeout():
         yield name, text.encode()
 
 
+def canonical():
+    for name, text in {"path": "/pkg.Admin/Delete", "query": "/pkg.Admin/Delete?x", "encoded": "/pkg%2EAdmin/%2544elete",
+                       "dots": "/x/../pkg.Admin//Delete/.", "params": "/pkg.Admin;a=b/Delete", "backslash": "/pkg.Admin\\Delete",
+                       "host": "admin.test", "port": "Admin.Test.:0443", "ipv6": "[2001:DB8::1]:80", "zone": "[fe80::1%25eth0]",
+                       "two-ports": "a:80:80", "comma": "a,b"}.items():
+        yield name, text.encode()
+
+
 def trace_context():
     trace, span = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
     binary = b"\0\0" + bytes.fromhex(trace) + b"\1" + bytes.fromhex(span) + b"\2\1"
@@ -565,7 +573,7 @@ def jwt():
 def main():
     root = sys.argv[1]
     targets = {"frame": frame_corpus}
-    for name in ("grpc_timeout", "hpack_decode", "hpack_round_trip", "message_field", "config", "descriptor_set", "xds",
+    for name in ("canonical", "grpc_timeout", "hpack_decode", "hpack_round_trip", "message_field", "config", "descriptor_set", "xds",
                  "admin", "admin_http", "server_session", "client_session", "proxy", "dns_reply", "etcd", "trace_context",
                  "jwt", "grpc_web", "handover"):
         targets[name] = globals()[name]

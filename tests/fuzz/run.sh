@@ -13,6 +13,7 @@ cd "$(dirname "$0")/../.."
 sources_of() {
   case $1 in
     grpc_timeout) echo src/proxy/grpc_timeout ;;
+    canonical) echo src/proxy/canonical ;;
     grpc_web) echo src/proxy/grpc_web ;;
     trace_context) echo src/proxy/tracing/trace_context ;;
     message_field) echo src/proxy/message_field src/base/buffer_chain src/base/slice ;;
