@@ -270,7 +270,7 @@ Cause Attempt::DeadlineCause() const {
 // The endpoint had at least half of the call's time, and its response has not begun; or it allows no call at all.
 Cause Attempt::LateCause(base::TimePoint started) const {
   Cause cause = state_ == State::kSent ? DeadlineCause() : Cause::kNone;
-  if (state_ == State::kConnecting && pool_->AllowsNone()) cause = Cause::kNoStream;
+  if (state_ == State::kConnecting && pool_ != nullptr && pool_->AllowsNone()) cause = Cause::kNoStream;
   return (exchange_.deadline - opened_) * 2 >= exchange_.deadline - started ? cause : Cause::kNone;
 }
 

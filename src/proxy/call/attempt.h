@@ -68,7 +68,7 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   }
   // The same, because its client has.
   void CancelForClient() {
-    if (state_ == State::kConnecting || state_ == State::kSent) pool_->Withdrawn();
+    if (pool_ != nullptr && (state_ == State::kConnecting || state_ == State::kSent)) pool_->Withdrawn();
     Cancel();
   }
   // The same, because the deadline of the call, which began at `started`, has passed.

@@ -23,7 +23,8 @@ TEST(GrpcStatus, EveryKindOfErrorHasACodeAndAReasonOfItsOwn) {
 
 TEST(GrpcStatus, WhatAClientMayTryAgainIsUnavailable) {
   for (ErrorKind kind : {ErrorKind::kNoEndpoint, ErrorKind::kConnectFailed, ErrorKind::kConnectTimeout,
-                         ErrorKind::kConnectionLost, ErrorKind::kUpstreamRefused, ErrorKind::kDraining}) {
+                         ErrorKind::kConnectionLost, ErrorKind::kConnectionEnded, ErrorKind::kPendingTimeout,
+                         ErrorKind::kPoisonCall, ErrorKind::kUpstreamRefused, ErrorKind::kDraining}) {
     EXPECT_EQ(ToGrpcCode(kind), GrpcCode::kUnavailable) << base::Reason(kind);
   }
   EXPECT_EQ(ToGrpcCode(ErrorKind::kDeadlineExceeded), GrpcCode::kDeadlineExceeded);

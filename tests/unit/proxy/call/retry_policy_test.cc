@@ -23,12 +23,13 @@ TEST(RetryPolicy, OnlyWhatNeverReachedABackendIsUnsentAndOnlyAResetOrLossIsInDou
   for (size_t i = 0; i < base::kErrorKinds; ++i) {
     const auto kind = static_cast<ErrorKind>(i);
     AttemptEnd expected = AttemptEnd::kFinal;
-    for (ErrorKind k : {ErrorKind::kConnectFailed, ErrorKind::kConnectTimeout, ErrorKind::kQueueFull}) {
+    for (ErrorKind k :
+         {ErrorKind::kConnectFailed, ErrorKind::kConnectTimeout, ErrorKind::kPendingTimeout, ErrorKind::kQueueFull}) {
       if (k == kind) expected = AttemptEnd::kUnsent;
     }
-    for (ErrorKind k : {ErrorKind::kConnectionLost, ErrorKind::kUpstreamReset, ErrorKind::kUpstreamProtocol,
-                        ErrorKind::kUpstreamCancelled, ErrorKind::kUpstreamOverloaded, ErrorKind::kUpstreamStalled,
-                        ErrorKind::kTryTimeout}) {
+    for (ErrorKind k : {ErrorKind::kConnectionLost, ErrorKind::kConnectionEnded, ErrorKind::kUpstreamReset,
+                        ErrorKind::kUpstreamProtocol, ErrorKind::kUpstreamCancelled, ErrorKind::kUpstreamOverloaded,
+                        ErrorKind::kUpstreamStalled, ErrorKind::kTryTimeout}) {
       if (k == kind) expected = AttemptEnd::kInDoubt;
     }
     if (kind == ErrorKind::kDraining) expected = AttemptEnd::kLeft;
