@@ -14,6 +14,12 @@ struct GrammarOptions {
   std::vector<std::string> only, without;
 };
 
+// Seeds come in blocks of kBlock; one block in kBlocks is played on another configuration, which the script's first
+// move names ("variant tight"), with productions that are made for it.
+inline constexpr uint64_t kBlock = 50, kBlocks = 10;
+// The configuration that a script is for; empty: the usual one.
+std::string VariantOf(const Script& script);
+
 // The script of a seed: one to three productions. The same seed and options give the same script.
 Script Draw(uint64_t seed, const GrammarOptions& options);
 std::vector<std::string> Productions();

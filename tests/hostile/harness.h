@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "hostile/control_plane.h"
 #include "hostile/honest_caller.h"
 #include "hostile/hostile_backend.h"
 #include "hostile/loop.h"
@@ -24,7 +25,8 @@ class Harness {
 
   // A new process tree, with callers under way and a first look at how fast honest calls are by themselves. False: it
   // fails.
-  bool Start();
+  bool Start(const std::string& variant);
+  const std::string& variant() const { return options_.variant; }
   void Stop();
   bool running() const { return tree_ != nullptr; }
   // Plays it beside the honest callers. What is wrong may show later: see Settle.
@@ -43,14 +45,15 @@ class Harness {
   uint64_t hostile_calls() const { return backend_->calls(); }
 
  private:
-  void Report(const std::string& violation);
+  void Report(const std::string& violation, bool again = false);
   bool Probe();  // keys of the honest endpoints in the cluster that they share with the hostile one
   bool AddCallers();
 
   Loop loop_;
-  const TreeOptions options_;
+  TreeOptions options_;
   const bool memory_checked_;
-  std::unique_ptr<HostileBackend> backend_;
+  std::unique_ptr<HostileBackend> backend_, zero_;
+  ControlPlane plane_;
   std::unique_ptr<Tree> tree_;
   std::unique_ptr<Player> player_;
   std::unique_ptr<Monitor> monitor_;

@@ -31,7 +31,7 @@ struct Flags {
   GrammarOptions grammar;
   uint64_t from = 1, seeds = 300, seconds = 0;
   bool memory = true, survey = false, print = false, until_found = false, shrink = true;
-  std::string script, save;
+  std::string script, save, expect;
 };
 
 std::vector<std::string> Words(const std::string& list) {
@@ -47,7 +47,8 @@ int Usage() {
   std::fprintf(
       stderr,
       "usage: hostile --binary SLUICED [--from N] [--seeds N] [--seed N] [--seconds N] [--script FILE] [--save FILE]\n"
-      "               [--only A,B] [--without A,B] [--no-memory] [--no-shrink] [--until-found] [--survey] [--print]\n"
+      "               [--only A,B] [--without A,B] [--no-memory] [--no-shrink] [--until-found] [--expect TEXT] "
+      "[--survey] [--print]\n"
       "               [--grpc-backend FILE] [--node-script FILE]\nproductions:%s\n",
       names.c_str());
   return 2;
@@ -86,6 +87,8 @@ bool ParseFlags(int argc, char** argv, Flags& flags) {
         flags.from = number, flags.seeds = 1;
       else if (flag == "--script")
         flags.script = value;
+      else if (flag == "--expect")
+        flags.expect = value;
       else if (flag == "--save")
         flags.save = value;
       else if (flag == "--only")
@@ -100,6 +103,8 @@ bool ParseFlags(int argc, char** argv, Flags& flags) {
         return false;
     }
   }
+  const auto& without = flags.grammar.without;
+  flags.tree.control_plane = std::find(without.begin(), without.end(), "plane") == without.end();
   return !flags.tree.binary.empty() || flags.print;
 }
 
@@ -110,12 +115,18 @@ class Run {
   int Main() {
     if (!flags_.script.empty()) return PlayFile();
     const double start = Loop::Now();
-    if (!Fresh()) return 1;
     std::deque<std::pair<uint64_t, Script>> recent;
     uint64_t seed = flags_.from;
     for (; seed < flags_.from + flags_.seeds; ++seed) {
       if (flags_.seconds != 0 && Loop::Now() - start > static_cast<double>(flags_.seconds) * 1000) break;
-      recent.emplace_back(seed, Draw(seed, flags_.grammar));
+      Script script = Draw(seed, flags_.grammar);
+      if (!harness_.running() || VariantOf(script) != harness_.variant()) {
+        if (harness_.running()) harness_.Settle(true);
+        if (harness_.any_violation() && Wrong(recent)) break;
+        recent.clear();
+        if (!Fresh(VariantOf(script))) return 1;
+      }
+      recent.emplace_back(seed, std::move(script));
       if (recent.size() > kSuspects) recent.pop_front();
       harness_.Play(recent.back().second);
       const bool last = seed + 1 == flags_.from + flags_.seeds;
@@ -126,7 +137,7 @@ class Run {
         break;
       }
       recent.clear();
-      if (!std::exchange(stateless_, false) && !Fresh()) return 1;
+      if (!std::exchange(stateless_, false) && !Fresh(harness_.variant())) return 1;
     }
     const double seconds = (Loop::Now() - start) / 1000;
     std::printf(
@@ -142,13 +153,17 @@ class Run {
   }
 
  private:
-  bool Fresh() {
+  bool Fresh(const std::string& variant) {
     harness_.Stop();
     harness_.TakeViolations();
     for (int i = 0; i < 3; ++i) {
-      if (harness_.Start()) return true;
-      for (const std::string& violation : harness_.TakeViolations())
+      if (harness_.Start(variant)) return true;
+      for (const std::string& violation : harness_.TakeViolations()) {
         std::printf("does not start well: %s\n", violation.c_str());
+        if (flags_.expect.empty() || violation.find(flags_.expect) == std::string::npos) continue;
+        std::printf("seed 0: found: %s\n", violation.substr(0, 300).c_str());
+        return false;
+      }
       harness_.Stop();
     }
     return false;
@@ -166,13 +181,17 @@ class Run {
       }
     }
     std::fflush(stdout);
-    if (flags_.survey) {
-      ++found_;
+    const auto expected = [this](const std::string& violation) {
+      return violation.find(flags_.expect) != std::string::npos;
+    };
+    if (flags_.survey || std::none_of(seen.begin(), seen.end(), expected)) {
+      if (flags_.survey) ++found_;
       stateless_ = std::all_of(seen.begin(), seen.end(), LeavesNothing);
       return false;
     }
-    if (flags_.until_found) {
-      if (MayBeNoise(seen.front())) return false;
+    if (flags_.until_found && !std::all_of(seen.begin(), seen.end(), MayBeNoise)) {
+      std::printf("seed %llu: found: %s\n", static_cast<unsigned long long>(seed),
+                  std::find_if(seen.begin(), seen.end(), expected)->substr(0, 300).c_str());
       ++found_;
       return true;
     }
@@ -198,8 +217,8 @@ class Run {
 
   // Plays it on a fresh tree, so often, until it fails (in class `like`, if given). What was wrong; empty: nothing.
   std::string Fails(const Script& script, int tries, const std::string& like) {
-    if (dirty_ || !harness_.running() || harness_.any_violation()) {
-      if (!Fresh()) return "does not start";
+    if (dirty_ || !harness_.running() || harness_.any_violation() || VariantOf(script) != harness_.variant()) {
+      if (!Fresh(VariantOf(script))) return "does not start";
       dirty_ = false;
     }
     for (int i = 0; i < tries; ++i) {
@@ -209,7 +228,7 @@ class Run {
         dirty_ = true;
         if (like.empty() || ClassOf(violation) == like) return violation;
       }
-      if (dirty_ && !Fresh()) return "does not start";
+      if (dirty_ && !Fresh(harness_.variant())) return "does not start";
       dirty_ = false;
     }
     return {};

@@ -48,8 +48,17 @@ std::string Label(const std::string& line, const std::string& label) {
 
 }  // namespace
 
-Monitor::Monitor(Loop& loop, Tree& tree, Report report) : loop_(loop), tree_(tree), report_(std::move(report)) {}
-Monitor::~Monitor() = default;
+Monitor::Monitor(Loop& loop, Tree& tree, Report report) : loop_(loop), tree_(tree), report_(std::move(report)) {
+  Sample();
+}
+
+Monitor::~Monitor() { loop_.Cancel(sampler_); }
+
+// Bursts are over when a seed is.
+void Monitor::Sample() {
+  most_resident_ = std::max(most_resident_, tree_.sluiced().ResidentBytes());
+  sampler_ = loop_.After(20, [this] { Sample(); });
+}
 
 void Monitor::Look() {
   if (const std::string end = tree_.sluiced().Ended(); !end.empty()) {
@@ -108,12 +117,9 @@ bool Monitor::LookAtMetrics() {
 
 void Monitor::Metrics(const std::string& text) {
   std::map<std::string, double> lost;
-  double connections = 0;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     const double value = std::strtod(line.c_str() + std::min(line.rfind(' '), line.size()), nullptr);
-    if (line.starts_with("sluice_downstream_connections ")) connections += value;
-    if (line.starts_with("sluice_upstream_connections{")) connections += value;
     const bool opened = line.starts_with("sluice_upstream_connects_total{"),
                open = line.starts_with("sluice_upstream_connections{");
     if (!opened && !open) continue;
@@ -130,24 +136,30 @@ void Monitor::Metrics(const std::string& text) {
   for (const auto& [name, count] : lost_) all += count;
   if (!which.empty() && all > static_cast<double>(tree_.ended_by_backends()))
     report_("an honest endpoint has lost a connection that it did not end:" + which);
-  const double bound =
-      static_cast<double>(base_ + tree_.options().memory_limit + kMemorySlack) + connections * kMemoryAConnection;
-  if (memory_checked_ && static_cast<double>(resident_) > bound)
-    report_("memory is above its bound: " + std::to_string(resident_ >> 20) + " MiB with " +
-            std::to_string(static_cast<int>(connections)) + " connections, from " + std::to_string(base_ >> 20) +
-            " MiB");
+}
+
+void Monitor::CheckMemory(size_t connections) {
+  const uint64_t most = std::exchange(most_resident_, 0);
+  const uint64_t bound = base_ + tree_.options().memory_limit + kMemorySlack + kMemoryAConnection * connections;
+  if (memory_checked_ && most > bound)
+    report_("memory is above its bound: " + std::to_string(most >> 20) + " MiB with " + std::to_string(connections) +
+            " connections; at the start " + std::to_string(base_ >> 20) + " MiB");
 }
 
 void Monitor::Times(const std::vector<double>& times) {
   times_.insert(times_.end(), times.begin(), times.end());
-  if (times_.size() < kTimesWanted) return;
+  JudgeTimes(kTimesWanted);
+}
+
+void Monitor::JudgeTimes(size_t enough) {
+  if (times_.size() < enough) return;
   p99_ = Percentile(times_, 0.99);
   times_.clear();
   if (p99_before_ == 0) {
     p99_before_ = p99_;
   } else if (p99_ > std::max(kSlowFloorMs, kSlowerMax * p99_before_)) {
-    report_("honest calls are slow: p99 " + std::to_string(static_cast<int>(p99_)) + " ms, " +
-            std::to_string(p99_before_).substr(0, 5) + " ms before");
+    report_("honest calls are slow: p99 " + std::to_string(static_cast<int>(p99_)) + " ms, at the start " +
+            std::to_string(static_cast<int>(p99_before_)) + " ms");
   }
 }
 

@@ -31,11 +31,16 @@ class Monitor {
   double p99() const { return p99_; }
   double p99_before() const { return p99_before_; }
   uint64_t resident() const { return resident_; }
+  // `connections`: those that were open at most since the last look, with the upstream ones.
+  void CheckMemory(size_t connections);
   void set_memory_checked(bool on) { memory_checked_ = on; }
+  // Judges the times there are, if they are enough.
+  void JudgeTimes(size_t enough);
   // The busiest kind of log line, and how many of it came in one second.
   const std::map<std::string, int>& busiest() const { return busiest_; }
 
  private:
+  void Sample();
   void Line(const std::string& line);
   void Metrics(const std::string& text);
 
@@ -51,7 +56,7 @@ class Monitor {
   std::map<std::string, double> lost_;  // connections of honest endpoints, as reported
   std::vector<double> times_;
   double p99_ = 0, p99_before_ = 0;
-  uint64_t resident_ = 0, base_ = 0;
+  uint64_t resident_ = 0, base_ = 0, most_resident_ = 0, sampler_ = 0;
   bool memory_checked_ = true;
   std::unique_ptr<Wire> http_;
 };

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "hostile/guard.h"
+
 namespace sluice::hostile {
 namespace {
 
@@ -36,6 +38,11 @@ std::string DataFrames(uint32_t stream, std::string bytes, bool end) {
   return out;
 }
 
+// A program of plain HTTP whose first block is a 103.
+bool SaysInterim(const Script& program) {
+  return program.size() > 1 && program[1].verb == "head" && Find(program[1].fields(1), ":status") == "103";
+}
+
 bool IsStatus(const std::string& text) {
   if (text.empty() || text.size() > 2 || text.find_first_not_of("0123456789") != std::string::npos) return false;
   return std::atoi(text.c_str()) <= 16 && (text.size() == 1 || text[0] != '0');
@@ -48,6 +55,7 @@ struct Player::Call {
   Fields request, answer;
   bool must = false, over = false, reset = false, has_trailers = false;
   uint64_t body = 0;
+  int interim = 0;
   Script program;  // that its backend was to follow
 };
 
@@ -69,7 +77,11 @@ Player::Player(Loop& loop, HostileBackend& backend, Report report)
 Player::~Player() = default;
 
 void Player::Play(const Script& script, Tree& tree) {
-  for (const Move& move : script) Do(move, tree);
+  most_connections_ = 0;
+  for (const Move& move : script) {
+    Do(move, tree);
+    most_connections_ = std::max(most_connections_, connections_.size());
+  }
   loop_.Run(2);
   for (auto& [name, connection] : std::exchange(connections_, {})) {
     const bool owed = std::any_of(connection->calls.begin(), connection->calls.end(),
@@ -81,6 +93,7 @@ void Player::Play(const Script& script, Tree& tree) {
     if (!owed) loop_.After(0, [kept = connection] {});
   }
   backend_.Reset();
+  owners_.clear();
 }
 
 void Player::Watch(std::shared_ptr<Connection> connection) {
@@ -284,7 +297,10 @@ void Player::Block(Connection& connection, uint32_t stream, const Fields& fields
   const auto found = connection.by_stream.find(stream);
   if (found == connection.by_stream.end()) return;
   Call& call = *found->second;
-  if (Find(fields, ":status").starts_with("1")) return;
+  if (Find(fields, ":status").starts_with("1")) {
+    ++call.interim;
+    return;
+  }
   call.answer.insert(call.answer.end(), fields.begin(), fields.end());
   if (!ended || call.over) return;
   call.over = true;
@@ -318,24 +334,38 @@ void Player::Frame(Connection& connection, const h2::Frame& frame) {
 void Player::Judge(Connection& connection, Call& call) {
   const std::string status = Find(call.answer, "grpc-status"), reason = Find(call.answer, "sluice-reason");
   const std::string asked = Find(call.request, "content-type"), type = Find(call.answer, "content-type");
-  const std::string what = " (" + Find(call.request, ":path") + ", reason \"" + reason + "\")";
-  if (!status.empty() && !IsStatus(status)) report_("a client is given the grpc-status " + status + what);
-  const bool honest = !Find(call.answer, "x-backend").empty();
-  if (status == "0" && !honest && !call.program.empty() && !MayBeOk(call.program))
-    report_("a broken answer of a backend comes as OK" + what);
-  if (!reason.empty() && Find(call.answer, "grpc-message").size() > kMessageMax)
-    report_("the proxy's own grpc-message has " + std::to_string(Find(call.answer, "grpc-message").size()) + " bytes" +
-            what);
-  if (const std::string length = Find(call.answer, "content-length");
-      !length.empty() && Find(call.answer, ":status") == "200" &&
-      std::strtoull(length.c_str(), nullptr, 10) != call.body)
-    report_("an answer has a content-length of " + length + " and ends in order after " + std::to_string(call.body) +
+  const std::string path = Find(call.request, ":path"), backend = Find(call.answer, "x-backend");
+  const std::string what = " (" + path.substr(0, 40) + ", reason \"" + reason + "\")";
+  if (!status.empty() && !IsStatus(status)) report_("a client is given a grpc-status that is none: " + status + what);
+  if (status == "0" && backend.empty() && !call.program.empty() && !MayBeOk(call.program))
+    report_("a broken answer of a backend comes as OK:" + what);
+  const size_t message = Find(call.answer, "grpc-message").size();
+  if (!reason.empty() && backend.empty() && reason != "evil" && message > kMessageMax)
+    report_("the proxy's own grpc-message is long: " + std::to_string(message) + " bytes" + what);
+  const std::string length = Find(call.answer, "content-length");
+  const bool short_body = !length.empty() && std::strtoull(length.c_str(), nullptr, 10) != call.body;
+  if (short_body && Find(call.answer, ":status") == "200")
+    report_("a client is given a content-length that is not met: " + length + ", and " + std::to_string(call.body) +
             " bytes" + what);
-  if (!reason.empty() && asked == "application/grpc+json" && type != asked)
-    report_("the proxy's own answer to " + asked + " is " + type + what);
+  if (!reason.empty() && reason != "evil" && asked == "application/grpc+json" && type != asked)
+    report_("the proxy's own answer is in another media type: " + type + " for " + asked + what);
+  const bool grpc = asked == "Application/gRPC" || asked == "application/grpc;x=y";
+  if (!reason.empty() && reason != "evil" && (grpc || asked == "application/grpcish") && grpc == status.empty())
+    report_("the proxy's own answer takes a media type for another: " + asked + what);
   const std::string id = Find(call.answer, "x-own");
   if (!id.empty() && id != Find(call.request, "x-id"))
-    report_("a call is given the answer of another one, which must not be shared" + what);
+    report_("a call is given the answer of another one, which must not be shared:" + what);
+  if (call.interim == 0 && backend.empty() && status.empty() && SaysInterim(call.program) &&
+      Find(call.answer, ":status") == "200")
+    report_("an interim response does not reach a client of plain HTTP:" + what);
+  if (path == "/t.Key/Get" && !backend.empty()) {
+    std::string key;
+    for (const std::string& member : GuardMembers(Find(call.request, "x-user-bin")))
+      key += GuardBase64(member).value_or("?");
+    const auto [owner, fresh] = owners_.emplace(key, backend);
+    if (!fresh && owner->second != backend)
+      report_("one key in two spellings has two endpoints: " + owner->second + " and " + backend + what);
+  }
 }
 
 }  // namespace sluice::hostile

@@ -39,6 +39,8 @@ class Player {
   // Whether calls of former scripts are still watched.
   bool watching() const { return !kept_.empty(); }
   void Forget();  // the process tree goes
+  // How many connections the last script had at once.
+  size_t most_connections() const { return most_connections_; }
 
   static constexpr double kPatienceMs = 8000;
 
@@ -60,6 +62,8 @@ class Player {
   const Report report_;
   std::map<std::string, std::shared_ptr<Connection>> connections_;
   std::vector<std::shared_ptr<Connection>> kept_;
+  std::map<std::string, std::string> owners_;  // of keys, as bytes: the backend that answered
+  size_t most_connections_ = 0;
 };
 
 }  // namespace sluice::hostile

@@ -14,6 +14,7 @@ struct Production {
   const char* name;
   uint64_t weight;  // how often, beside the others
   void (*draw)(Dice& dice, Script& script);
+  uint64_t tight = 0;  // the same on the configuration of that name
 };
 
 const std::vector<Production>& AllProductions();

@@ -135,6 +135,20 @@ void DrawCached(Dice& dice, Script& script) {
   Wait(dice, script, 15);
 }
 
+// A client of plain HTTP, and a backend that says 103 first (RFC 9110 15.2).
+void DrawInterim(Dice& dice, Script& script) {
+  const std::string c = AnyConnection(dice), name = "i" + N(dice.Below(100));
+  script.push_back({"open", {c, "plain"}});
+  script.push_back(Op(name, "await"));
+  script.push_back(Op(name, "head", {"-", ":status=103", "link=</a.css>"}));
+  script.push_back(Op(name, "head", {"-", ":status=200", "content-type=text/plain"}));
+  script.push_back(Op(name, "data", {N(dice.Below(100)), "end"}));
+  script.push_back({"call",
+                    {c, "end", FieldArg(":method", dice.Of<std::string>({"GET", "POST"})), ":path=/t.Bad/Get",
+                     "content-type=text/plain", "!te=", AnyKey(dice), FieldArg("x-script", name)}});
+  Wait(dice, script, 15);
+}
+
 void DrawBackend(Dice& dice, Script& script) {
   const std::string c = AnyConnection(dice);
   OpenIt(dice, script, c);
@@ -171,6 +185,14 @@ void DrawBackend(Dice& dice, Script& script) {
   }
   if (dice.OneIn(2)) script.push_back({"call", {c, "end,must", ":path=/t.Bad/Get", AnyKey(dice)}});
   Wait(dice, script, 10);
+}
+
+// A server that lets no stream be opened: calls to it wait, and must not wait for ever.
+void DrawZero(Dice& dice, Script& script) {
+  const std::string c = AnyConnection(dice);
+  script.push_back({"open", {c, "plain"}});
+  script.push_back({"calls", {c, N(dice.In(1, 20)), "end,must", ":path=/t.Zero/Get", AnyKey(dice)}});
+  Wait(dice, script, 5);
 }
 
 void DrawPoison(Dice& dice, Script& script) {
@@ -230,8 +252,9 @@ void DrawLoop(Dice& dice, Script& script) {
 }  // namespace
 
 const std::vector<Production> kBackendProductions = {
-    {"answers", 14, DrawAnswers}, {"cached", 3, DrawCached}, {"backend", 5, DrawBackend}, {"poison", 3, DrawPoison},
-    {"follow", 5, DrawFollow},    {"aged", 2, DrawAged},     {"loop", 1, DrawLoop},
+    {"answers", 14, DrawAnswers}, {"interim", 1, DrawInterim}, {"cached", 3, DrawCached},
+    {"backend", 5, DrawBackend},  {"zero", 1, DrawZero},       {"poison", 3, DrawPoison},
+    {"follow", 5, DrawFollow},    {"aged", 2, DrawAged},       {"loop", 1, DrawLoop},
 };
 
 const std::vector<Production>& AllProductions() {

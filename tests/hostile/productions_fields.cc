@@ -248,6 +248,38 @@ void DrawTrusted(Dice& dice, Script& script) {
   Wait(dice, script, 10);
 }
 
+// The same bytes as a key, spelled in several ways.
+void DrawKeys(Dice& dice, Script& script) {
+  const std::string c = AnyConnection(dice);
+  script.push_back({"open", {c, "plain"}});
+  static const std::vector<std::vector<std::string>> kSpellings = {{"YQ", "YQ=="},  {"YWI=", "YWI"},
+                                                                   {"Yg==", "Yg"},  {"MTIzNDU", "MTIzNDU="},
+                                                                   {"enk", "enk="}, {"a2V5MQ==", "a2V5MQ"}};
+  for (uint64_t n = dice.In(1, 3); n > 0; --n) {
+    for (const std::string& value : dice.From(kSpellings))
+      script.push_back({"call", {c, "end", ":path=/t.Key/Get", FieldArg("x-user-bin", value)}});
+  }
+  Wait(dice, script, 15);
+}
+
+// Tokens that no key has signed, and that name none.
+void DrawTokens(Dice& dice, Script& script) {
+  const std::string c = AnyConnection(dice);
+  OpenIt(dice, script, c);
+  for (uint64_t n = dice.Of<uint64_t>({1, 20, 300}); n > 0; --n) {
+    // {"alg":"ES256"} and, now and then, {"alg":"ES256","kid":"k1"}
+    const std::string head = dice.OneIn(4) ? "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsxIn0" : "eyJhbGciOiJFUzI1NiJ9";
+    std::string signature;
+    for (int i = 0; i < 86; ++i)
+      signature += "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[dice.Below(64)];
+    signature.back() = 'A';
+    script.push_back({"call",
+                      {c, "end", ":path=/t.Token/Get", AnyKey(dice),
+                       FieldArg("authorization", "Bearer " + head + ".e30." + signature)}});
+  }
+  Wait(dice, script, 40);
+}
+
 void DrawMedia(Dice& dice, Script& script) {
   const std::string c = AnyConnection(dice);
   OpenIt(dice, script, c);
@@ -273,8 +305,8 @@ void DrawMedia(Dice& dice, Script& script) {
 }  // namespace
 
 const std::vector<Production> kFieldProductions = {
-    {"fields", 10, DrawFields},    {"bin", 6, DrawBin},         {"sizes", 6, DrawSizes},
-    {"spelling", 8, DrawSpelling}, {"trusted", 6, DrawTrusted}, {"media", 5, DrawMedia},
+    {"fields", 10, DrawFields},  {"bin", 6, DrawBin},     {"sizes", 6, DrawSizes}, {"spelling", 8, DrawSpelling},
+    {"trusted", 6, DrawTrusted}, {"media", 5, DrawMedia}, {"keys", 2, DrawKeys},   {"tokens", 1, DrawTokens},
 };
 
 }  // namespace sluice::hostile

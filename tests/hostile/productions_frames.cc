@@ -236,13 +236,13 @@ const std::vector<Production> kFrameProductions = {
     {"frames", 12, DrawFrames},
     {"garbage", 5, DrawGarbage},
     {"windows", 6, DrawWindows},
-    {"deadlines", 6, DrawDeadlines},
+    {"deadlines", 6, DrawDeadlines, 1},
     {"storm", 1, DrawStorm},
     {"crowd", 1, DrawCrowd},
     {"connections", 3, DrawConnections},
     {"tls", 4, DrawTls},
     {"late", 3, DrawLate},
-    {"held", 2, DrawHeld},
+    {"held", 2, DrawHeld, 4},
 };
 
 }  // namespace sluice::hostile

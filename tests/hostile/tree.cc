@@ -1,6 +1,9 @@
 #include "hostile/tree.h"
 
 #include <fcntl.h>
+#include <openssl/bn.h>
+#include <openssl/core_names.h>
+#include <openssl/evp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/epoll.h>
@@ -25,6 +28,35 @@ constexpr double kStartMs = 30'000;
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+// As many keys as a set may have, so that a token which names none is the most work.
+std::string KeySet() {
+  auto coded = [](const BIGNUM* number) {
+    unsigned char bytes[32];
+    BN_bn2binpad(number, bytes, sizeof bytes);
+    static constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    std::string out;
+    for (size_t bit = 0; bit < 256; bit += 6) {
+      unsigned value = 0;
+      for (size_t i = bit; i < bit + 6; ++i) value = value << 1 | (i < 256 ? bytes[i / 8] >> (7 - i % 8) & 1u : 0u);
+      out += kAlphabet[value];
+    }
+    return out;
+  };
+  std::string keys;
+  for (int i = 0; i < 64; ++i) {
+    EVP_PKEY* const key = EVP_EC_gen("P-256");
+    BIGNUM *x = nullptr, *y = nullptr;
+    EVP_PKEY_get_bn_param(key, "qx", &x);
+    EVP_PKEY_get_bn_param(key, "qy", &y);
+    keys += (i == 0 ? "" : ",") + std::string(R"({"kty":"EC","crv":"P-256","alg":"ES256","kid":"k)") +
+            std::to_string(i) + R"(","x":")" + coded(x) + R"(","y":")" + coded(y) + "\"}";
+    BN_free(x);
+    BN_free(y);
+    EVP_PKEY_free(key);
+  }
+  return R"({"keys":[)" + keys + "]}";
 }
 
 }  // namespace
@@ -101,8 +133,14 @@ uint64_t Child::ResidentBytes() const {
   return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-Tree::Tree(Loop& loop, TreeOptions options, uint16_t hostile_port, Report report)
-    : loop_(loop), options_(std::move(options)), hostile_port_(hostile_port), report_(std::move(report)) {}
+Tree::Tree(Loop& loop, TreeOptions options, uint16_t hostile_port, uint16_t zero_port, uint16_t plane_port,
+           Report report)
+    : loop_(loop),
+      options_(std::move(options)),
+      hostile_port_(hostile_port),
+      zero_port_(zero_port),
+      plane_port_(plane_port),
+      report_(std::move(report)) {}
 
 Tree::~Tree() = default;
 
@@ -111,6 +149,9 @@ void Tree::WriteFiles() {
   const test::TlsCert server = test::MakeCert({.common_name = "localhost", .names = "DNS:localhost"}, &authority);
   std::ofstream(options_.dir + "/server.crt") << server.certificate_pem;
   std::ofstream(options_.dir + "/server.key") << server.key_pem;
+  std::ofstream(options_.dir + "/jwks.json") << KeySet();
+  std::ofstream(options_.dir + "/xds.json") << R"({"xds_servers": [{"server_uri": "127.0.0.1:)" << plane_port_
+                                            << R"(", "channel_creds": [{"type": "insecure"}]}], "node": {"id": "n"}})";
   std::ofstream(options_.dir + "/sluice.yaml") << Config();
 }
 
@@ -128,21 +169,29 @@ std::string Tree::Config() const {
   };
   std::string yaml = "workers: 2\nhash_seed: hostile\ndrain_timeout: 1s\nstate_file: \"\"\n";
   yaml += "memory: {buffered_bytes_max: " + std::to_string(options_.memory_limit) + "}\n";
-  yaml += "concurrency: {max: 5000}\n";
+  const bool tight = options_.variant == "tight";
+  yaml += tight ? "concurrency: {max: 60}\n" : "concurrency: {max: 5000}\n";
   yaml += "forwarding: {x_forwarded: true, client_cert: true, request_id: replace, remove: [x-user]}\n";
   yaml += "access_log: {format: json, path: " + options_.dir + "/access.log}\n";
   yaml += "admin: {grpc: \"unix:" + options_.dir + "/admin.sock\", http: \"" + address("http") + "\"}\n";
+  yaml += "jwt: [{name: keys, jwks_file: jwks.json, issuer: hostile}]\n";
   yaml += "listeners:\n";
   yaml += "  - {name: plain, address: \"" + address("plain") + "\"}\n";
-  yaml += "  - {name: aged, address: \"" + address("aged") + "\", age_max: 300ms, age_grace: 2s}\n";
+  yaml += "  - {name: aged, address: \"" + address("aged") + "\", age_max: 300ms, age_grace: 15s}\n";
   yaml += "  - {name: tls, address: \"" + address("tls") + "\", tls: {certificate: server.crt, key: server.key}}\n";
   yaml += "clusters:\n";
   yaml += cluster("good", grpc + ", " + node);
   yaml += cluster("mixed", grpc + ", " + node + ", " + bad);
   yaml += cluster("bad", bad);
+  yaml += cluster("zero", "{name: zero, address: \"127.0.0.1:" + std::to_string(zero_port_) + "\"}");
   yaml += cluster("aged", grpc + ", " + node, "    age_max: 150ms\n    age_grace: 40ms\n");
-  yaml += cluster("rated", grpc, "    rate_limit: {rate: 50, burst: 10, queue: 100}\n");
+  yaml += cluster("rated", grpc,
+                  std::string("    rate_limit: {rate: 50, burst: 10, queue: ") + (tight ? "10000" : "100") + "}\n");
   yaml += cluster("full", grpc, "    concurrency: {max: 4, queue: 100}\n");
+  if (options_.control_plane) {
+    yaml += "  - name: followed\n    discovery: {xds: {resource: followed}, ready_timeout: 0}\n    endpoints: []\n";
+    yaml += "xds: {bootstrap: xds.json}\n";
+  }
   yaml += "routes:\n";
   yaml += "  - {name: admin, service: t.Admin, method: Delete, cluster: mixed, access: [{action: deny}]}\n";
   yaml += "  - {name: host, authority: admin.test, cluster: mixed, access: [{action: deny}]}\n";
@@ -156,10 +205,13 @@ std::string Tree::Config() const {
            "\n    hash_by: {metadata: x-key}\n" + more;
   };
   const std::string retry = "    retry: {methods: all}\n";
-  yaml += route("Good", "good", retry) + route("Mixed", "mixed", retry) + route("Aged", "aged") + route("Bad", "bad");
+  yaml += route("Good", "good", retry) + route("Mixed", "mixed", retry) + route("Aged", "aged") + route("Bad", "bad") +
+          route("Zero", "zero");
   yaml += route("Rated", "rated") + route("Full", "full");
   yaml += route("Cached", "bad",
                 "    cache: {ttl: 1m, methods: [{name: Get}], vary: [x-key, x-script, x-forwarded-client-cert]}\n");
+  yaml += route("Token", "good", "    jwt: {provider: keys}\n");
+  yaml += "  - {name: key, service: t.Key, cluster: good, hash_by: {metadata: x-user-bin}}\n";
   yaml += "  - {name: rest, cluster: mixed, hash_by: {metadata: x-key}}\n";
   return yaml;
 }
@@ -169,7 +221,7 @@ std::unique_ptr<Child> Tree::Backend(const std::string& name, const std::vector<
       loop_, command, "",
       [this, name](const std::string& line) {
         if (line.starts_with("listening on ")) ports_[name] = static_cast<uint16_t>(std::atoi(line.c_str() + 13));
-        if (line == "ENDED") ++ended_by_backends_;
+        if (line == "ENDED") ++ended_by_backends_, last_end_ = Loop::Now();
         if (line.starts_with("VIOLATION ")) report_(line.substr(10));
       },
       std::vector<std::string>{"GRPC_VERBOSITY=NONE"});

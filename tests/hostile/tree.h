@@ -22,7 +22,8 @@ struct TreeOptions {
   std::string node_script;   // honest_backend.js; empty: a second libgrpc in its place
   std::string dir;           // for files; exists
   uint64_t memory_limit = 64 << 20;
-  bool keep_log = false;
+  bool control_plane = true;
+  std::string variant;  // "tight": a limit on the calls of the whole process, and a long queue at one of its clusters
 };
 
 class Child {
@@ -50,7 +51,8 @@ class Tree {
  public:
   using Report = std::function<void(const std::string& violation)>;
 
-  Tree(Loop& loop, TreeOptions options, uint16_t hostile_port, Report report);
+  // `zero_port`: a server that lets no stream be opened. `plane_port`: a control plane.
+  Tree(Loop& loop, TreeOptions options, uint16_t hostile_port, uint16_t zero_port, uint16_t plane_port, Report report);
   ~Tree();
 
   // False: something does not start; the reason was reported.
@@ -62,6 +64,8 @@ class Tree {
   std::string log_file() const { return options_.dir + "/sluiced.log"; }
   // Connections that honest backends have ended themselves (poison).
   uint64_t ended_by_backends() const { return ended_by_backends_; }
+  // Whether one has done so just now.
+  bool ended_lately() const { return Loop::Now() - last_end_ < 500; }
   const TreeOptions& options() const { return options_; }
 
  private:
@@ -71,12 +75,13 @@ class Tree {
 
   Loop& loop_;
   const TreeOptions options_;
-  const uint16_t hostile_port_;
+  const uint16_t hostile_port_, zero_port_, plane_port_;
   const Report report_;
   std::map<std::string, uint16_t> ports_;  // listeners, backends, "http" of the admin
   std::unique_ptr<Child> grpc_, node_, sluiced_;
   std::shared_ptr<SSL_CTX> tls_;
   uint64_t ended_by_backends_ = 0;
+  double last_end_ = -1e9;
 };
 
 }  // namespace sluice::hostile
