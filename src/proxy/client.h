@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "net/tls/names.h"
 #include "proxy/canonical/path.h"
 
@@ -34,6 +35,11 @@ struct Client {
   uint32_t trusted_hops = 0;
   base::TimePoint trusted_until = base::kNever;
   std::shared_ptr<const ClientCertificate> certificate = nullptr;  // null: it has shown none
+  // The largest header list that it takes (RFC 9113 6.5.2), as it said before its first call on this worker; by
+  // default it says nothing. Written by the connection's worker, in the Client of its own.
+  uint32_t header_list_max = UINT32_MAX;
+  // There are clients that end all their calls at a larger one.
+  bool Takes(size_t list_bytes) const { return list_bytes <= header_list_max; }
 
   // Of what it says in fields that proxies write, how many elements count. 0: none, it is no proxy.
   uint32_t TrustedHops(base::TimePoint now) const { return now < trusted_until ? trusted_hops : 0; }
@@ -43,6 +49,10 @@ struct Client {
     return peer.substr(0, peer.starts_with("unix:") ? peer.size() : peer.rfind(':'));
   }
 };
+
+// Why a list of that size is not sent to the client: the call ends, and no other of its client. `what`: "response
+// headers".
+base::Error BeyondClient(const Client& client, std::string_view what, size_t list_bytes);
 
 // What routes and calls tell listeners apart by, over reloads: of equal names it is equal.
 uint64_t ListenerId(std::string_view name);

@@ -56,18 +56,41 @@ struct GrpcError {
   bool maybe_processed = false;  // sluice-processed
 };
 GrpcError ToGrpcError(const base::Error& error);
-http2::HeaderList MakeTrailers(const GrpcError& error, bool trailers_only);
+// `request_type`: the request's content-type, for trailers_only.
+http2::HeaderList MakeTrailers(const GrpcError& error, bool trailers_only, std::string_view request_type = {});
+// The content-type of an answer of ours: that of gRPC, with the format that the request's names, because there are
+// clients that read no other.
+std::string AnswerType(std::string_view request_type);
+
+// What the proxy says at most of a text that peers have a part in: messages, bounds. Clients have limits of a few KiB
+// for a whole header list.
+inline constexpr size_t kMessageBytesMax = 256;
+// The front of `text`, at most `bytes_max` (at least 8) bytes of it, cut between two characters of UTF-8; "..." at its
+// end says that it was cut.
+std::string CutText(std::string_view text, size_t bytes_max = kMessageBytesMax);
 
 // The same to a client whose request is not gRPC: it looks at :status alone. Complete: no body follows.
 std::string_view ToHttpStatus(base::ErrorKind kind);
 http2::HeaderList MakeHttpAnswer(const base::Error& error);
+// A whole answer as the client of `request` reads it: gRPC or plain HTTP.
+http2::HeaderList MakeAnswer(const base::Error& error, const http2::HeaderList& request);
 
-// grpc-message percent-encoding (gRPC over HTTP/2, "Status-Message").
+// grpc-message percent-encoding (gRPC over HTTP/2, "Status-Message"). Blanks at either end are encoded too: RFC 9113
+// 8.2.1 forbids them there.
 std::string PercentEncode(std::string_view text);
 // What a response without grpc-status comes to by its :status, other than 200 (gRPC, "HTTP to gRPC Status Code
 // Mapping").
 GrpcCode FromHttpStatus(std::string_view status);
 // The value of grpc-status, or kUnknown for what is not a number 0..16.
 GrpcCode ParseGrpcStatus(std::string_view value);
+// One or two digits of a code, as it goes on to clients.
+constexpr bool IsPlainGrpcStatus(std::string_view value) {
+  const bool two = value.size() == 2 && value[0] == '1' && value[1] <= '6';
+  return two || value.size() == 1 ? value.back() >= '0' && value.back() <= '9' : false;
+}
+// The grpc-status of a backend that is not plain, as clients are to read it: without the zeros in front; another number
+// as it is, which an application may have chosen; and what is no number (gRPC over HTTP/2, "Responses") as UNKNOWN,
+// with what came in front of grpc-message.
+void RespellGrpcStatus(http2::HeaderList& trailers);
 
 }  // namespace sluice::proxy

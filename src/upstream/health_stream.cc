@@ -128,7 +128,9 @@ void HealthStream::OnReset(http2::ErrorCode code, http2::ResetCause cause) {
     case Cause::kConnectionLost:
       if (leaving_) return Stop({Kind::kMoved, 0, std::string(kLeft)});
       return Stop({Kind::kLost, 0, "the connection was lost"});
+    case Cause::kMetadata:
     case Cause::kMalformedBody:  // of requests only
+    case Cause::kTooLarge:
     case Cause::kPeerReset:
       return Stop({Kind::kBroken, 0, "reset: " + std::string(http2::ToString(code))});
     case Cause::kProtocolError:

@@ -46,7 +46,8 @@ class Recorder final : public http2::StreamEvents {
     if (on_data) on_data(bytes);
   }
   void OnReset(http2::ErrorCode code, http2::ResetCause cause) override {
-    static const char* const kCauses[] = {"peer", "refused", "lost", "protocol", "stalled"};
+    static const char* const kCauses[] = {"peer",     "refused", "lost",      "retired",  "went away",
+                                          "protocol", "stalled", "too large", "metadata", "malformed body"};
     Log("reset " + std::string(ToString(code)) + " " + kCauses[static_cast<int>(cause)]);
     reset = true;
     if (on_reset) on_reset();

@@ -133,6 +133,10 @@ void Connection::OnRefused(Refusal refusal, std::string_view why, const HeaderLi
   context_.abuse.ReportRefused(context_.worker, peer_name_, refusal, why, path != nullptr ? path->value() : "");
 }
 
+void Connection::OnRespelled(const Respelled& respelled) {
+  context_.abuse.ReportRespelled(context_.worker, session_.role() == Role::kServer, peer_name_, respelled);
+}
+
 void Connection::OnPingAck(uint64_t) { bounds_.PingAnswered(); }
 
 void Connection::OnOutput() {

@@ -104,6 +104,10 @@ class ConnectionEvents {
  public:
   // Server only; see SessionEvents::OnRequest.
   virtual StreamEvents* OnRequest(Connection& connection, Stream& stream, HeaderList&& fields, bool end_stream) = 0;
+  // Server only; see SessionEvents::AnswerRefused.
+  virtual HeaderList AnswerRefused(const base::Error& /*error*/, const HeaderList& /*fields*/) { return HeaderList(); }
+  // The peer takes header lists up to `bytes` (SETTINGS_MAX_HEADER_LIST_SIZE).
+  virtual void OnHeaderListMax(Connection&, uint32_t /*bytes*/) {}
   // Room for streams may have appeared (client), or a stream has ended.
   virtual void OnCapacity(Connection& connection) = 0;
   // The peer or we said GOAWAY: no new streams, those open go on.
@@ -178,6 +182,11 @@ class Connection final : public PausedNode,
 
   StreamEvents* OnRequest(Stream& stream, HeaderList&& fields, bool end_stream) override;
   void OnRefused(Refusal refusal, std::string_view why, const HeaderList& fields) override;
+  HeaderList AnswerRefused(const base::Error& error, const HeaderList& fields) override {
+    return events_.AnswerRefused(error, fields);
+  }
+  void OnRespelled(const Respelled& respelled) override;
+  void OnHeaderListMax(uint32_t bytes) override { events_.OnHeaderListMax(*this, bytes); }
   void OnCapacity() override;
   void OnGoaway(ErrorCode code, uint32_t last_stream_id, std::string_view debug) override;
   void OnPingAck(uint64_t payload) override;

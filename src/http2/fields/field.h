@@ -71,8 +71,8 @@ enum class Indexing : uint8_t {
 // Ids of static fields are their indexes; interned fields have larger ones.
 inline constexpr uint64_t kStaticIdMax = 61;
 
-// One header field. Immutable but for the count and `checked`. name and value are contiguous, name first, in memory
-// after the Field.
+// One header field. Immutable but for the count, `checked` and `respell`. name and value are contiguous, name first, in
+// memory after the Field.
 struct Field {
   uint32_t name_size;
   uint32_t value_size;
@@ -82,7 +82,8 @@ struct Field {
   uint64_t id;                 // interned and static: unique in the process, never reused. Transient: 0
   Token token;
   Indexing indexing;
-  bool checked;  // its characters are known to be legal (validate.cc); set where id is not 0, kept by a Clone
+  bool checked;  // known to be legal, and spelled as it goes on (validate.cc); set where id is not 0, kept by a Clone
+  bool respell = false;  // known to be legal, and to be spelled otherwise (respell.h); the same
 
   std::string_view name() const { return {bytes(), name_size}; }
   std::string_view value() const { return {bytes() + name_size, value_size}; }

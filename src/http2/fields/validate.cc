@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "http2/fields/respell.h"
+
 namespace sluice::http2 {
 namespace {
 
@@ -125,8 +127,14 @@ class Walk {
   bool JudgedBy(const FieldRun& run) const { return seen_ == run.pseudo && !host_; }
 
   int64_t content_length = -1;
+  bool respell = false;  // Over() has met a field that is to be spelled otherwise, and gone no further
 
  private:
+  const char* Respells() {
+    respell = true;
+    return "a field is to be spelled otherwise";
+  }
+
   static constexpr const char* kMisplacedPseudo = "undefined or misplaced pseudo-header";
 
   // What a walk over the run would find, whatever kind of message it begins.
@@ -148,8 +156,14 @@ class Walk {
       // A name that we know is a legal one.
       const bool known_name = field.token != Token::kOther && field.token != Token::kUnknownPseudo;
       if (!known_name && !ValidFieldName(field.name())) return "illegal field name";  // RFC 9113 8.2.1
-      if (!ValidFieldValue(field.value())) return "illegal field value";              // RFC 9113 8.2.1
-      if (IsPseudo(field.token) && !ValidPseudoValue(field.token, field.value())) return "illegal pseudo-header value";
+      if (field.respell) return Respells();
+      if (!ValidCharacters(field.value())) return "illegal field value";  // RFC 9113 8.2.1
+      if (IsPseudo(field.token)) {
+        if (!ValidPseudoValue(field.token, field.value())) return "illegal pseudo-header value";
+      } else if (SpellingOf(field) == Spelling::kOther) {
+        if (field.interned()) const_cast<Field&>(field).respell = true;
+        return Respells();
+      }
       if (field.interned()) const_cast<Field&>(field).checked = true;
     }
     if (IsPseudo(field.token)) return VisitPseudo(field);
@@ -236,7 +250,10 @@ bool ValidFieldName(std::string_view name) {
 bool ValidFieldValue(std::string_view value) {
   if (value.empty()) return true;
   auto blank = [](char c) { return c == ' ' || c == '\t'; };
-  if (blank(value.front()) || blank(value.back())) return false;
+  return !blank(value.front()) && !blank(value.back()) && ValidCharacters(value);
+}
+
+bool ValidCharacters(std::string_view value) {
   while (value.size() >= 8) {
     // A byte below 0x0e, among them the three that are forbidden, borrows from its top bit.
     uint64_t word;
@@ -251,6 +268,7 @@ MessageHead ValidateRequest(const HeaderList& fields) {
   Walk walk(Bit(Token::kMethod) | Bit(Token::kScheme) | Bit(Token::kPath) | Bit(Token::kAuthority));
   MessageHead head;
   head.malformed = walk.Over(fields);
+  head.respell = walk.respell;
   head.content_length = walk.content_length;
   FieldRun* run = fields.run();
   const bool by_run = run != nullptr && walk.JudgedBy(*run);
@@ -269,6 +287,7 @@ MessageHead ValidateResponse(const HeaderList& fields) {
   Walk walk(Bit(Token::kStatus));
   MessageHead head;
   head.malformed = walk.Over(fields);
+  head.respell = walk.respell;
   if (head.malformed != nullptr) return head;
   head.status = ParseStatus(ValueOf(fields, Token::kStatus));
   if (head.status == 0) head.malformed = "no valid :status";           // RFC 9113 8.3.2
@@ -277,13 +296,16 @@ MessageHead ValidateResponse(const HeaderList& fields) {
   return head;
 }
 
-const char* ValidateTrailers(const HeaderList& fields) {
+MessageHead ValidateTrailers(const HeaderList& fields) {
   Walk walk(0);  // RFC 9113 8.1: no pseudo-headers
-  if (const char* broken = walk.Over(fields)) return broken;
+  MessageHead head;
+  head.malformed = walk.Over(fields);
+  head.respell = walk.respell;
   // RFC 9110 6.5.1: fields of framing and routing. A recipient that reads trailers as headers would take them for the
   // message's.
-  if (walk.content_length >= 0 || walk.has_host()) return "content-length or host in trailers";
-  return nullptr;
+  if (head.malformed == nullptr && (walk.content_length >= 0 || walk.has_host()))
+    head.malformed = "content-length or host in trailers";
+  return head;
 }
 
 }  // namespace sluice::http2

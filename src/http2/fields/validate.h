@@ -14,6 +14,9 @@ namespace sluice::http2 {
 // What the session needs to know of a message. `malformed` tells which rule was broken; null: none.
 struct MessageHead {
   const char* malformed = nullptr;
+  // `malformed`, and no more than this: a field is to be spelled otherwise. Nothing behind it was looked at: validate
+  // what Respell() makes of the fields.
+  bool respell = false;
   int64_t content_length = -1;     // -1: not given
   uint32_t status = 0;             // responses
   bool head = false;               // the method is HEAD
@@ -23,11 +26,12 @@ struct MessageHead {
 
 MessageHead ValidateRequest(const HeaderList& fields);
 MessageHead ValidateResponse(const HeaderList& fields);
-// Null, or the rule that was broken.
-const char* ValidateTrailers(const HeaderList& fields);
+MessageHead ValidateTrailers(const HeaderList& fields);
 
 // RFC 9113 8.2.1, for one field's name (a pseudo-header's colon included) and value.
 bool ValidFieldName(std::string_view name);
 bool ValidFieldValue(std::string_view value);
+// Of a value, without the rule about blanks at its ends.
+bool ValidCharacters(std::string_view value);
 
 }  // namespace sluice::http2

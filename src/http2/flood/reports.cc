@@ -36,6 +36,16 @@ FloodRecord::FloodRecord(metrics::Registry& registry) {
                                      "demands or what a listener allows.",
                                      {{"reason", std::string(ToString(static_cast<Refusal>(i)))}});
   }
+  for (bool down : {true, false}) {
+    const auto add = [&](const char* change) {
+      return registry.AddCounter(
+          "sluice_http2_respelled_fields_total",
+          "Header fields and trailers that went on in another spelling than they came, or, where "
+          "they do not decode, not at all.",
+          {{"side", down ? "downstream" : "upstream"}, {"change", change}});
+    };
+    (down ? respelled_downstream : respelled_upstream) = {add("blanks"), add("bin"), add("dropped")};
+  }
   delayed =
       registry.AddCounter("sluice_http2_delayed_connections_total",
                           "Client connections read only after abuse_delay, for what others of their address did.");
@@ -64,6 +74,22 @@ bool FloodReports::ReportRefused(runtime::Worker& worker, std::string_view peer,
   if (!note) return false;
   SLUICE_LOG_INFO("client {}: request refused: {}{}{}: path \"{}\"{}", peer, ToString(refusal), why.empty() ? "" : ": ",
                   why, Printable(path), *note);
+  return true;
+}
+
+bool FloodReports::ReportRespelled(runtime::Worker& worker, bool downstream, std::string_view peer,
+                                   const Respelled& respelled) {
+  if (record_ != nullptr) {
+    const auto& counters = downstream ? record_->respelled_downstream : record_->respelled_upstream;
+    if (respelled.blanks > 0) counters.blanks->Add(worker.index(), respelled.blanks);
+    if (respelled.bin > 0) counters.bin->Add(worker.index(), respelled.bin);
+    if (respelled.undecodable > 0) counters.dropped->Add(worker.index(), respelled.undecodable);
+  }
+  if (downstream || respelled.undecodable == 0) return false;  // a request is refused, which says more
+  const auto note = dropped_log_.Allow(worker.now());
+  if (!note) return false;
+  SLUICE_LOG_WARN("backend {}: response metadata \"{}\" dropped: its value is not base64, as names in -bin demand{}",
+                  peer, respelled.first_undecodable, *note);
   return true;
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/log_limit.h"
+#include "http2/fields/respell.h"
 #include "http2/flood/kind.h"
 #include "http2/flood/penalty_box.h"
 #include "http2/flood/refusal.h"
@@ -27,6 +28,11 @@ struct FloodRecord {
   std::array<metrics::Counter*, kFloodKinds> upstream{};
   metrics::Counter* delayed = nullptr;
   std::array<metrics::Counter*, kRefusals> refused{};
+  // sluice_http2_respelled_fields_total{side,change}; of each side blanks, bin, dropped.
+  struct Respelling {
+    metrics::Counter *blanks = nullptr, *bin = nullptr, *dropped = nullptr;
+  };
+  Respelling respelled_downstream, respelled_upstream;
   PenaltyBox clients;
 };
 
@@ -41,6 +47,9 @@ class FloodReports {
   // whether a line was logged.
   bool ReportRefused(runtime::Worker& worker, std::string_view peer, Refusal refusal, std::string_view why,
                      std::string_view path);
+  // Fields of a message of the peer's that go on otherwise than they came, or not. Returns whether a line was logged,
+  // which is only where an endpoint's response lost a field.
+  bool ReportRespelled(runtime::Worker& worker, bool downstream, std::string_view peer, const Respelled& respelled);
   // A new connection of the client `peer`: whether its bytes wait, because its address was cut off a short while ago.
   bool Delays(runtime::Worker& worker, std::string_view peer);
 
@@ -48,6 +57,7 @@ class FloodReports {
   FloodRecord* record_;
   base::LogLimit log_{1, std::chrono::seconds(1)};
   base::LogLimit refused_log_{};
+  base::LogLimit dropped_log_{1, std::chrono::seconds(1)};
 };
 
 }  // namespace sluice::http2

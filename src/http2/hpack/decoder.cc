@@ -92,6 +92,7 @@ DecodeResult HpackDecoder::Decode(std::string_view block, const DecodeLimits& li
   limits_ = limits;
   too_large_ = false;
   dropped_ = 0;
+  dropped_bytes_ = 0;
   if (!ReadSizeUpdates(p, end)) return DecodeResult::kError;
   RunMemo* memo = out.empty() ? TakeRun(p, end, out) : nullptr;
   if (!(memo != nullptr ? DecodeAndLearn(*memo, p, end, out) : DecodeFields(p, end, out))) return DecodeResult::kError;
@@ -188,6 +189,7 @@ inline bool HpackDecoder::Fits(size_t hpack_size, const HeaderList& out) {
       out.hpack_size() + hpack_size > limits_.header_list_bytes_max) {
     too_large_ = true;
     ++dropped_;
+    dropped_bytes_ += hpack_size;
   }
   return !too_large_;
 }

@@ -56,6 +56,8 @@ class HpackDecoder {
   uint32_t size_updates() const { return size_updates_; }
   // Fields of the last block that were decoded but not stored: what an index of one byte may make many of.
   uint32_t dropped() const { return dropped_; }
+  // What they count (Field::hpack_size), together.
+  uint64_t dropped_bytes() const { return dropped_bytes_; }
 
  private:
   struct Literal;
@@ -85,6 +87,7 @@ class HpackDecoder {
   size_t table_bytes_max_;
   uint32_t size_updates_ = 0;
   uint32_t dropped_ = 0;
+  uint64_t dropped_bytes_ = 0;
   size_t update_due_max_ = SIZE_MAX;  // below SIZE_MAX: an update is due, to this or less
   DecodeLimits limits_;               // of the block at hand
   bool too_large_ = false;

@@ -18,8 +18,8 @@
 //   send_     SendPath       frames, the peer's windows
 //
 // Files: session.cc (life of the session and its streams), session_receive.cc (frames, DATA), session_headers.cc
-// (header blocks to messages), session_control.cc (all other frames), session_flood.cc, session_stall.cc (peers that
-// stop), session_send.cc (what streams say).
+// (header blocks to messages), session_refuse.cc (those that are not passed on), session_control.cc (all other frames),
+// session_flood.cc, session_stall.cc (peers that stop), session_send.cc (what streams say).
 #pragma once
 
 #include <cstddef>
@@ -34,6 +34,7 @@
 #include "base/slice.h"
 #include "http2/error_code.h"
 #include "http2/fields/header.h"
+#include "http2/fields/respell.h"
 #include "http2/flood/budget.h"
 #include "http2/flood/charges.h"
 #include "http2/flood/kind.h"
@@ -64,6 +65,14 @@ class SessionEvents {
   // Server: a request was not passed on, and its stream answered or reset. `why`: the rule that it breaks; empty where
   // the refusal says all. `fields`: as far as they were decoded.
   virtual void OnRefused(Refusal /*refusal*/, std::string_view /*why*/, const HeaderList& /*fields*/) {}
+  // Server: the whole answer to a request that is refused with an error of one call (too large, metadata that does not
+  // decode). `fields`: as far as they were decoded. An empty list: the session answers as gRPC clients read it.
+  virtual HeaderList AnswerRefused(const base::Error& /*error*/, const HeaderList& /*fields*/) { return HeaderList(); }
+  // Fields of a message came in another spelling than goes on. In a server's session what is left out refuses the
+  // request; in a client's the response goes on without it.
+  virtual void OnRespelled(const Respelled& /*respelled*/) {}
+  // The peer says how large a header list it takes (RFC 9113 6.5.2, SETTINGS_MAX_HEADER_LIST_SIZE).
+  virtual void OnHeaderListMax(uint32_t /*bytes*/) {}
   // The peer's SETTINGS arrived (peer_concurrent_streams_max() may have changed), or a stream ended: room may
   // be there.
   virtual void OnCapacity() = 0;
@@ -176,6 +185,9 @@ class Session {
   // Open or half-closed, as RFC 9113 5.1.2 counts.
   size_t open_streams() const { return streams_.size(); }
   uint32_t peer_concurrent_streams_max() const { return peer_streams_max_; }
+  // The largest HeaderList::hpack_size() that the peer takes; UINT32_MAX: it has not said. What is above it is not to
+  // be sent: there are peers that end the connection.
+  uint32_t peer_header_list_max() const { return peer_header_list_max_; }
   // DATA queued in streams plus output(): for the process limit and metrics.
   size_t buffered_bytes() const { return send_.queued_bytes() + send_.output().size(); }
   // What is held for the peer. Looks at every stream.
@@ -248,11 +260,25 @@ class Session {
   void HandleRequest(uint32_t id, bool end_stream, HeaderList&& fields);
   void HandleResponse(Stream& stream, bool end_stream, HeaderList&& fields);
   void HandleTrailers(Stream& stream, bool end_stream, HeaderList&& fields);
+  void DeliverHeaders(Stream& stream, bool end_stream, HeaderList&& fields);
+
+  // session_refuse.cc
+  // What became of fields in the spelling that goes on. kUndecodable: fields of bytes are left out, and undecodable_ is
+  // the name of the first.
+  enum class RespellEnd : uint8_t { kWhole, kUndecodable, kTooLarge };
+  RespellEnd RespellFields(HeaderList& fields);
   void Refuse(uint32_t id, Refusal refusal, const char* why, const HeaderList& fields);
   void RejectTooLarge(uint32_t id, bool end_stream, const HeaderList& fields);
+  void RejectUndecodable(uint32_t id, bool end_stream, const HeaderList& fields);
+  void RejectWith(uint32_t id, bool end_stream, Refusal refusal, const base::Error& error, const HeaderList& fields);
   void RejectConnect(uint32_t id, bool end_stream, const HeaderList& fields);
   void Reject(uint32_t id, bool end_stream, const HeaderList& reply);
-  void DeliverHeaders(Stream& stream, bool end_stream, HeaderList&& fields);
+  HeaderList AnswerTo(const base::Error& error, const HeaderList& fields);
+  static void AddStatus(const base::Error& error, HeaderList& reply);
+  base::Error TooLargeError(std::string_view what, const HeaderList& fields) const;
+  base::Error UndecodableError() const;
+  void BeyondOurLimit(Stream& stream, bool end_stream, const HeaderList& fields);
+  void RefuseTrailers(Stream& stream, Refusal refusal, base::Error error, const HeaderList& fields);
 
   // session_control.cc
   void HandleSettings(const FrameHeader& frame, const uint8_t* payload);
@@ -308,7 +334,9 @@ class Session {
   std::string failure_;
 
   Streams streams_;
-  uint32_t peer_streams_max_ = 100;  // until SETTINGS come; RFC 9113 6.5.2 recommends no less
+  uint32_t peer_streams_max_ = 100;             // until SETTINGS come; RFC 9113 6.5.2 recommends no less
+  uint32_t peer_header_list_max_ = UINT32_MAX;  // unless SETTINGS say
+  std::string undecodable_;
   SendPath send_;
   FloodCharges charges_;
   // Of the DATA frame that is being passed on; null: its stream has closed, bytes are credited and dropped.

@@ -65,7 +65,11 @@ bool Session::ApplySetting(SettingId id, uint32_t value) {
       send_.SetFrameBytesMax(value);
       return true;
     case SettingId::kMaxHeaderListSize:
-      return true;  // advisory: the peer itself refuses what is above it
+      // Advisory by name, but there are peers that end the connection, and with it other calls. The owner compares.
+      // 0 would be no list at all; grpc-go says it where its option is 0, and takes 16 MiB.
+      peer_header_list_max_ = value == 0 ? UINT32_MAX : value;
+      events_.OnHeaderListMax(peer_header_list_max_);
+      return true;
   }
   return true;  // RFC 9113 6.5.2: unknown settings are ignored
 }

@@ -84,7 +84,8 @@ void Session::HandleHeaderBlock(uint32_t id, bool end_stream, bool on_itself, st
   }
   if (Stream* stream = streams_.Find(id)) {
     if (stream->received_end_) return StreamError(*stream, ErrorCode::kStreamClosed);  // RFC 9113 5.1
-    if (decoded == DecodeResult::kTooLarge || on_itself) return StreamError(*stream, ErrorCode::kProtocolError);
+    if (on_itself) return StreamError(*stream, ErrorCode::kProtocolError);
+    if (decoded == DecodeResult::kTooLarge) return BeyondOurLimit(*stream, end_stream, fields);
     if (role_ == Role::kServer || stream->final_headers_) return HandleTrailers(*stream, end_stream, std::move(fields));
     return HandleResponse(*stream, end_stream, std::move(fields));
   }
@@ -115,7 +116,13 @@ void Session::HandleRequest(uint32_t id, bool end_stream, HeaderList&& fields) {
   MessageHead head = ValidateRequest(fields);
   // RFC 9113 8.1.1: malformed, also when it ends at once and a content-length promised more.
   if (head.malformed != nullptr || (end_stream && head.content_length > 0)) {
-    return Refuse(id, Refusal::kMalformed, head.malformed, fields);
+    if (!head.respell) return Refuse(id, Refusal::kMalformed, head.malformed, fields);
+    // What is malformed is reset, however its other fields are spelled.
+    const RespellEnd respelled = RespellFields(fields);
+    if (respelled == RespellEnd::kWhole || ValidateRequest(fields).malformed != nullptr)
+      return HandleRequest(id, end_stream, std::move(fields));
+    return respelled == RespellEnd::kTooLarge ? RejectTooLarge(id, end_stream, fields)
+                                              : RejectUndecodable(id, end_stream, fields);
   }
   if (head.connect) return RejectConnect(id, end_stream, fields);
   if (head.authority_in_host) fields = WithAuthority(interns_, fields);
@@ -134,7 +141,11 @@ void Session::HandleResponse(Stream& stream, bool end_stream, HeaderList&& field
   MessageHead head = ValidateResponse(fields);
   bool interim = head.status < 200;
   // RFC 9113 8.1: an interim response cannot end the stream.
-  if (head.malformed != nullptr || (interim && end_stream)) return StreamError(stream, ErrorCode::kProtocolError);
+  if (head.malformed != nullptr || (interim && end_stream)) {
+    if (!head.respell) return StreamError(stream, ErrorCode::kProtocolError);
+    if (RespellFields(fields) == RespellEnd::kTooLarge) return BeyondOurLimit(stream, end_stream, fields);
+    return HandleResponse(stream, end_stream, std::move(fields));
+  }
   if (interim) {
     if (!Charge(Budget::kUselessFrames, FloodKind::kInterimResponses)) return;
   } else {
@@ -148,10 +159,17 @@ void Session::HandleResponse(Stream& stream, bool end_stream, HeaderList&& field
 }
 
 void Session::HandleTrailers(Stream& stream, bool end_stream, HeaderList&& fields) {
-  // RFC 9113 8.1: the second field section ends the message.
-  if (!end_stream || ValidateTrailers(fields) != nullptr) {
-    return StreamError(stream, ErrorCode::kProtocolError);
+  MessageHead head = ValidateTrailers(fields);
+  if (head.respell) [[unlikely]] {
+    const RespellEnd respelled = RespellFields(fields);
+    if (respelled == RespellEnd::kTooLarge) return BeyondOurLimit(stream, end_stream, fields);
+    const bool refused = respelled == RespellEnd::kUndecodable && role_ == Role::kServer && end_stream;
+    if (!refused || ValidateTrailers(fields).malformed != nullptr)
+      return HandleTrailers(stream, end_stream, std::move(fields));
+    return RefuseTrailers(stream, Refusal::kMetadata, UndecodableError(), fields);
   }
+  // RFC 9113 8.1: the second field section ends the message.
+  if (!end_stream || head.malformed != nullptr) return StreamError(stream, ErrorCode::kProtocolError);
   DeliverHeaders(stream, end_stream, std::move(fields));
 }
 
@@ -171,52 +189,6 @@ void Session::ReceivedEnd(Stream& stream) {
   if (!stream.sent_end_) return;
   streams_.ended().Remember(stream.id_, EndedStreams::How::kByBothSides);
   CloseStream(stream);
-}
-
-// Resets a request that is not shown to the owner, for a fault of the peer's. `why`: the rule that it breaks; null: of
-// a malformed one, that its content-length is.
-void Session::Refuse(uint32_t id, Refusal refusal, const char* why, const HeaderList& fields) {
-  if (refusal == Refusal::kMalformed && why == nullptr) why = "it ends before its content-length";
-  AllowLateData(options_.stream_window_bytes);
-  events_.OnRefused(refusal, why != nullptr ? std::string_view(why) : std::string_view(), fields);
-  if (refusal == Refusal::kStreams) {
-    return WriteForcedReset(id, ErrorCode::kRefusedStream, FloodKind::kRefusedStreams);
-  }
-  WriteForcedReset(id, ErrorCode::kProtocolError);
-}
-
-// A request whose header list is above our limit: a gRPC client gets a status that tells it so, not a bare
-// reset.
-void Session::RejectTooLarge(uint32_t id, bool end_stream, const HeaderList& fields) {
-  events_.OnRefused(Refusal::kTooLarge, {}, fields);
-  HeaderList reply(&interns_);
-  reply.AddInterned(InternTable::Static(8));  // :status 200, RFC 7541 Appendix A
-  reply.Add("content-type", "application/grpc", Indexing::kIndexed);
-  reply.Add("grpc-status", "8");  // RESOURCE_EXHAUSTED
-  reply.Add("grpc-message", absl::StrCat("request headers are above ", options_.header_list_bytes_max, " bytes or ",
-                                         options_.header_count_max, " fields"));
-  reply.Add("sluice-reason", base::Reason(base::ErrorKind::kTooLarge));
-  reply.Add("sluice-processed", "no");
-  Reject(id, end_stream, reply);
-}
-
-// RFC 9113 8.5: we are no tunnel. A 2xx, which a gRPC status comes with, would say that we are.
-void Session::RejectConnect(uint32_t id, bool end_stream, const HeaderList& fields) {
-  events_.OnRefused(Refusal::kConnect, {}, fields);
-  HeaderList reply(&interns_);
-  reply.Add(":status", "501");
-  Reject(id, end_stream, reply);
-}
-
-// Answers a request that is not shown to the owner.
-void Session::Reject(uint32_t id, bool end_stream, const HeaderList& reply) {
-  send_.WriteHeaders(id, reply, /*end_stream=*/true);
-  if (end_stream) {
-    streams_.ended().Remember(id, EndedStreams::How::kByBothSides);
-  } else {
-    AllowLateData(options_.stream_window_bytes);
-    WriteReset(id, ErrorCode::kNoError);  // RFC 9113 8.1: the rest of the request is not wanted
-  }
 }
 
 }  // namespace sluice::http2

@@ -69,12 +69,20 @@ class Stream final : public RequestStream, public OwnedNode {
     if (!closed_) events_ = &events;
   }
 
+  // Client, in OnReset(kTooLarge): what the list counted (RFC 9113 6.5.2), and our limits.
+  struct Oversized {
+    uint64_t bytes;
+    uint32_t bytes_max, fields_max;
+  };
+  Oversized oversized() const;
   // Client: it may go on without a byte of the peer's for as long as it likes (LifeOptions::body_timeout).
   void AllowSilence() { may_be_silent_ = true; }
 
   uint32_t id() const { return id_; }
   // In OnReset: why the connection ends, where it does. The session's.
   std::string_view connection_end() const;
+  // As Session::peer_header_list_max(); no limit of one that has lost its session.
+  uint32_t peer_header_list_max() const;
   // DATA bytes queued and not framed yet.
   size_t queued_bytes() const { return backlog_ != nullptr ? backlog_->queue.bytes() : 0; }
   // Our END_STREAM has been framed into the output: Release() now loses nothing of what was sent.
@@ -116,6 +124,7 @@ class Stream final : public RequestStream, public OwnedNode {
   union {
     uint64_t headers_end_ = 0;  // client: where the request's headers end in the session's output, as appended_
     uint64_t request_bytes_;    // server: of its header list (hpack_size); the call holds it
+    uint64_t oversized_bytes_;  // client: of the header list that ended it with ResetCause::kTooLarge
   };
   int64_t content_left_ = -1;               // DATA bytes still promised by content-length; -1: none was given
   std::unique_ptr<StreamBacklog> backlog_;  // null: nothing was ever queued

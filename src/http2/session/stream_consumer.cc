@@ -25,6 +25,14 @@ void Stream::Reset(ErrorCode code) {
   if (!closed_) session_->ResetByConsumer(*this, code);
 }
 
+uint32_t Stream::peer_header_list_max() const {
+  return session_ != nullptr ? session_->peer_header_list_max() : UINT32_MAX;
+}
+
+Stream::Oversized Stream::oversized() const {
+  return {oversized_bytes_, session_->options_.header_list_bytes_max, session_->options_.header_count_max};
+}
+
 void Stream::Release() {
   if (session_ == nullptr) {
     StreamPool::Free(this);

@@ -24,7 +24,10 @@ enum class ResetCause : uint8_t {
   kWentAway,        // the peer ended the connection in good order: behind a GOAWAY with NO_ERROR (RFC 9113 6.8)
   kProtocolError,   // the peer broke a rule on this stream; we reset it with the code given
   kStalled,         // the peer neither took what it was sent nor sent what it owes for too long; we reset it
-  kMalformedBody,   // a stand-in could not translate the peer's DATA, and has answered it; no session says this
+  kTooLarge,        // client: a header list or trailers above our own limits; the peer has broken no rule, we reset it.
+                    // Server: the request's trailers; the session has answered
+  kMetadata,  // server: the request's trailers have a field of bytes that does not decode; the session has answered
+  kMalformedBody,  // a stand-in could not translate the peer's DATA, and has answered it; no session says this
 };
 
 class StreamIo {

@@ -32,6 +32,13 @@ Cause CauseOf(ErrorKind kind) {
   }
 }
 
+constexpr uint64_t Bit(Token token) { return uint64_t{1} << static_cast<uint32_t>(token); }
+
+// What a response's first block may have that does not go on as it came; of one that ends with it; of trailers.
+constexpr uint64_t kLooksAtLast = Bit(Token::kSluice);
+constexpr uint64_t kLooksAtFirst = kLooksAtLast | Bit(Token::kContentLength) | Bit(Token::kGrpcStatus);
+constexpr uint64_t kLooksAtOnly = kLooksAtLast | Bit(Token::kContentLength);
+
 bool IsGrpcContent(const http2::HeaderList& response) {
   const http2::Field* type = response.Find(Token::kContentType);
   return type != nullptr && http2::IsGrpcType(type->value());
@@ -79,12 +86,17 @@ void Attempt::OpenOn(http2::Connection& connection) {
   }
   if (asks_at_sending_) [[unlikely]]
     exchange_.OnSending(*this);
+  const uint64_t list_max = connection.session().peer_header_list_max();
   // END_STREAM only as it came: a gRPC request ends on DATA, if need be an empty frame (gRPC over HTTP/2, "Requests":
   // EOS), and there are servers that wait for it.
-  if (exchange_.rewrites) [[unlikely]]
-    stream_ = connection.Open(Rewritten(exchange_.request, exchange_.Rewrite()), exchange_.ends_in_headers, *this);
-  else
+  if (exchange_.rewrites) [[unlikely]] {
+    const http2::HeaderList rewritten = Rewritten(exchange_.request, exchange_.Rewrite());
+    if (ExceedsPeer(rewritten, "request headers", list_max)) return;
+    stream_ = connection.Open(rewritten, exchange_.ends_in_headers, *this);
+  } else {
+    if (ExceedsPeer(exchange_.request, "request headers", list_max)) return;
     stream_ = connection.Open(exchange_.request, exchange_.ends_in_headers, *this);
+  }
   if (stream_ == nullptr) {
     return Fail(
         base::MakeError(ErrorKind::kUpstreamRefused, "the connection took no more streams", ErrorSource::kUpstream));
@@ -110,19 +122,20 @@ void Attempt::SendBody() {
   end_sent_ = true;
   if (ends_on_data) {
     stream_->SendData(base::Slice(), true);
-  } else {
+  } else if (!ExceedsPeer(*exchange_.request_trailers, "request trailers", stream_->peer_header_list_max())) {
     stream_->SendHeaders(*exchange_.request_trailers, true);
   }
 }
 
 void Attempt::OnHeaders(http2::HeaderList&& fields, bool end_stream) {
   if (state_ == State::kSent) {
-    // 1xx says nothing to a gRPC client (RFC 9113 8.1): the final response follows.
     const http2::Field* status = fields.Find(Token::kStatus);
-    if (status != nullptr && status->value().starts_with('1')) return;
+    if (status != nullptr && status->value().starts_with('1')) return PassInterim(std::move(fields));
     http_ok_ = status != nullptr && status->value() == "200";
     if (!http_ok_ && status != nullptr) status_ = FromHttpStatus(status->value());
     response_ = std::move(fields);
+    if (response_.HasAny(end_stream ? kLooksAtOnly : kLooksAtFirst)) [[unlikely]]
+      CleanHeaders(end_stream);
     state_ = State::kAnswering;
     pool_->Answered(exchange_.context.worker().now() - opened_);
     if (!end_stream && !http_ok_ && exchange_.IsGrpc() && !IsGrpcContent(response_)) [[unlikely]]
@@ -130,15 +143,37 @@ void Attempt::OnHeaders(http2::HeaderList&& fields, bool end_stream) {
     if (!end_stream) return exchange_.OnResponse(*this);
   } else {
     response_ = std::move(fields);  // the headers have been sent on
+    if (response_.HasAny(kLooksAtLast)) [[unlikely]]
+      response_.Remove(Token::kSluice);
     has_trailers_ = true;
   }
-  Complete();  // a second header block always ends the stream (RFC 9113 8.1)
+  Complete(/*in_block=*/true);  // a second header block always ends the stream (RFC 9113 8.1)
+}
+
+// RFC 9110 15.2: a proxy forwards interim responses. To a gRPC client they say nothing.
+void Attempt::PassInterim(http2::HeaderList&& fields) {
+  constexpr size_t kListBytesMax = 4096;  // RFC 8297's hints may be lost, and there are clients with a limit of 8 KiB
+  if (exchange_.IsGrpc() || exchange_.sink.begun() || fields.hpack_size() > kListBytesMax) return;
+  fields.Remove(Token::kSluice);
+  exchange_.sink.SendInterim(fields);
+}
+
+// Fields that are the proxy's to say go; a backend's word must not be read as ours. Of gRPC there is no length, which a
+// response that we have to cut would contradict, and no status in headers that do not end the response (gRPC over
+// HTTP/2, "Responses").
+void Attempt::CleanHeaders(bool end_stream) {
+  response_.Remove(Token::kSluice);
+  if (!exchange_.IsGrpc() || !IsGrpcContent(response_)) return;
+  response_.Remove(Token::kContentLength);
+  if (end_stream || !http_ok_) return;
+  response_.Remove(Token::kGrpcStatus);
+  response_.Remove(Token::kGrpcMessage);
 }
 
 void Attempt::OnData(const base::Slice& bytes, bool end_stream) {
   exchange_.response_bytes += bytes.size();
   if (!bytes.empty()) exchange_.sink.SendData(bytes, false);
-  if (end_stream) Complete();
+  if (end_stream) Complete(/*in_block=*/false);
 }
 
 void Attempt::OnReset(ErrorCode code, ResetCause cause) {
@@ -164,7 +199,11 @@ void Attempt::OnReset(ErrorCode code, ResetCause cause) {
     case ResetCause::kProtocolError:
       return Fail(error(ErrorKind::kUpstreamProtocol,
                         "the response" + where + " broke HTTP/2: " + std::string(ToString(code))));
+    case ResetCause::kTooLarge:
+      // It broke no rule, and other calls would not meet it: not the endpoint's failure.
+      return EndWith(error(ErrorKind::kTooLarge, OverOurLimit(where)), upstream::Outcome::kAbandoned);
     case ResetCause::kPeerReset:
+    case ResetCause::kMetadata:
     case ResetCause::kMalformedBody:  // of requests only
       break;
   }
@@ -178,6 +217,25 @@ void Attempt::OnReset(ErrorCode code, ResetCause cause) {
                          : code == ErrorCode::kEnhanceYourCalm ? ErrorKind::kUpstreamOverloaded
                                                                : ErrorKind::kUpstreamReset;
   Fail(error(kind, "the stream was reset by the connection" + where + ": " + std::string(ToString(code))));
+}
+
+std::string Attempt::OverOurLimit(const std::string& where) const {
+  const http2::Stream::Oversized list = stream_->oversized();
+  return (state_ == State::kSent ? "response headers" : "response trailers") + where + " of " +
+         std::to_string(list.bytes) + " bytes are above the limit of " + std::to_string(list.bytes_max) + " bytes or " +
+         std::to_string(list.fields_max) + " fields";
+}
+
+// Whether the peer takes less than `fields`: nothing is sent then, and the attempt ends. This may be gone.
+bool Attempt::ExceedsPeer(const http2::HeaderList& fields, const char* what, uint64_t bytes_max) {
+  if (fields.hpack_size() <= bytes_max) [[likely]]
+    return false;
+  EndWith(base::MakeError(ErrorKind::kTooLarge,
+                          std::string(what) + " of " + std::to_string(fields.hpack_size()) + " bytes are above the " +
+                              std::to_string(bytes_max) + " bytes that endpoint " + endpoint_->name() + " takes",
+                          ErrorSource::kDownstream),
+          upstream::Outcome::kAbandoned);
+  return true;
 }
 
 void Attempt::OnSent(size_t bytes) {
@@ -200,9 +258,10 @@ bool Attempt::EndsByDeadline() const {
   return CancelledByServersTimer(now - opened_, exchange_.deadline - opened_);
 }
 
-void Attempt::Complete() {
+// `in_block`: END_STREAM came on response_, which may have the status.
+void Attempt::Complete(bool in_block) {
   complete_ = true;
-  ReadStatus();
+  ReadStatus(in_block);
   if (status_ == GrpcCode::kOk) {
     pool_->endpoint().load().retry_budget().CountOk(exchange_.context.index(), exchange_.context.worker().now());
   } else {
@@ -221,7 +280,8 @@ void Attempt::EndByHttpStatus() {
   complete_ = true;
   response_.Clear();
   response_.Add(":status", "200");
-  response_.Add("content-type", "application/grpc");
+  const http2::Field* type = exchange_.request.Find(Token::kContentType);
+  response_.Add("content-type", AnswerType(type != nullptr ? type->value() : std::string_view()));
   response_.Add("grpc-status", std::to_string(static_cast<int>(status_)));
   response_.Add("grpc-message", PercentEncode("HTTP status " + http_status));
   exchange_.OnAttemptFailing(*this);
@@ -230,9 +290,12 @@ void Attempt::EndByHttpStatus() {
 }
 
 // Of what is no gRPC, HTTP's status is all there is.
-void Attempt::ReadStatus() {
-  if (const http2::Field* status = response_.Find(Token::kGrpcStatus)) {
+void Attempt::ReadStatus(bool in_block) {
+  const http2::Field* status = in_block ? response_.Find(Token::kGrpcStatus) : nullptr;
+  if (status != nullptr) {
     status_ = ParseGrpcStatus(status->value());
+    if (!IsPlainGrpcStatus(status->value())) [[unlikely]]
+      RespellGrpcStatus(response_);
     return;
   }
   if (!http_ok_) return;  // by :status, known already

@@ -112,13 +112,17 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
 
  private:
   void OpenOn(http2::Connection& connection);
-  void Complete();
+  void Complete(bool in_block);
+  void PassInterim(http2::HeaderList&& fields);
+  void CleanHeaders(bool end_stream);
   void EndByHttpStatus();
-  void ReadStatus();
+  void ReadStatus(bool in_block);
   void Fail(base::Error error);
   void EndWith(base::Error error, upstream::Outcome outcome, upstream::Cause cause = upstream::Cause::kNone);
   // `status`: what the endpoint's metrics count the attempt under.
   void Close(upstream::Outcome outcome, GrpcCode status, upstream::Cause cause = upstream::Cause::kNone);
+  std::string OverOurLimit(const std::string& where) const;
+  bool ExceedsPeer(const http2::HeaderList& fields, const char* what, uint64_t bytes_max);
   upstream::Cause LateCause(base::TimePoint started) const;
   bool RanOut() const;
   upstream::Cause DeadlineCause() const;

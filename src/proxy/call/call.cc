@@ -219,6 +219,16 @@ void Call::OnReset(ErrorCode code, ResetCause cause) {
     return Fail(ErrorKind::kMalformedRequest, "the client broke HTTP/2 on its stream: " + rule,
                 ErrorSource::kDownstream);
   }
+  if (cause == ResetCause::kTooLarge) {
+    return Fail(ErrorKind::kTooLarge, "the request's trailers are above the limit", ErrorSource::kDownstream);
+  }
+  if (cause == ResetCause::kMetadata) {
+    base::Error error =
+        base::MakeError(ErrorKind::kMalformedRequest, "a -bin field of the request's trailers does not decode",
+                        ErrorSource::kDownstream);
+    error.grpc_code = static_cast<uint8_t>(GrpcCode::kInvalidArgument);
+    return Fail(std::move(error));
+  }
   if (cause == ResetCause::kMalformedBody && code == ErrorCode::kInternalError) {
     return Fail(ErrorKind::kUpstreamProtocol, "the endpoint's response could not be translated to gRPC-Web",
                 ErrorSource::kUpstream);

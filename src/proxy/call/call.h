@@ -13,7 +13,6 @@
 //      +----------+----------+-----------+-----------+-----------+----------+--> failed     an error of ours
 //
 // A state in which there is nothing to wait for is left out, but for trying.
-//
 // A call that may be answered from the cache and is not becomes a participant of a fetch (fetch.h): a second Call,
 // without a stream of a client, which goes the same way through limits and retries.
 //
@@ -346,9 +345,10 @@ struct Call::CacheUse final : FetchLeader {
   Call& call;
   std::optional<CachePlan> plan;  // null: it goes by itself
   Fetch::Participant participant;
-  bool asks_again = false;             // its fetch's time was up before its own
-  ResponseCollector* relay = nullptr;  // the fetch that this call leads, while it is there
-  CachedResponsePtr fallback;          // stale, for when fetching fails with UNAVAILABLE
+  bool asks_again = false;               // its fetch's time was up before its own
+  ResponseCollector* relay = nullptr;    // the fetch that this call leads, while it is there
+  CachedResponsePtr fallback;            // stale, for when fetching fails with UNAVAILABLE
+  std::unique_ptr<base::Error> refused;  // why what is relayed does not go to the client any more
 };
 
 // Of a call that was tried more than once, waited, met gates, has failed at an endpoint, or is observed.

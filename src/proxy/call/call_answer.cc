@@ -13,6 +13,21 @@ using base::ErrorKind;
 using base::ErrorSource;
 using http2::Token;
 
+namespace {
+
+// The least that a client must read: for one that takes less than an answer of ours has.
+http2::HeaderList OnlyStatus(const http2::HeaderList& answer) {
+  http2::HeaderList least;
+  for (const http2::Field* field : answer) {
+    const bool needed = IsPseudo(field->token) || field->token == Token::kContentType ||
+                        field->token == Token::kGrpcStatus || field->token == Token::kContentLength;
+    if (needed) least.Add(field->name(), field->value());
+  }
+  return least;
+}
+
+}  // namespace
+
 void Call::OpenUpstream() {
   if (over()) return;
   if (!std::exchange(fields_added_, true)) AddForwardedFields();
@@ -71,6 +86,8 @@ void Call::EndAttempt() {
 void Call::OnResponse(Attempt& attempt) {
   if (hedging()) [[unlikely]]
     Settle(attempt);
+  if (!client_->Takes(attempt_.response().hpack_size())) [[unlikely]]
+    return Fail(BeyondClient(*client_, "response headers", attempt_.response().hpack_size()));
   BeginResponse();
   state_ = State::kAnswering;
   sink.SendHeaders(attempt_.response(), false);
@@ -133,6 +150,12 @@ void Call::EndResponse() {
   }
   if (attempt_.has_trailers() && route_->rewrites_response) [[unlikely]]
     RewriteTrailers(route_->options.rewrite, last);
+  if (!client_->Takes(last.hpack_size())) [[unlikely]] {
+    error_ = std::make_unique<base::Error>(
+        BeyondClient(*client_, attempt_.has_trailers() ? "response trailers" : "response headers", last.hpack_size()));
+    error_->detail.append(", with status ").append(ToString(status_));
+    return Answer();
+  }
   if (!sink.begun() || attempt_.has_trailers()) {
     sink.SendHeaders(last, true);
   } else {
@@ -161,8 +184,11 @@ void Call::Answer() {
   if (ServeStaleFor(status_) || sink.closed()) return;
   // To plain HTTP a status in trailers says nothing, and END_STREAM that half a body is whole.
   if (!IsGrpc() && sink.begun()) return sink.Reset(http2::ErrorCode::kInternalError);
-  http2::HeaderList last = IsGrpc() ? MakeTrailers(ToGrpcError(*error_), !sink.begun()) : MakeHttpAnswer(*error_);
+  http2::HeaderList last =
+      sink.begun() ? MakeTrailers(ToGrpcError(*error_), /*trailers_only=*/false) : MakeAnswer(*error_, request);
   AddCallId(last);
+  if (!client_->Takes(last.hpack_size())) [[unlikely]]
+    last = OnlyStatus(last);
   sink.SendHeaders(last, true);
 }
 

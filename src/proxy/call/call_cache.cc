@@ -112,7 +112,8 @@ void Call::StartFetch(const CacheKey& key, bool refresh) {
   CanonicalRequest fields = request.Clone();
   fields.Remove(Token::kGrpcTimeout);  // the fetch has its own, for all that may join
   // A client of its own, because the count of this one's bounds the calls of a connection.
-  auto client = std::make_shared<const Client>(*client_);
+  auto client = std::make_shared<Client>(*client_);
+  client->header_list_max = UINT32_MAX;  // each participant asks for its own client
   std::unique_ptr<Call> call(
       new Call(context, nullptr, std::move(client), std::move(fields), ends_in_headers, context.worker().now()));
   FetchLeader* leader = refresh ? nullptr : cache_use_.get();
@@ -141,6 +142,10 @@ bool Call::WaitsForFetch() {
     return true;
   if (over() || cache_use_ == nullptr) return false;
   CacheUse& use = *cache_use_;
+  if (use.refused != nullptr && !sink.begun()) [[unlikely]] {
+    Fail(std::move(*use.refused));
+    return false;
+  }
   if (use.relay != nullptr && use.relay->relaying()) return true;
   std::shared_ptr<const FetchResult> result = use.participant.result();
   if (result == nullptr) {
@@ -174,7 +179,7 @@ bool Call::WaitsForFetch() {
 // In the place of an answer that is UNAVAILABLE, of which the client has seen nothing yet.
 bool Call::ServeStaleFor(GrpcCode status) {
   if (status != GrpcCode::kUnavailable || cache_use_ == nullptr || sink.begun()) return false;
-  if (cache_use_->fallback == nullptr) return false;
+  if (cache_use_->fallback == nullptr || !client_->Takes(cache_use_->fallback->list_bytes())) return false;
   if (config_->cache != nullptr) config_->cache->CountStale(context.index());
   error_.reset();
   Serve(*cache_use_->fallback, CacheOutcome::kStale);
@@ -182,6 +187,8 @@ bool Call::ServeStaleFor(GrpcCode status) {
 }
 
 void Call::Serve(const CachedResponse& response, CacheOutcome outcome) {
+  if (const size_t bytes = response.list_bytes(); !over() && !client_->Takes(bytes)) [[unlikely]]
+    return Fail(BeyondClient(*client_, "stored response headers or trailers", bytes));
   state_ = State::kServed;
   cache_ = outcome;
   status_ = response.status;
@@ -224,19 +231,35 @@ void Call::CacheUse::RelayHeaders(const http2::HeaderList& fields, bool end_stre
   call.answered_ = call.context.worker().now();
   call.snapshot_ = {};  // as in BeginResponse: a long relay keeps no rings of its time
   call.cluster_ = nullptr;
-  call.sink.SendHeaders(fields, end_stream);
+  if (refused == nullptr && !call.client_->Takes(fields.hpack_size())) [[unlikely]] {
+    const bool trailers = call.sink.begun();
+    refused = std::make_unique<base::Error>(
+        BeyondClient(*call.client_, trailers ? "response trailers" : "response headers", fields.hpack_size()));
+    if (trailers) call.sink.SendHeaders(MakeTrailers(ToGrpcError(*refused), /*trailers_only=*/false), true);
+    call.event_.Set();  // headers: the call ends by itself, outside of what its fetch is sending
+  }
+  if (refused == nullptr) call.sink.SendHeaders(fields, end_stream);
 }
 
 void Call::CacheUse::RelayData(const base::Slice& bytes, bool end_stream) {
+  if (refused != nullptr) return;
   call.response_bytes += bytes.size();
   call.sink.SendData(bytes, end_stream);
 }
 
 void Call::CacheUse::RelayEnded(const FetchResult& result, GrpcCode status) {
+  if (refused != nullptr && !call.sink.begun()) {
+    relay = nullptr;  // it is over
+    return call.Fail(std::move(*refused));
+  }
   call.state_ = State::kServed;
   call.status_ = status;
   call.TakeCause(result);
   call.TakeHistory(result);
+  if (refused != nullptr) {
+    call.status_ = ToGrpcCode(*refused);
+    call.error_ = std::move(refused);
+  }
   call.event_.Set();
 }
 

@@ -42,6 +42,8 @@ class ResponseSink {
     stream_->SendHeaders(fields, end_stream);
     if (end_stream) Release();
   }
+  // A 1xx response: the response has not begun.
+  void SendInterim(const http2::HeaderList& fields) { stream_->SendHeaders(fields, false); }
   void SendData(const base::Slice& bytes, bool end_stream) {
     stream_->SendData(bytes, end_stream);
     if (end_stream) Release();

@@ -92,15 +92,17 @@ bool CacheFastPath::Answer(http2::StreamIo& stream, const Client& client, const 
   if (!config->cache->MakeKey(plan->key_head, message, key)) return false;
   const uint32_t w = context_.index();
   return config->cache->ServeFresh(key, plan->plan, now, w, [&](const CachedResponse& response) {
+    if (!client.Takes(response.list_bytes())) [[unlikely]]
+      return false;  // a Call says so
     SendStored(stream, response, context_.stored_header_memo.HeadersFor(response, CacheOutcome::kHit, now),
                context_.stored_header_memo.Plain(response.trailers));
     stream.Release();
     const base::Nanos total = now - started;
     CountCall(context_, {&plan->route->metrics, response.status, nullptr, total});
     if (!config->observed()) [[likely]]
-      return;
+      return true;
     std::unique_ptr<CallTrace> trace = TraceOf(*config, request, response.status, total);
-    if (trace == nullptr && config->observers.empty()) return;
+    if (trace == nullptr && config->observers.empty()) return true;
     CallRecord record =
         RecordOf(client, request, plan->route, RequestIdOf(config->forwarding.request_id, /*set=*/false, request));
     record.id = context_.TakeCallId();
@@ -112,6 +114,7 @@ bool CacheFastPath::Answer(http2::StreamIo& stream, const Client& client, const 
     record.ended = now;
     if (trace != nullptr) config->tracer->Write(record, *trace, w);
     NotifyObservers(context_, *config, record);
+    return true;
   });
 }
 

@@ -6,7 +6,9 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "proxy/call/call.h"
+#include "proxy/grpc_status.h"
 #include "proxy/grpc_web/media_type.h"
+#include "proxy/grpc_web/web_headers.h"
 #include "proxy/grpc_web/web_stream.h"
 
 namespace sluice::proxy {
@@ -29,7 +31,7 @@ void Trust(const TrustedProxies& proxies, Client& client) {
   if (!by_address) client.trusted_until = client.certificate->ends;
 }
 
-ClientPtr MakeClient(std::string peer_name, const ListenerOptions& listener, const net::TlsPeer* tls) {
+std::unique_ptr<Client> MakeClient(std::string peer_name, const ListenerOptions& listener, const net::TlsPeer* tls) {
   static std::atomic<uint64_t> flows{0};  // one a connection: not on the path of a call
   Client client{std::move(peer_name), 0, flows.fetch_add(1, std::memory_order_relaxed)};
   client.listener = ListenerId(listener.name);
@@ -42,7 +44,7 @@ ClientPtr MakeClient(std::string peer_name, const ListenerOptions& listener, con
   }
   client.peer_hash = base::Hash64(client.address());
   Trust(listener.trusted_proxies, client);
-  return std::make_shared<const Client>(std::move(client));
+  return std::make_unique<Client>(std::move(client));
 }
 
 }  // namespace
@@ -54,7 +56,8 @@ DownstreamConnection::DownstreamConnection(ConnectionHost& host, std::unique_ptr
       open_(std::move(open)),
       connection_(host.context.connection, std::move(transport), http2::Role::kServer,
                   http2::ConnectionOptions{options.http2, options.keepalive, options.life}, *this),
-      client_(MakeClient(connection_.peer_name(), options, tls)),
+      own_client_(*MakeClient(connection_.peer_name(), options, tls).release()),
+      client_(&own_client_),
       calls_max_(static_cast<long>(
           std::min<uint64_t>(uint64_t{kCallsPerStream} * options.http2.concurrent_streams_max, LONG_MAX))),
       web_(options.grpc_web.enabled ? std::make_shared<const grpc_web::Cors>(options.grpc_web.cors) : nullptr) {
@@ -135,6 +138,14 @@ http2::StreamEvents* DownstreamConnection::TakeBuffered(http2::RequestStream& st
     if (known.plan != nullptr) return host_.cache_fast_path.Buffer(stream, client_, std::move(request), known);
   }
   return Call::Start(host_.context, stream, client_, std::move(request), end_stream, host_.context.worker().now());
+}
+
+void DownstreamConnection::OnHeaderListMax(http2::Connection&, uint32_t bytes) { own_client_.header_list_max = bytes; }
+
+http2::HeaderList DownstreamConnection::AnswerRefused(const base::Error& error, const http2::HeaderList& fields) {
+  const http2::Field* content = web_ != nullptr ? fields.Find(http2::Token::kContentType) : nullptr;
+  const auto type = content != nullptr ? grpc_web::ParseMediaType(content->value()) : std::nullopt;
+  return type ? grpc_web::WebAnswer(error, fields, *type, *web_) : MakeAnswer(error, fields);
 }
 
 // Not inlined: a listener without gRPC-Web pays a load and a branch.

@@ -68,6 +68,8 @@ class DownstreamConnection final : public base::ListNode<DownstreamConnection>, 
   // Of a listener with grpc_web. True: the request was one of gRPC-Web, or a browser's question, and `*events` is what
   // OnRequest returns.
   bool TakeWeb(http2::Stream& stream, http2::HeaderList& fields, bool end_stream, http2::StreamEvents** events);
+  http2::HeaderList AnswerRefused(const base::Error& error, const http2::HeaderList& fields) override;
+  void OnHeaderListMax(http2::Connection&, uint32_t bytes) override;
   void OnCapacity(http2::Connection&) override {}
   void OnGoaway(http2::Connection&) override {}
   void OnTimeout(http2::Connection& connection, http2::Timeout which, size_t streams) override;
@@ -81,6 +83,7 @@ class DownstreamConnection final : public base::ListNode<DownstreamConnection>, 
   uint64_t seen_moved_ = 0;         // DATA both ways until then
   AwayClients away_;                // outlives the streams
   http2::Connection connection_;
+  Client& own_client_;  // *client_, which calls only read
   ClientPtr client_;
   const long calls_max_;
   const std::shared_ptr<const grpc_web::Cors> web_;  // null: gRPC-Web is off

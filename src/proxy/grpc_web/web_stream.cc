@@ -6,6 +6,7 @@
 #include "http2/fields/grpc_type.h"
 #include "proxy/grpc_status.h"
 #include "proxy/grpc_web/trailer_frame.h"
+#include "proxy/grpc_web/web_headers.h"
 #include "runtime/worker.h"
 
 namespace sluice::proxy::grpc_web {
@@ -16,14 +17,13 @@ using http2::Token;
 
 WebStream::WebStream(http2::RequestStream& stream, std::shared_ptr<const Cors> cors, const MediaType& type,
                      http2::HeaderList& request)
-    : stream_(stream), cors_(std::move(cors)), text_request_(type.text), text_response_(type.text) {
-  if (const http2::Field* accept = request.Find("accept")) {
-    if (const auto wanted = ParseAccept(accept->value())) text_response_ = wanted->text;
-  }
-  if (const http2::Field* origin = request.Find("origin"); origin != nullptr && cors_->enabled()) {
-    origin_ = origin->value();
-  }
-  request.Set(Token::kContentType, "content-type", ToGrpcType(type));  // `type` points into the field that it replaces
+    : stream_(stream),
+      cors_(std::move(cors)),
+      origin_(OriginOf(request, *cors_)),
+      text_request_(type.text),
+      text_response_(WantsText(request, type)) {
+  request_type_ = ToGrpcType(type);
+  request.Set(Token::kContentType, "content-type", request_type_);  // `type` points into the field that it replaces
   request.Set(Token::kTe, "te", "trailers");  // gRPC over HTTP/2, "Requests": there are servers that insist
   request.Remove(Token::kContentLength);      // of the text; gRPC has none
 }
@@ -64,7 +64,7 @@ void WebStream::RefuseBody(std::string_view why) {
   detail.append(why);
   if (!ended_) {
     const base::Error error = base::MakeError(base::ErrorKind::kMalformedRequest, std::move(detail));
-    SendHeaders(MakeTrailers(ToGrpcError(error), !begun_), true);
+    SendHeaders(MakeTrailers(ToGrpcError(error), !begun_, request_type_), true);
   }
   if (events_ != nullptr) events_->OnReset(ErrorCode::kProtocolError, ResetCause::kMalformedBody);
 }
@@ -81,24 +81,9 @@ void WebStream::SendHeaders(const http2::HeaderList& fields, bool end_stream) {
   if (begun_) return SendTrailers(fields);
   begun_ = true;
   ended_ = end_stream;
-  SendResponseHeaders(fields, end_stream);
-}
-
-void WebStream::SendResponseHeaders(const http2::HeaderList& fields, bool end_stream) {
-  http2::HeaderList out;
   const http2::Field* type = fields.Find(Token::kContentType);
   is_grpc_ = type != nullptr && http2::IsGrpcType(type->value());
-  for (const http2::Field* field : fields) {
-    if (is_grpc_ && field->token == Token::kContentLength) continue;  // trailers, and text, are more
-    if (cors_->enabled() && Cors::IsOurs(field->name())) continue;
-    if (is_grpc_ && field == type) {
-      out.Add("content-type", ToWebType(field->value(), text_response_));
-    } else {
-      out.Add(field->name(), field->value(), field->indexing);
-    }
-  }
-  cors_->AddTo(origin_, out);
-  stream_.SendHeaders(out, end_stream);
+  stream_.SendHeaders(WebHeaders(fields, text_response_, origin_, *cors_), end_stream);
 }
 
 // A client would take them for a part of a message that has not ended. It learns by a reset that the response is not

@@ -61,7 +61,6 @@ class WebStream final : public http2::RequestStream, public http2::StreamEvents 
  private:
   ~WebStream() = default;  // by Release
 
-  void SendResponseHeaders(const http2::HeaderList& fields, bool end_stream);
   void SendTrailers(const http2::HeaderList& fields);
   void Send(base::Slice bytes, size_t raw, bool end_stream);
   void End(http2::ErrorCode code);
@@ -71,14 +70,15 @@ class WebStream final : public http2::RequestStream, public http2::StreamEvents 
   http2::RequestStream& stream_;
   const std::shared_ptr<const Cors> cors_;
   http2::StreamEvents* events_ = nullptr;
-  std::string origin_;  // empty: the request does not say one
+  std::string origin_;        // empty: the request does not say one
+  std::string request_type_;  // as the call sees it
   TextDecoder decoder_;
   TextEncoder encoder_;
   MessageFraming framing_;   // of the response
   uint64_t queued_ = 0;      // bytes given to the stream, and not yet framed
   uint64_t queued_raw_ = 0;  // what they are of the upstream's, and not yet credited
   const bool text_request_;
-  bool text_response_;
+  const bool text_response_;
   bool is_grpc_ = true;              // the response is: it has messages, and trailers behind them
   bool begun_ = false;               // the response
   bool ended_ = false;               // the response: END_STREAM given, or reset

@@ -193,14 +193,13 @@ ResponseCache::Found ResponseCache::Lookup(const CacheKey& key, const CachePlan&
 }
 
 bool ResponseCache::ServeFresh(const CacheKey& key, const CachePlan& plan, base::TimePoint now, uint32_t worker,
-                               absl::FunctionRef<void(const CachedResponse&)> serve) {
+                               absl::FunctionRef<bool(const CachedResponse&)> serve) {
   if (plan.revalidate) return false;
   bool served = false;
   impl_->store->With(key, now, /*use=*/true, [&](const Entry& entry) {
     if (now >= entry.life.fresh_until || (plan.age_max && entry.older(*plan.age_max, now))) return;
-    impl_->metrics.hits->Add(worker);
-    serve(*entry.response);
-    served = true;
+    served = serve(*entry.response);
+    if (served) impl_->metrics.hits->Add(worker);
   });
   return served;
 }

@@ -94,9 +94,10 @@ class ResponseCache {
   // Counts a hit, a miss or a stale answer. Two read-modify-writes on the entry's slot, one on the response's count.
   Found Lookup(const CacheKey& key, const CachePlan& plan, base::TimePoint now, uint32_t worker);
   // Lookup for a caller that uses fresh responses only: calls `serve` with one and counts the hit, or does nothing.
+  // `serve` returns false where it has served nothing: then nothing is counted.
   // The entry's slot is held meanwhile, and no count of the response is taken. `serve` must not call the cache.
   bool ServeFresh(const CacheKey& key, const CachePlan& plan, base::TimePoint now, uint32_t worker,
-                  absl::FunctionRef<void(const CachedResponse&)> serve);
+                  absl::FunctionRef<bool(const CachedResponse&)> serve);
   // Found::response of a miss was served, because fetching failed: counted as stale.
   void CountStale(uint32_t worker);
 

@@ -29,6 +29,10 @@ std::string_view ToString(NotCached reason) {
       return "superseded";
     case NotCached::kFetchesFull:
       return "fetches_full";
+    case NotCached::kVary:
+      return "vary";
+    case NotCached::kSetCookie:
+      return "set_cookie";
     case NotCached::kEncoding:
       return "encoding";
   }

@@ -54,8 +54,11 @@ void ResponseCollector::SendHeaders(const http2::HeaderList& fields, bool end_st
     if (leader_ != nullptr) leader_->RelayHeaders(fields, end_stream);
     return;
   }
-  (headers_received_ ? trailers_ : headers_) = fields.Clone();
+  const bool first = !headers_received_;
+  (first ? headers_ : trailers_) = fields.Clone();
   headers_received_ = true;
+  if (!first) return;
+  if (const auto why = cache_policy::NotShared(*plan_.rule, headers_)) Overflow(*why, end_stream);
 }
 
 void ResponseCollector::SendData(const base::Slice& bytes, bool end_stream) {
@@ -84,14 +87,14 @@ void ResponseCollector::StopCollecting() {
 }
 
 // The others need not wait for the end of what they will not get.
-void ResponseCollector::Overflow(NotCached why) {
+void ResponseCollector::Overflow(NotCached why, bool ended) {
   relaying_ = true;
   completed_ = true;
   credited_ahead_ = bytes_;
   if (leader_ == nullptr) {
     Canceller(worker_, anchor_)();  // no participant is left. Posted, because the call is in the middle of sending
   } else {
-    leader_->RelayHeaders(headers_, false);
+    leader_->RelayHeaders(headers_, ended);
     for (size_t i = 0; i < parts_.size() && leader_ != nullptr; ++i) leader_->RelayData(parts_[i], false);
   }
   parts_.clear();

@@ -77,7 +77,8 @@ class ResponseCollector final : public http2::StreamIo {
   void Release() override {}
 
  private:
-  void Overflow(NotCached why);
+  // The response goes on to the leader alone. `ended`: it is its headers.
+  void Overflow(NotCached why, bool ended = false);
   void EndForShutdown();
 
   const WorkerRef<RouteConfig> config_;

@@ -5,6 +5,7 @@
 // slowly holds the bytes and no slot of the cache.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -50,6 +51,8 @@ class FlatHeaders {
   }
   size_t bytes() const { return bytes_.capacity(); }
   size_t size() const { return size_; }
+  // As HeaderList::hpack_size().
+  size_t list_bytes() const { return bytes_.size() + size_ * (32 - sizeof(Entry)); }
 
   // The same fields in the same order with the same Indexing.
   bool operator==(const FlatHeaders& other) const { return size_ == other.size_ && bytes_ == other.bytes_; }
@@ -72,6 +75,7 @@ class FlatHeaders {
 };
 
 struct CachedResponse {
+  static constexpr size_t kAddedBytesMax = 128;  // sluice-cache and age
   FlatHeaders headers;
   base::Slice message;   // all DATA, with the gRPC length prefix; empty for trailers-only
   FlatHeaders trailers;  // empty: none came
@@ -81,6 +85,8 @@ struct CachedResponse {
 
   bool trailers_only() const { return trailers.size() == 0; }
   size_t bytes() const { return sizeof(*this) + headers.bytes() + message.size() + trailers.bytes(); }
+  // Of the larger of its two lists, as HeaderList::hpack_size(), with what the proxy may add to it.
+  size_t list_bytes() const { return std::max(headers.list_bytes() + kAddedBytesMax, trailers.list_bytes()); }
   // Seconds old it was when it came here: what the upstream says.
   uint32_t age_at_arrival() const { return headers.age(); }
   // What it is to be sent with at `now`, in whole seconds: at most 2^31.

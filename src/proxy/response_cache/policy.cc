@@ -61,10 +61,31 @@ bool StatusCached(const CacheRule& rule, GrpcCode status) {
   return std::binary_search(rule.errors.begin(), rule.errors.end(), static_cast<uint8_t>(status));
 }
 
+// Request fields that are in every key (key.cc).
+bool IsInKey(const CacheRule& rule, std::string_view name) {
+  for (std::string_view always : {":authority", "host", "content-type", "grpc-encoding", "grpc-accept-encoding"}) {
+    if (name == always) return true;
+  }
+  return std::binary_search(rule.vary.begin(), rule.vary.end(), name);
+}
+
+// Of one field of a response.
+std::optional<NotCached> SharingRefused(const CacheRule& rule, std::string_view name, std::string_view value) {
+  if (name == "set-cookie") return NotCached::kSetCookie;
+  if (name != "vary") return std::nullopt;
+  while (!value.empty()) {
+    const std::string member = base::ToLower(TakeMember(value));
+    if (!member.empty() && !IsInKey(rule, member)) return NotCached::kVary;
+  }
+  return std::nullopt;
+}
+
 // A unary response whole: a status we can rely on, and one message where there must be one.
 std::optional<NotCached> ShapeRefused(const CachedResponse& response) {
   if (response.headers.Find(":status") != "200") return NotCached::kEncoding;
   if (!http2::IsGrpcType(response.headers.Find("content-type"))) return NotCached::kEncoding;
+  // Trailers-Only is END_STREAM on the first block (gRPC over HTTP/2, "Responses"): a status in headers is none else.
+  if (response.trailers_only() && response.ended_on_data) return NotCached::kEncoding;
   const FlatHeaders& last = response.trailers_only() ? response.headers : response.trailers;
   if (!last.Has("grpc-status")) return NotCached::kEncoding;
   if (response.message.empty() && response.status != GrpcCode::kOk) return std::nullopt;
@@ -145,6 +166,13 @@ bool Answered(GrpcCode status) {
   return false;
 }
 
+std::optional<NotCached> NotShared(const CacheRule& rule, const http2::HeaderList& headers) {
+  for (const http2::Field* field : headers) {
+    if (const auto why = SharingRefused(rule, field->name(), field->value())) return why;
+  }
+  return std::nullopt;
+}
+
 Lifetime LifetimeOf(const FetchResult& result, const CachePlan& plan, size_t response_bytes_max, base::TimePoint now) {
   const CachedResponse& response = *result.response;
   const CacheRule& rule = *plan.rule;
@@ -152,6 +180,14 @@ Lifetime LifetimeOf(const FetchResult& result, const CachePlan& plan, size_t res
   if (result.cause || !StatusCached(rule, response.status)) return refuse(NotCached::kStatus);
   if (const auto why = ShapeRefused(response)) return refuse(*why);
   if (response.bytes() > response_bytes_max) return refuse(NotCached::kResponseTooLarge);
+
+  std::optional<NotCached> unshared;
+  for (const FlatHeaders* block : {&response.headers, &response.trailers}) {
+    block->ForEach([&](std::string_view name, std::string_view value, http2::Indexing) {
+      if (!unshared) unshared = SharingRefused(rule, name, value);
+    });
+  }
+  if (unshared) return refuse(*unshared);
 
   CacheControl control;
   AddAll(control, response.headers);

@@ -30,6 +30,8 @@ enum class NotCached : uint8_t {
   kPurged,            // a purge came while it was fetched
   kSuperseded,        // a newer fetch of the same key began meanwhile, for a client that wants no stored response
   kFetchesFull,       // fetches_max fetches were under way
+  kVary,              // the upstream's vary: "*", or a field that the key does not have
+  kSetCookie,         // the response sets a cookie, which is one caller's
   kEncoding,          // a response this cache does not keep (no trailers, :status not 200, not gRPC)
 };
 inline constexpr size_t kNotCachedReasons = static_cast<size_t>(NotCached::kEncoding) + 1;
@@ -67,6 +69,9 @@ std::optional<NotCached> PlanFor(const CacheRule& rule, const CachedMethod& meth
 
 // The upstream has answered the question, and did not merely fail: what was stored before is out of date.
 bool Answered(GrpcCode status);
+
+// Why a response that begins with `headers` is only for the caller that it was fetched for (RFC 9111 4.1).
+std::optional<NotCached> NotShared(const CacheRule& rule, const http2::HeaderList& headers);
 
 // Until when a response may be used; `refused` set: not at all.
 struct Lifetime {

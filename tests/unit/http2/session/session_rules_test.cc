@@ -463,7 +463,7 @@ TEST(TooLarge, ResponseHeadersAndTrailersResetTheStream) {
   std::string large = Block({{"large", std::string(1024, 'x')}});
   client.Feed(h2::Headers(1, Block(h2::GrpcResponse()) + large) + h2::Headers(3, Block(h2::GrpcResponse())) +
               h2::Headers(3, large, kEnd));
-  EXPECT_THAT(client.Said(), ElementsAre("RST_STREAM[1] 1", "RST_STREAM[3] 1"));
+  EXPECT_THAT(client.Said(), ElementsAre("RST_STREAM[1] 8", "RST_STREAM[3] 8"));
   EXPECT_TRUE(client.Heard(1).reset);
   EXPECT_TRUE(client.Heard(3).reset);
 }

@@ -153,8 +153,6 @@ const Response kResponses[] = {
     {"trailers-only", Headers(1, Block(kOnly), kLast), "HEADERS+END"},
     {"no message", Headers(1, Block(GrpcResponse())) + Headers(1, Block(GrpcTrailers("5")), kLast),
      "HEADERS HEADERS+END"},
-    {"a status in headers that end with empty DATA", Headers(1, Block(kOnly)) + Data(1, "", kEndStream),
-     "HEADERS DATA:0+END"},
     {"a message", Headers(1, Block(GrpcResponse())) + Data(1, Message("m")) + Headers(1, Block(GrpcTrailers()), kLast),
      "HEADERS DATA:6 HEADERS+END"},
 };

@@ -119,7 +119,7 @@ TEST_F(CallTracingTest, OfACallThatIsNotTracedNoHeaderIsTouched) {
       {},
       {{"traceparent", kNotSampled}, {"tracestate", "a=1"}},
       {{"traceparent", "garbage"}, {"tracestate", "A=?"}},
-      {{"grpc-trace-bin", "garbage"}},
+      {{"grpc-trace-bin", "bm90aGluZw"}},
       {{"traceparent", kSampled}, {"traceparent", kSampled}},  // twice: it says nothing
   };
   for (const Fields& fields : cases) EXPECT_EQ(Answered(fields), With(GrpcRequest(), fields));
