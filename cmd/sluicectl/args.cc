@@ -183,6 +183,8 @@ class Parser {
     Flag(set, "--burst", "N", "calls that may start at once after a pause", ParseCount, &args_.limit.burst);
     Flag(set, "--max", "N", "calls under way at once; 0: no limit", ParseCount, &args_.limit.max);
     Flag(set, "--queue", "N", "calls that may wait; the next is refused", ParseCount, &args_.limit.queue);
+    Flag(set, "--queue-time", "DURATION", "how long a call may wait; 0: up to its deadline", ParseDuration,
+         &args_.limit.queue_time);
     const auto fault = {C::kFaultAdd};
     // The root has these two of other commands.
     CLI::App& fault_add = *AppsOf(C::kFaultAdd)[0];
@@ -271,7 +273,7 @@ class Parser {
   base::Status CheckFlags(const CLI::App& app) const {
     const auto given = [&](const char* flag) { return root_.count(flag) + app.count(flag) > 0; };
     if (args_.command == Command::kLimitSet && args_.limit == LimitArgs{}) {
-      return Bad("limit set needs --rate, --burst, --max or --queue");
+      return Bad("limit set needs --rate, --burst, --max, --queue or --queue-time");
     }
     if (args_.command == Command::kFaultAdd) {
       if (args_.fault.time.count() == 0) return Bad("fault add needs --for, the time until it ends by itself");

@@ -63,6 +63,7 @@ enum class Command : uint8_t {
 struct LimitArgs {
   std::optional<double> rate;
   std::optional<uint32_t> burst, max, queue;
+  std::optional<std::chrono::milliseconds> queue_time;
   bool operator==(const LimitArgs&) const = default;
 };
 

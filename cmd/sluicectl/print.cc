@@ -235,6 +235,7 @@ std::string Print(const v1::Limit& limit) {
     text += "max " + Limit(limit.concurrency().max());
   }
   text += ", queue " + std::to_string(limit.queue_max());
+  if (limit.queue_time_ms() > 0) text += " for " + std::to_string(limit.queue_time_ms()) + " ms";
   return Printable(text + (limit.overridden() ? "; changed by RPC" : "; as configured")) + "\n";
 }
 

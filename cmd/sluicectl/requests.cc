@@ -15,6 +15,7 @@ v1::ChangeLimitRequest MakeLimitChange(const Args& args) {
   if (args.limit.burst) request.set_burst(*args.limit.burst);
   if (args.limit.max) request.set_max(*args.limit.max);
   if (args.limit.queue) request.set_queue_max(*args.limit.queue);
+  if (args.limit.queue_time) request.set_queue_time_ms(static_cast<uint64_t>(args.limit.queue_time->count()));
   return request;
 }
 

@@ -52,6 +52,7 @@ std::string Summary(const v1::ChangeLimitRequest& request) {
   if (request.has_burst()) out += " burst=" + std::to_string(request.burst());
   if (request.has_max()) out += " max=" + std::to_string(request.max());
   if (request.has_queue_max()) out += " queue=" + std::to_string(request.queue_max());
+  if (request.has_queue_time_ms()) out += " queue_time=" + std::to_string(request.queue_time_ms()) + "ms";
   return out;
 }
 

@@ -73,6 +73,7 @@ struct LimitView {
   bool capped = false;
   uint32_t max = 0;
   uint32_t queue_max = 0;
+  std::chrono::milliseconds queue_time{0};
   bool overridden = false;  // changed by RPC and not as configured
   uint64_t waiting = 0;     // calls in the queue now; not client_rate
   uint64_t in_use = 0;      // concurrency: calls that hold a permit; capped: tokens out; not client_rate
@@ -87,6 +88,7 @@ struct LimitChange {
   std::optional<uint32_t> burst;  // rates only
   std::optional<uint32_t> max;    // concurrency only; 0: no limit
   std::optional<uint32_t> queue_max;
+  std::optional<std::chrono::milliseconds> queue_time;
   bool reset = false;  // back to what is configured; alone
 };
 

@@ -175,6 +175,7 @@ void ToMessage(const LimitView& view, v1::Limit& message) {
     rate.set_capped(view.capped);
   }
   message.set_queue_max(view.queue_max);
+  message.set_queue_time_ms(static_cast<uint64_t>(view.queue_time.count()));
   message.set_overridden(view.overridden);
   message.set_waiting(view.waiting);
   message.set_in_use(view.in_use);
@@ -284,9 +285,14 @@ base::Result<LimitChange> ToChange(const v1::ChangeLimitRequest& request) {
   if (request.has_burst()) change.burst = request.burst();
   if (request.has_max()) change.max = request.max();
   if (request.has_queue_max()) change.queue_max = request.queue_max();
-  const bool sets = change.rate || change.burst || change.max || change.queue_max;
+  // Beyond what a duration holds: the backend says what is allowed.
+  constexpr uint64_t kMost = std::chrono::milliseconds(std::chrono::hours(24)).count();
+  if (request.has_queue_time_ms())
+    change.queue_time = std::chrono::milliseconds(std::min<uint64_t>(request.queue_time_ms(), kMost));
+  const bool sets = change.rate || change.burst || change.max || change.queue_max || change.queue_time;
   if (change.reset && sets) return Bad("reset: goes with nothing else; what is configured comes back whole");
-  if (!change.reset && !sets) return Bad("nothing to change: one of rate, burst, max, queue or reset is needed");
+  if (!change.reset && !sets)
+    return Bad("nothing to change: one of rate, burst, max, queue, queue_time or reset is needed");
   return change;
 }
 

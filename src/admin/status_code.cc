@@ -38,6 +38,9 @@ proxy::GrpcCode StatusCode(base::ErrorKind kind) {
     case ErrorKind::kUpstreamOverloaded:
     case ErrorKind::kRateLimited:
     case ErrorKind::kConcurrencyLimited:
+    case ErrorKind::kQueueTime:
+    case ErrorKind::kDeadlineTooNear:
+    case ErrorKind::kTooManyClients:
     case ErrorKind::kUpstreamStalled:
     case ErrorKind::kTryTimeout:
     case ErrorKind::kMemoryLimited:

@@ -62,6 +62,12 @@ std::string_view Reason(ErrorKind kind) {
       return "rate_limited";
     case ErrorKind::kConcurrencyLimited:
       return "concurrency_limited";
+    case ErrorKind::kQueueTime:
+      return "queue_time";
+    case ErrorKind::kDeadlineTooNear:
+      return "deadline_too_near";
+    case ErrorKind::kTooManyClients:
+      return "too_many_clients";
     case ErrorKind::kUpstreamStalled:
       return "upstream_stalled";
     case ErrorKind::kTryTimeout:

@@ -45,6 +45,9 @@ enum class ErrorKind : uint8_t {
   kUpstreamOverloaded,  // the upstream reset the stream with ENHANCE_YOUR_CALM
   kRateLimited,         // a rate limit refused the call
   kConcurrencyLimited,  // a limit on calls under way refused the call
+  kQueueTime,           // the call waited at a limit, or would have waited, longer than its queue_time
+  kDeadlineTooNear,     // what is left of the deadline is less than the wait at a limit and the service would take
+  kTooManyClients,      // more clients than clients_max call, and this one has no bucket of its own yet
   kUpstreamStalled,     // the upstream took nothing, or sent nothing that it owed, for too long
   kTryTimeout,          // one attempt took longer than the route's per_try_timeout
   kMemoryLimited,       // the proxy holds as much as it may
@@ -66,8 +69,7 @@ struct Error {
   ErrorKind kind = ErrorKind::kInternal;
   ErrorSource source = ErrorSource::kProxy;
   std::string detail;  // for a person; English, no trailing stop
-  // kRateLimited, kConcurrencyLimited, and a deadline that passed in a queue: which bound it was, as
-  // "cluster/users/rate".
+  // Of a refusal by a limit, and of a deadline that passed in a queue: which bound it was, as "cluster/users/rate".
   std::string bound;
   // When it makes sense to try again, where that is known.
   std::optional<std::chrono::milliseconds> retry_after;

@@ -12,7 +12,7 @@
 //   without a ticket:   TryTake ... Return      a unit, or nothing; for calls that do not wait (yet)
 //
 //   Ticket:   idle --Ask--> holding            (go: has a unit)     holding --Detach--> idle, the unit is the caller's
-//               |  \------> waiting --Poll--> holding, or idle (go without a unit; refused)
+//               |  \------> waiting --Poll, Expire--> holding, or idle (go without a unit; refused)
 //               \---------> idle               (go: no limit; refused)          any --Drop--> idle
 #pragma once
 
@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "limits/fair_queue.h"
 #include "limits/options.h"
+#include "limits/return_rate.h"
 #include "limits/verdict.h"
 #include "sync/semaphore_core.h"
 
@@ -40,24 +41,6 @@ struct ConcurrencyLimiterTraits : sync::SemaphoreTraits {
   static base::TimePoint Now();
 };
 
-// How often units come back while calls wait: a moving mean of the time between two, for retry_after. A hint:
-// updates that race lose one.
-class ReturnRate {
- public:
-  static constexpr std::chrono::milliseconds kUnknown{10}, kMin{1}, kMax{10'000};
-
-  // A unit came back. kNever: the time is not known, nothing is noted.
-  void Note(base::TimePoint now);
-  // The queue is empty: units returned from now on tell nothing about waiting.
-  void Pause() { last_.store(0, std::memory_order_relaxed); }
-  // How long until `units` more have come back. kUnknown until something has been seen.
-  std::chrono::milliseconds TimeFor(size_t units) const;
-
- private:
-  std::atomic<int64_t> last_{0};   // nanoseconds of the clock; 0: none in this queue
-  std::atomic<int64_t> mean_{-1};  // nanoseconds; -1: none yet
-};
-
 template <typename Traits>
 class BasicConcurrencyLimiter {
   using Core = sync::BasicSemaphoreCore<Traits>;
@@ -65,7 +48,11 @@ class BasicConcurrencyLimiter {
 
  public:
   explicit BasicConcurrencyLimiter(const ConcurrencyOptions& options)
-      : max_(options.max), in_force_(options), enabled_(options.enabled()), core_(ToLimits(options)) {}
+      : max_(options.max),
+        in_force_(options),
+        enabled_(options.enabled()),
+        queue_time_(options.queue_time),
+        core_(ToLimits(options)) {}
 
   // While calls wait, too: a larger max lets them go at once, a smaller one takes effect as calls end, 0 lets all
   // go. A limit set after there was none counts the calls that ask from then on, and those from before it was
@@ -112,6 +99,8 @@ class BasicConcurrencyLimiter {
 
   // There is a limit.
   bool enabled() const { return enabled_.load(std::memory_order_relaxed); }
+  // How long a call may wait; 0: up to its deadline. The caller sees to it (Ticket::Expire).
+  std::chrono::milliseconds queue_time() const { return queue_time_.load(std::memory_order_relaxed); }
   // Whether a call would go at once. A cheap look at what others change: for choosing, not for admitting.
   bool HasRoom() const { return !enabled() || (!core_.slow() && core_.raw() > 0); }
   // Calls that hold a unit now.
@@ -127,6 +116,11 @@ class BasicConcurrencyLimiter {
     if (queued) returns_.Note(Traits::Now());
     core_.Give(1);
     if (queued && !core_.slow()) returns_.Pause();
+  }
+
+  // A refusal with the time after which a call that asks now would go.
+  Verdict Refuse(Refusal why = Refusal::kQueueFull) const {
+    return Verdict::Refused(why, returns_.TimeFor(waiting() + 1));
   }
 
   // One call's place at one limiter, which outlives it or its Drop. May be used again after Drop or a refusal.
@@ -146,8 +140,9 @@ class BasicConcurrencyLimiter {
       holding_ = true;
       return Verdict::Go();
     }
-    // Go, wait or refused (kQueueFull). `flow`: the client connection. On a worker, in the task to be woken.
-    Verdict Ask(BasicConcurrencyLimiter& limiter, uint64_t flow) {
+    // Go, wait or refused: kQueueFull, or kTooLate where by its place and the units that lately came back it would
+    // start after `latest`. `flow`: the client connection. On a worker, in the task to be woken.
+    Verdict Ask(BasicConcurrencyLimiter& limiter, uint64_t flow, base::TimePoint latest = base::kNever) {
       SLUICE_CHECK(limiter_ == nullptr);
       if (!limiter.enabled()) return Verdict::Go();
       limiter_ = &limiter;
@@ -157,7 +152,7 @@ class BasicConcurrencyLimiter {
       }
       waiter_.set_flow(flow);
       limiter.core_.Enqueue(waiter_, 1, Traits::Wakeup::ForRunningTask());
-      return Poll();
+      return latest != base::kNever && limiter.StartsAfter(latest, waiter_) ? Expire(Refusal::kTooLate) : Poll();
     }
     // After a wake-up, or any time after Ask said wait: go, wait (check_at = kNever) or refused (had to make room).
     Verdict Poll() {
@@ -179,6 +174,14 @@ class BasicConcurrencyLimiter {
       const Verdict refused = limiter_->Refuse();
       Drop();
       return refused;
+    }
+    // While it waits: it has waited long enough, leaves the queue and is refused for `why`; but a unit that it was
+    // granted meanwhile is its own: go, as by Poll.
+    Verdict Expire(Refusal why) {
+      SLUICE_CHECK(limiter_ != nullptr);
+      if (holding_ || !limiter_->core_.Cancel(waiter_, Outcome::kTimedOut)) return Poll();
+      waiter_.Reset();
+      return std::exchange(limiter_, nullptr)->Refuse(why);
     }
     // Leaves the queue, or gives the unit back. Idempotent.
     void Drop() {
@@ -217,6 +220,7 @@ class BasicConcurrencyLimiter {
   void Apply(const ConcurrencyOptions& options) {
     if (options.enabled()) max_ = options.max;
     in_force_ = options;
+    queue_time_.store(options.queue_time, std::memory_order_relaxed);
     // Before the waiters go and after the units are there. relaxed: it publishes nothing; a reader of the old value
     // meets Limits::open, or goes as it would have a moment ago.
     if (!options.enabled()) enabled_.store(false, std::memory_order_relaxed);
@@ -224,7 +228,15 @@ class BasicConcurrencyLimiter {
     if (options.enabled()) enabled_.store(true, std::memory_order_relaxed);
   }
 
-  Verdict Refuse() const { return Verdict::Refused(Refusal::kQueueFull, returns_.TimeFor(waiting() + 1)); }
+  // Whether a waiter that has just queued cannot start by `latest`, as far as is known.
+  bool StartsAfter(base::TimePoint latest, const typename Core::Waiter& waiter) const {
+    const base::TimePoint now = Traits::Now();
+    size_t ahead = 0;
+    if (now == base::kNever || !core_.LookAtQueue(waiter, [&](const auto& queue) { ahead = queue.Ahead(waiter); }))
+      return false;
+    const auto wait = returns_.WaitFor(ahead + 1, now);
+    return wait.has_value() && base::DeadlineAfter(now, *wait) > latest;
+  }
 
   mutable std::mutex configure_;  // one Configure, Close or change of what is lent at a time
   // Under configure_:
@@ -233,6 +245,7 @@ class BasicConcurrencyLimiter {
   int64_t lent_ = 0;
   bool closed_ = false;
   typename Traits::template Atomic<bool> enabled_;
+  std::atomic<std::chrono::milliseconds> queue_time_;
   Core core_;
   ReturnRate returns_;
 };

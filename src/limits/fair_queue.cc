@@ -1,5 +1,6 @@
 #include "limits/fair_queue.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -49,6 +50,11 @@ FairQueue::Admission FairQueue::Admit(Node& newcomer, size_t size_max) {
   ++size_;
   admission.admitted = true;
   return admission;
+}
+
+size_t FairQueue::Ahead(const Node& last) const {
+  const size_t waiting_flows = flows_.size() - idle_count_;
+  return std::min(size_, last.flow_->length * waiting_flows) - 1;
 }
 
 FairQueue::Flow& FairQueue::FindOrAdd(uint64_t key) {

@@ -73,6 +73,10 @@ class FairQueue {
   void Remove(Node& node);
   Admission Admit(Node& newcomer, size_t size_max);
 
+  // Waiters that are served before `last`, the newest of its flow, at most: in each round its flow has one turn, and so
+  // has each other that waits.
+  size_t Ahead(const Node& last) const;
+
   // Entries in the table, idle ones included.
   size_t flows() const { return flows_.size(); }
 

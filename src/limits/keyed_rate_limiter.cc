@@ -58,7 +58,7 @@ std::shared_ptr<RateLimiter> KeyedRateLimiter::Get(uint64_t key_hash, base::Time
   evicted = std::move(place->limiter);
   place->key = key_hash;
   place->used = set.gets;
-  place->limiter = std::make_shared<RateLimiter>(each, now, set.full_at);
+  place->limiter = std::make_shared<RateLimiter>(each, now, set.full_at, /*debt=*/true);
   return place->limiter;
 }
 

@@ -54,7 +54,9 @@ class BasicRateLimiter {
   class Ticket;
 
   // Starts full, but for what is missing at `now` to be full at `full_at`: a bucket that goes on from another one.
-  BasicRateLimiter(const RateOptions& options, base::TimePoint now, base::TimePoint full_at = base::TimePoint::min());
+  // `debt`: until `full_at` a refusal is due to what others have taken (kDebt).
+  BasicRateLimiter(const RateOptions& options, base::TimePoint now, base::TimePoint full_at = base::TimePoint::min(),
+                   bool debt = false);
   BasicRateLimiter(const BasicRateLimiter&) = delete;
   BasicRateLimiter& operator=(const BasicRateLimiter&) = delete;
   ~BasicRateLimiter();
@@ -99,6 +101,8 @@ class BasicRateLimiter {
 
   // There is a limit.
   bool enabled() const { return on_.load(std::memory_order_relaxed); }
+  // How long a call may wait; 0: up to its deadline. The caller sees to it (Ask's `latest`, Ticket::Expire).
+  std::chrono::milliseconds queue_time() const { return queue_time_.load(std::memory_order_relaxed); }
   // Calls that wait now.
   size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
   // Calls a second; 0: no limit.
@@ -156,6 +160,8 @@ class BasicRateLimiter {
   // Under mutex_. When time could let the `position`th of the queue go (from 1): exact, or a lower bound where capped.
   base::TimePoint PredictedStart(size_t position) const;
   static std::chrono::milliseconds RetryAfter(base::TimePoint start, base::TimePoint now);
+  // Under mutex_. Of a call that would have started at `start`.
+  Verdict Refuse(Refusal why, base::TimePoint start, base::TimePoint now) const;
   // Under mutex_. Takes `ticket` out of the queue; if it was the first, the next one's wake-up, to be called outside.
   [[nodiscard]] Wakeup Leave(Ticket& ticket);
   [[nodiscard]] Wakeup FirstWakeup();
@@ -169,6 +175,8 @@ class BasicRateLimiter {
   Atomic<bool> on_;                    // false: no limit; written under mutex_
   Atomic<bool> wants_release_{false};  // the first waits for the end of a call
   Atomic<uint32_t> waiting_{0};        // size of queue_; written under mutex_
+  std::atomic<std::chrono::milliseconds> queue_time_;
+  const base::TimePoint debt_until_;  // before it a refusal is kDebt
   mutable typename Traits::Mutex mutex_;
   // Under mutex_:
   uint32_t queue_max_;
@@ -185,12 +193,15 @@ class BasicRateLimiter<Traits>::Ticket : public base::ListNode<RateLimiterTraits
   Ticket() = default;
   ~Ticket() { Drop(); }
 
-  // Goes, queues (leaving a wake-up for the running task), or is refused: kQueueFull, or kTooLate where the time it
-  // would have to wait by its place passes `deadline`. retry_after: that time, in whole milliseconds, at least 1. The
-  // ticket is idle: no Ask before, or Drop after it.
-  Verdict Ask(BasicRateLimiter& limiter, base::TimePoint now, base::TimePoint deadline);
+  // Goes, queues (leaving a wake-up for the running task), or is refused: kQueueFull, or kTooLate where by its place it
+  // would start after `latest`, or kDebt for either. retry_after: the time it would wait, in whole milliseconds, at
+  // least 1. The ticket is idle: no Ask before, or Drop after it.
+  Verdict Ask(BasicRateLimiter& limiter, base::TimePoint now, base::TimePoint latest);
   // After a wake-up or at check_at; spurious calls are fine. Goes, or waits; not refused, the deadline is the caller's.
   Verdict Poll(base::TimePoint now);
+  // While it waits: it has waited long enough, leaves the queue and is refused for `why`. retry_after: as of Ask, for a
+  // call that asks now. Goes where the limit has just been lifted.
+  Verdict Expire(base::TimePoint now, Refusal why);
   // Leaves the queue (the next is woken if this was first), or, capped, gives the token back. Idempotent.
   void Drop();
   // Drop for a call that did not start: capped, the credit for its token comes back too.

@@ -26,8 +26,13 @@ auto BasicRateLimiter<Traits>::MakeBucket(const RateOptions& options, base::Time
 }
 
 template <typename Traits>
-BasicRateLimiter<Traits>::BasicRateLimiter(const RateOptions& options, base::TimePoint now, base::TimePoint full_at)
-    : bucket_(MakeBucket(options, now, full_at)), on_(options.enabled()), queue_max_(options.queue_max) {}
+BasicRateLimiter<Traits>::BasicRateLimiter(const RateOptions& options, base::TimePoint now, base::TimePoint full_at,
+                                           bool debt)
+    : bucket_(MakeBucket(options, now, full_at)),
+      on_(options.enabled()),
+      queue_time_(options.queue_time),
+      debt_until_(debt ? full_at : base::TimePoint::min()),
+      queue_max_(options.queue_max) {}
 
 template <typename Traits>
 BasicRateLimiter<Traits>::~BasicRateLimiter() {
@@ -44,6 +49,7 @@ void BasicRateLimiter<Traits>::Configure(const RateOptions& options, base::TimeP
     Lock lock(mutex_);
     if (closed_) return;
     queue_max_ = options.queue_max;
+    queue_time_.store(options.queue_time, std::memory_order_relaxed);
     on_.store(options.enabled(), std::memory_order_relaxed);  // a caller that queues looks again under the mutex
     if (options.enabled()) {
       const uint64_t burst = std::max<uint64_t>(options.burst, 1) * concurrent::kTokensPerCall;
@@ -176,6 +182,11 @@ std::chrono::milliseconds BasicRateLimiter<Traits>::RetryAfter(base::TimePoint s
 }
 
 template <typename Traits>
+Verdict BasicRateLimiter<Traits>::Refuse(Refusal why, base::TimePoint start, base::TimePoint now) const {
+  return Verdict::Refused(now < debt_until_ ? Refusal::kDebt : why, RetryAfter(start, now));
+}
+
+template <typename Traits>
 auto BasicRateLimiter<Traits>::Leave(Ticket& ticket) -> Wakeup {
   const bool was_first = queue_.front() == &ticket;
   ticket.Unlink();
@@ -236,7 +247,7 @@ bool BasicRateLimiter<Traits>::Ticket::Detach() {
 }
 
 template <typename Traits>
-Verdict BasicRateLimiter<Traits>::Ticket::Ask(BasicRateLimiter& l, base::TimePoint now, base::TimePoint deadline) {
+Verdict BasicRateLimiter<Traits>::Ticket::Ask(BasicRateLimiter& l, base::TimePoint now, base::TimePoint latest) {
   SLUICE_DCHECK(state_ == State::kIdle);
   if (const Start start = l.TryStart(now); start != Start::kNo) {
     if (start == Start::kHeld) {
@@ -251,14 +262,14 @@ Verdict BasicRateLimiter<Traits>::Ticket::Ask(BasicRateLimiter& l, base::TimePoi
     if (!l.on_.load(std::memory_order_relaxed)) return Verdict::Go();
     const uint32_t ahead = l.waiting_.load(std::memory_order_relaxed);
     if (ahead >= l.queue_max_) {
-      verdict = Verdict::Refused(Refusal::kQueueFull, RetryAfter(l.PredictedStart(ahead + 1), now));
+      verdict = l.Refuse(Refusal::kQueueFull, l.PredictedStart(ahead + 1), now);
     } else {
       l.queue_.PushBack(*this);
       l.waiting_.store(ahead + 1, std::memory_order_seq_cst);  // pairs with TryStart's look
       verdict = ahead == 0 ? l.LookForFirst(now) : Verdict::Wait(base::kNever);
       const base::TimePoint start = l.PredictedStart(ahead + 1);
-      if (verdict.kind == Verdict::Kind::kWait && start > deadline) {
-        verdict = Verdict::Refused(Refusal::kTooLate, RetryAfter(start, now));
+      if (verdict.kind == Verdict::Kind::kWait && start > latest) {
+        verdict = l.Refuse(Refusal::kTooLate, start, now);
       }
       if (verdict.kind == Verdict::Kind::kWait) {
         limiter_ = &l;
@@ -301,6 +312,26 @@ Verdict BasicRateLimiter<Traits>::Ticket::Poll(base::TimePoint now) {
     limiter_ = nullptr;
   }
   return Verdict::Go();
+}
+
+template <typename Traits>
+Verdict BasicRateLimiter<Traits>::Ticket::Expire(base::TimePoint now, Refusal why) {
+  SLUICE_CHECK(state_ == State::kWaiting);
+  BasicRateLimiter& l = *limiter_;
+  Verdict verdict = Verdict::Go();  // the limit has just been lifted
+  Wakeup next;
+  {
+    Lock lock(l.mutex_);
+    if (this->linked()) {
+      verdict = l.Refuse(why, l.PredictedStart(l.waiting_.load(std::memory_order_relaxed)), now);
+      next = l.Leave(*this);
+    }
+  }
+  wakeup_ = Wakeup();
+  next.Wake();
+  state_ = State::kIdle;
+  limiter_ = nullptr;
+  return verdict;
 }
 
 template <typename Traits>

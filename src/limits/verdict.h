@@ -13,8 +13,10 @@ namespace sluice::limits {
 enum class Refusal : uint8_t {
   kNone,
   kQueueFull,  // as many wait as may wait, or a waiter of a client with more waiters made room for another's
-  kTooLate,    // the predicted wait passes the call's deadline
+  kQueueTime,  // it has waited as long as a call may, or the predicted wait is longer
+  kTooLate,    // its deadline would pass in the queue, or leave too little for the service
   kTableFull,  // per client key: no room to keep another key's bucket
+  kDebt,       // per client key: its bucket began with the debt of keys that made room, which is not yet paid
   kClosed,     // the limiter was taken away or broken
 };
 std::string_view ToString(Refusal refusal);

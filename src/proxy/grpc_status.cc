@@ -74,6 +74,9 @@ GrpcCode ToGrpcCode(ErrorKind kind) {
     case ErrorKind::kRateLimited:
       return GrpcCode::kResourceExhausted;
     case ErrorKind::kConcurrencyLimited:
+    case ErrorKind::kQueueTime:
+    case ErrorKind::kDeadlineTooNear:
+    case ErrorKind::kTooManyClients:
       return GrpcCode::kResourceExhausted;
     case ErrorKind::kUpstreamStalled:
       return GrpcCode::kUnavailable;
@@ -178,6 +181,9 @@ std::string_view ToHttpStatus(ErrorKind kind) {
       return "409";
     case ErrorKind::kRateLimited:
     case ErrorKind::kConcurrencyLimited:
+    case ErrorKind::kQueueTime:
+    case ErrorKind::kDeadlineTooNear:
+    case ErrorKind::kTooManyClients:
       return "429";
     case ErrorKind::kTooLarge:
       return "431";

@@ -82,15 +82,25 @@ void ToProto(const limits::RateOptions& from, v1::Rate& to) {
   to.set_burst(from.burst);
   to.set_capped(from.capped);
   to.set_queue_max(from.queue_max);
+  to.set_queue_time_ms(static_cast<uint64_t>(from.queue_time.count()));
 }
 void ToProto(const limits::ConcurrencyOptions& from, v1::Concurrency& to) {
   to.set_max(from.max);
   to.set_queue_max(from.queue_max);
+  to.set_queue_time_ms(static_cast<uint64_t>(from.queue_time.count()));
+}
+// Of an older process: the default, which is what its clients get here.
+std::chrono::milliseconds QueueTime(const auto& from) {
+  constexpr uint64_t kMost = std::chrono::milliseconds(std::chrono::hours(1)).count();
+  if (!from.has_queue_time_ms()) return limits::kQueueTime;
+  return std::chrono::milliseconds(std::min<uint64_t>(from.queue_time_ms(), kMost));
 }
 limits::RateOptions FromProto(const v1::Rate& from) {
-  return {from.rate(), from.burst(), from.capped(), from.queue_max()};
+  return {from.rate(), from.burst(), from.capped(), from.queue_max(), QueueTime(from)};
 }
-limits::ConcurrencyOptions FromProto(const v1::Concurrency& from) { return {from.max(), from.queue_max()}; }
+limits::ConcurrencyOptions FromProto(const v1::Concurrency& from) {
+  return {from.max(), from.queue_max(), QueueTime(from)};
+}
 
 void ToProto(const LimitTable::Named& from, v1::Limit& to) {
   to.set_name(from.name);

@@ -47,10 +47,11 @@ base::Status CheckRanges(const base::Option<Options> (&table)[N], const Options&
 
 // A limit's options as `change` wants them; an error says what is allowed.
 base::Result<RateOptions> Changed(RateOptions options, const admin::LimitChange& change) {
-  if (change.max) return Bad(Join(change.name, " is a rate: it has rate, burst and queue, not max"));
+  if (change.max) return Bad(Join(change.name, " is a rate: it has rate, burst, queue and queue_time, not max"));
   options.rate = change.rate.value_or(options.rate);
   options.burst = change.burst.value_or(options.burst);
   options.queue_max = change.queue_max.value_or(options.queue_max);
+  options.queue_time = change.queue_time.value_or(options.queue_time);
   // With a cap of one call the next may start only when it has ended, whatever the rate.
   if (options.capped && options.burst < 2) return Bad(Join(change.name, " is capped: burst must be in [2, 10000000]"));
   if (auto status = CheckRanges(limits::kRateOptions, options); !status) return status.error();
@@ -58,9 +59,11 @@ base::Result<RateOptions> Changed(RateOptions options, const admin::LimitChange&
 }
 
 base::Result<ConcurrencyOptions> Changed(ConcurrencyOptions options, const admin::LimitChange& change) {
-  if (change.rate || change.burst) return Bad(Join(change.name, " has max and queue, neither rate nor burst"));
+  if (change.rate || change.burst)
+    return Bad(Join(change.name, " has max, queue and queue_time, neither rate nor burst"));
   options.max = change.max.value_or(options.max);
   options.queue_max = change.queue_max.value_or(options.queue_max);
+  options.queue_time = change.queue_time.value_or(options.queue_time);
   if (auto status = CheckRanges(limits::kConcurrencyOptions, options); !status) return status.error();
   return options;
 }
@@ -146,18 +149,21 @@ void Describe(const RateOptions& options, admin::LimitView& view) {
   view.burst = options.burst;
   view.capped = options.capped;
   view.queue_max = options.queue_max;
+  view.queue_time = options.queue_time;
 }
 void Describe(const ConcurrencyOptions& options, admin::LimitView& view) {
   view.max = options.max;
   view.queue_max = options.queue_max;
+  view.queue_time = options.queue_time;
 }
 
 std::string ToString(const RateOptions& options) {
   return Join("rate ", config::FormatDecimal(options.rate), ", burst ", std::to_string(options.burst), ", queue ",
-              std::to_string(options.queue_max));
+              std::to_string(options.queue_max), ", queue_time ", config::FormatDuration(options.queue_time));
 }
 std::string ToString(const ConcurrencyOptions& options) {
-  return Join("max ", std::to_string(options.max), ", queue ", std::to_string(options.queue_max));
+  return Join("max ", std::to_string(options.max), ", queue ", std::to_string(options.queue_max), ", queue_time ",
+              config::FormatDuration(options.queue_time));
 }
 
 }  // namespace
@@ -334,7 +340,7 @@ admin::LimitView LimitSet::View(const LimitTable::Named& named) const {
 }
 
 base::Result<admin::LimitView> LimitSet::Change(const admin::LimitChange& change) {
-  const bool sets = change.rate || change.burst || change.max || change.queue_max;
+  const bool sets = change.rate || change.burst || change.max || change.queue_max || change.queue_time;
   if (change.reset == sets) return Bad(change.reset ? "reset goes with nothing else" : "nothing to change");
   std::unique_lock lock(mutex_);
   LimitTable::Named* named = table_.Find(change.name);

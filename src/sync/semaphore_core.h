@@ -26,7 +26,6 @@
 // back is the last touch.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -37,6 +36,7 @@
 #include "base/error.h"
 #include "sync/semaphore_traits.h"
 #include "sync/semaphore_waiter.h"
+#include "sync/wake_batch.h"
 
 namespace sluice::sync {
 
@@ -54,6 +54,7 @@ class BasicSemaphoreCore {
   // Fate beyond it: CHECK. A count that large is a leak or a bug.
   static constexpr Units kUnitsMax = Units{1} << 60;
   static constexpr size_t kWakeBatch = 16;
+  using WakeBatch = sync::WakeBatch<Wakeup, kWakeBatch>;
 
   using Waiter = BasicSemaphoreWaiter<Traits>;
 
@@ -132,6 +133,13 @@ class BasicSemaphoreCore {
     Locked(change);
     if (wakeup != nullptr) *wakeup = std::move(removed);
     return left;
+  }
+
+  // fn(const Queue&) while `waiter`, the caller's, stands in the queue; false where it does not. `fn` is short.
+  template <typename Fn>
+  bool LookAtQueue(const Waiter& waiter, Fn fn) const {
+    std::lock_guard lock(mutex_);
+    return waiter.outcome() == Outcome::kWaiting && (fn(queue_), true);
   }
 
   // A counted waiter that was queued needs the core no more.
@@ -227,20 +235,6 @@ class BasicSemaphoreCore {
   static constexpr Units kWaiters = 1, kBroken = 2, kSlow = kWaiters | kBroken;
   static constexpr Units Count(Units word) { return word >> 2; }  // arithmetic: keeps the sign
   static constexpr Units ToWord(Units units) { return units * 4; }
-
-  // Wakeups on their way out of the mutex.
-  class WakeBatch {
-   public:
-    bool full() const { return size_ == kWakeBatch; }
-    void Add(Wakeup&& wakeup) { wakeups_[size_++] = std::move(wakeup); }
-    void WakeAll() {
-      for (size_t i = 0; i < size_; ++i) wakeups_[i].Wake();
-    }
-
-   private:
-    std::array<Wakeup, kWakeBatch> wakeups_;
-    size_t size_ = 0;
-  };
 
   // Runs `change` under the mutex, then ends every wait that may end, waking outside of it. May free this.
   template <typename Change>

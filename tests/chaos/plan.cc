@@ -9,6 +9,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
+milliseconds DrawQueueTime(Dice& dice) {
+  return dice.Of<milliseconds>({milliseconds(0), milliseconds(1), milliseconds(50), limits::kQueueTime});
+}
+
 limits::RateOptions DrawRate(const Plan& plan, Dice& dice) {
   if (!dice.OneIn(3)) return {};
   limits::RateOptions rate;
@@ -16,12 +20,14 @@ limits::RateOptions DrawRate(const Plan& plan, Dice& dice) {
   rate.capped = dice.OneIn(2);
   rate.burst = static_cast<uint32_t>(dice.In(rate.capped ? 2 : 1, 20));
   rate.queue_max = plan.tight ? static_cast<uint32_t>(dice.Below(5)) : 1000;
+  rate.queue_time = DrawQueueTime(dice);
   return rate;
 }
 
 limits::ConcurrencyOptions DrawConcurrency(const Plan& plan, Dice& dice) {
   if (!dice.OneIn(3)) return {};
-  return {static_cast<uint32_t>(dice.In(1, 12)), plan.tight ? static_cast<uint32_t>(dice.Below(5)) : 1000};
+  return {static_cast<uint32_t>(dice.In(1, 12)), plan.tight ? static_cast<uint32_t>(dice.Below(5)) : 1000,
+          DrawQueueTime(dice)};
 }
 
 http2::SessionOptions DrawSession(const Plan& plan, Dice& dice) {

@@ -36,7 +36,7 @@ class TwoClients : public testing::TestWithParam<Where> {
     config.top = {"workers: 2"};
     (GetParam().process ? config.top : config.cluster)
         .push_back(std::string(GetParam().key) + ": {max: " + std::to_string(kSlots) +
-                   ", queue: " + std::to_string(queue) + "}");
+                   ", queue: " + std::to_string(queue) + ", queue_time: 0}");
     proxy_ = std::make_unique<Proxy>(config);
     modest_ = std::make_unique<AsyncCalls>(proxy_->target());
     greedy_ = std::make_unique<AsyncCalls>(proxy_->target());

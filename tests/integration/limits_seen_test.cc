@@ -66,7 +66,7 @@ class WhatACallWaitedFor : public testing::Test {
 };
 
 TEST_F(WhatACallWaitedFor, IsNothingOnAQuietDay) {
-  Start({"concurrency: {max: 5}", "rate_limit: {rate: 1000, burst: 10}"});
+  Start({"concurrency: {max: 5, queue_time: 0}", "rate_limit: {rate: 1000, burst: 10, queue_time: 0}"});
   const AsyncCallPtr call = calls_->Run(Spec("x"));
   EXPECT_TRUE(call->status().ok());
   EXPECT_EQ(call->reply().trailers.count("sluice-waited"), 0u);
@@ -75,7 +75,8 @@ TEST_F(WhatACallWaitedFor, IsNothingOnAQuietDay) {
 }
 
 TEST_F(WhatACallWaitedFor, IsToldInOrderWithTimes) {
-  Start({"concurrency: {max: 1}", "rate_limit: {rate: 0.001, burst: 1}"}, {"rate_limit: {rate: 0.001, burst: 1}"});
+  Start({"concurrency: {max: 1, queue_time: 0}", "rate_limit: {rate: 0.001, burst: 1, queue_time: 0}"},
+        {"rate_limit: {rate: 0.001, burst: 1, queue_time: 0}"});
   backend_.Close();
   CallSpec spec = Spec("x");
   spec.timeout = kForever;
@@ -107,7 +108,7 @@ TEST_F(WhatACallWaitedFor, IsToldInOrderWithTimes) {
 }
 
 TEST_F(WhatACallWaitedFor, IsTheOneWhoseQueueWasFull) {
-  Start({"concurrency: {max: 1, queue: 1}"});
+  Start({"concurrency: {max: 1, queue: 1, queue_time: 0}"});
   backend_.Close();
   const AsyncCallPtr first = calls_->Start(Spec("x"));
   ASSERT_TRUE(WaitUntil([&] { return backend_.held() == 1; }));
@@ -124,7 +125,7 @@ TEST_F(WhatACallWaitedFor, IsTheOneWhoseQueueWasFull) {
 }
 
 TEST_F(WhatACallWaitedFor, IsTheOneInWhoseQueueTheDeadlinePassed) {
-  Start({"concurrency: {max: 1}"});
+  Start({"concurrency: {max: 1, queue_time: 0}"});
   backend_.Close();
   const AsyncCallPtr first = calls_->Start(Spec("x"));
   ASSERT_TRUE(WaitUntil([&] { return backend_.held() == 1; }));
@@ -148,7 +149,7 @@ TEST_F(WhatACallWaitedFor, IsTheOneInWhoseQueueTheDeadlinePassed) {
 }
 
 TEST_F(WhatACallWaitedFor, IsTheOneInWhoseQueueItsClientLeftIt) {
-  Start({"concurrency: {max: 1}"});
+  Start({"concurrency: {max: 1, queue_time: 0}"});
   backend_.Close();
   const AsyncCallPtr first = calls_->Start(Spec("x"));
   ASSERT_TRUE(WaitUntil([&] { return backend_.held() == 1; }));
@@ -166,7 +167,8 @@ TEST_F(WhatACallWaitedFor, IsTheOneInWhoseQueueItsClientLeftIt) {
 TEST(Sluicectl, ShowsAndChangesLimits) {
   GateBackend backend("echo-1");
   ProxyConfig config = To({&backend});
-  config.cluster = {"concurrency: {max: 2, queue: 10}", "rate_limit: {rate: 0.5, burst: 100}"};
+  config.cluster = {"concurrency: {max: 2, queue: 10, queue_time: 0}",
+                    "rate_limit: {rate: 0.5, burst: 100, queue_time: 0}"};
   Proxy proxy(config);
   Operator person(proxy);
   AsyncCalls calls(proxy.target());

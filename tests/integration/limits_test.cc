@@ -33,14 +33,16 @@ void PrintTo(const BoundCase& bound, std::ostream* out) { *out << bound.name; }
 
 constexpr size_t kMax = 16, kQueue = 64;
 const BoundCase kBounds[] = {
-    {"Process", "concurrency: {max: 16, queue: 64}", "", "", "process/concurrency", "concurrency_limited"},
-    {"Cluster", "", "concurrency: {max: 16, queue: 64}", "", "cluster/echo/concurrency", "concurrency_limited"},
-    {"Endpoint", "", "endpoint_concurrency: {max: 16, queue: 64}", "", "cluster/echo/endpoint_concurrency",
+    {"Process", "concurrency: {max: 16, queue: 64, queue_time: 0}", "", "", "process/concurrency",
      "concurrency_limited"},
-    {"CappedClusterRate", "", "rate_limit: {rate: 5000, burst: 16, capped: true, queue: 64}", "", "cluster/echo/rate",
-     "rate_limited"},
-    {"CappedRouteRate", "", "", "rate_limit: {rate: 5000, burst: 16, capped: true, queue: 64}", "route/main/rate",
-     "rate_limited"},
+    {"Cluster", "", "concurrency: {max: 16, queue: 64, queue_time: 0}", "", "cluster/echo/concurrency",
+     "concurrency_limited"},
+    {"Endpoint", "", "endpoint_concurrency: {max: 16, queue: 64, queue_time: 0}", "",
+     "cluster/echo/endpoint_concurrency", "concurrency_limited"},
+    {"CappedClusterRate", "", "rate_limit: {rate: 5000, burst: 16, capped: true, queue: 64, queue_time: 0}", "",
+     "cluster/echo/rate", "rate_limited"},
+    {"CappedRouteRate", "", "", "rate_limit: {rate: 5000, burst: 16, capped: true, queue: 64, queue_time: 0}",
+     "route/main/rate", "rate_limited"},
 };
 
 class ABound : public testing::TestWithParam<BoundCase> {
@@ -201,13 +203,13 @@ INSTANTIATE_TEST_SUITE_P(Bounds, ABound, testing::ValuesIn(kBounds),
 TEST(ARateLimit, RefusesAtOnceWhatCouldNotGoInTime) {
   GateBackend backend("echo-1");
   ProxyConfig config = To({&backend});
-  config.cluster = {"rate_limit: {rate: 0.01, burst: 1}"};
+  config.cluster = {"rate_limit: {rate: 0.01, burst: 1, queue_time: 0}"};
   Proxy proxy(config);
   AsyncCalls calls(proxy.target());
   EXPECT_TRUE(calls.Run(Spec("first"))->status().ok());
   // The next token is 100 s away.
   const AsyncCallPtr late = calls.Run(Spec("late"));
-  ExpectRefused(*late, "rate_limited", "cluster/echo/rate");
+  ExpectRefused(*late, "deadline_too_near", "cluster/echo/rate");
   EXPECT_GT(std::atoi(late->reply().Trailer("grpc-retry-pushback-ms").c_str()), 10000);
   EXPECT_EQ(backend.arrived(), 1u);
 }
@@ -215,8 +217,8 @@ TEST(ARateLimit, RefusesAtOnceWhatCouldNotGoInTime) {
 TEST(ARateLimit, TakesBackTheTokenOfACallThatNeverWent) {
   GateBackend backend("echo-1");
   ProxyConfig config = To({&backend});
-  config.cluster = {"concurrency: {max: 1}"};
-  config.route.push_back("rate_limit: {rate: 0.001, burst: 2}");
+  config.cluster = {"concurrency: {max: 1, queue_time: 0}"};
+  config.route.push_back("rate_limit: {rate: 0.001, burst: 2, queue_time: 0}");
   Proxy proxy(config);
   Operator person(proxy);
   AsyncCalls calls(proxy.target());
@@ -238,8 +240,8 @@ TEST(ARateLimit, TakesBackTheTokenOfACallThatNeverWent) {
 TEST(ARateLimit, ChangedByTheOperatorLetsWaitingCallsGoAtOnce) {
   GateBackend backend("echo-1");
   ProxyConfig config = To({&backend});
-  config.cluster = {"rate_limit: {rate: 0.001, burst: 1}"};
-  config.route.push_back("rate_limit: {rate: 0.001, burst: 2}");
+  config.cluster = {"rate_limit: {rate: 0.001, burst: 1, queue_time: 0}"};
+  config.route.push_back("rate_limit: {rate: 0.001, burst: 2, queue_time: 0}");
   Proxy proxy(config);
   Operator person(proxy);
   AsyncCalls calls(proxy.target());
@@ -265,7 +267,8 @@ TEST(ARateLimit, ChangedByTheOperatorLetsWaitingCallsGoAtOnce) {
 TEST(AConcurrencyLimit, ChangedByTheOperatorAppliesToWaitingCalls) {
   GateBackend backend("echo-1");
   ProxyConfig config = To({&backend});
-  config.cluster = {"concurrency: {max: 2, queue: 100}", "endpoint_concurrency: {max: 20, queue: 100}"};
+  config.cluster = {"concurrency: {max: 2, queue: 100, queue_time: 0}",
+                    "endpoint_concurrency: {max: 20, queue: 100, queue_time: 0}"};
   Proxy proxy(config);
   Operator person(proxy);
   AsyncCalls calls(proxy.target());
@@ -297,7 +300,7 @@ TEST(AConcurrencyLimit, IsHeldByAStreamForAllItsLife) {
   Backends backends(1);
   ProxyConfig config;
   config.endpoints = backends.endpoints();
-  config.cluster = {"concurrency: {max: 1}"};
+  config.cluster = {"concurrency: {max: 1, queue_time: 0}"};
   Proxy proxy(config);
   Operator person(proxy);
   AsyncCalls calls(proxy.target());
@@ -353,7 +356,7 @@ TEST(AClientRateLimit, ByPeerCountsAllConnectionsOfAHostAsOne) {
 TEST(AFullEndpoint, IsPassedOverForTheNextOnTheRing) {
   GateBackend first("echo-1"), second("echo-2"), third("echo-3");
   ProxyConfig config = To({&first, &second, &third});
-  config.cluster = {"endpoint_concurrency: {max: 2, queue: 4}"};
+  config.cluster = {"endpoint_concurrency: {max: 2, queue: 4, queue_time: 0}"};
   Proxy proxy(config);
   Operator person(proxy);
   AsyncCalls calls(proxy.target());
@@ -395,7 +398,7 @@ TEST(AFullEndpoint, IsPassedOverForTheNextOnTheRing) {
 TEST(AFullEndpoint, ThatIsRemovedSendsItsQueueElsewhere) {
   GateBackend first("echo-1"), second("echo-2");
   ProxyConfig config = To({&first, &second});
-  config.cluster = {"endpoint_concurrency: {max: 2, queue: 10}"};
+  config.cluster = {"endpoint_concurrency: {max: 2, queue: 10, queue_time: 0}"};
   Proxy proxy(config);
   Operator person(proxy);
   AsyncCalls calls(proxy.target());
@@ -474,9 +477,10 @@ TEST_P(ARemovedCluster, LetsTheCallsThatWaitForItGo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Waiting, ARemovedCluster,
-                         testing::Values("rate_limit: {rate: 0.001, burst: 2}", "concurrency: {max: 2, queue: 100}",
-                                         "endpoint_concurrency: {max: 2, queue: 100}",
-                                         "rate_limit: {rate: 1000, burst: 2, capped: true}"));
+                         testing::Values("rate_limit: {rate: 0.001, burst: 2, queue_time: 0}",
+                                         "concurrency: {max: 2, queue: 100, queue_time: 0}",
+                                         "endpoint_concurrency: {max: 2, queue: 100, queue_time: 0}",
+                                         "rate_limit: {rate: 1000, burst: 2, capped: true, queue_time: 0}"));
 
 // Every reload has other limits, some have none, and a rate is capped or not.
 TEST(AReload, ThatChangesLimitsUnderLoadLosesNothing) {
@@ -489,13 +493,15 @@ TEST(AReload, ThatChangesLimitsUnderLoadLosesNothing) {
   for (int i = 0; i < 60; ++i) {
     const auto max = [&](int salt) { return std::to_string((i * 7 + salt) % 5 == 0 ? 0 : 1 + (i * 5 + salt) % 9); };
     const std::string burst = std::to_string(2 + i % 7);
-    config.top = {"workers: 2", "concurrency: {max: " + max(1) + ", queue: 1000}"};
-    config.cluster = {"concurrency: {max: " + max(2) + ", queue: 1000}",
-                      "endpoint_concurrency: {max: " + max(3) + ", queue: 1000}",
-                      "rate_limit: {rate: 20000, burst: " + burst + ", capped: " + (i % 2 ? "true" : "false") + "}"};
+    config.top = {"workers: 2", "concurrency: {max: " + max(1) + ", queue: 1000, queue_time: 0}"};
+    config.cluster = {
+        "concurrency: {max: " + max(2) + ", queue: 1000, queue_time: 0}",
+        "endpoint_concurrency: {max: " + max(3) + ", queue: 1000, queue_time: 0}",
+        "rate_limit: {rate: 20000, burst: " + burst + ", capped: " + (i % 2 ? "true" : "false") + ", queue_time: 0}"};
     config.route = {"name: main", "rate_limit: {rate: " + std::string(i % 3 ? "30000" : "0") + ", burst: " + burst +
-                                      ", capped: " + (i % 4 < 2 ? "true" : "false") + "}"};
-    if (i % 5 < 2) config.route.push_back("client_rate_limit: {by: peer, rate: 20000, burst: " + burst + "}");
+                                      ", capped: " + (i % 4 < 2 ? "true" : "false") + ", queue_time: 0}"};
+    if (i % 5 < 2)
+      config.route.push_back("client_rate_limit: {by: peer, rate: 20000, burst: " + burst + ", queue_time: 0}");
     const uint64_t before = some.ok() + more.ok();
     person.ReloadWith(config);
     ASSERT_TRUE(WaitUntil([&] { return some.ok() + more.ok() >= before + 40; })) << "reload " << i << "\n"

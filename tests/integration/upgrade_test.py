@@ -313,7 +313,7 @@ drain_timeout: 5s
         self.assertEqual(self.backend.calls, 2)
 
     def test_permits_of_all_processes_count_together(self):
-        self.write(cluster=", concurrency: {max: 3}")
+        self.write(cluster=", concurrency: {max: 3, queue_time: 0}")
         self.start()
         first = Stream(self.port)
         self.assertTrue(self.backend.wait_holding(1))
@@ -453,7 +453,7 @@ drain_timeout: 5s
 
     # Twice: before it says a word, and with everything in its hands. Half a minute each, in which calls go on.
     def test_what_hangs_is_given_up(self):
-        self.write(cluster=", concurrency: {max: 4}, rate_limit: {rate: 1000, burst: 100}")
+        self.write(cluster=", concurrency: {max: 4, queue_time: 0}, rate_limit: {rate: 1000, burst: 100}")
         self.start()
         stream = Stream(self.port)
         self.assertEqual(next(stream.call), b"0")
@@ -475,7 +475,7 @@ drain_timeout: 5s
         self.assertEqual(stream.end(), grpc.StatusCode.OK)
 
     def test_what_is_broken_changes_nothing(self):
-        self.write(cluster=", concurrency: {max: 4}, rate_limit: {rate: 1000, burst: 100}")
+        self.write(cluster=", concurrency: {max: 4, queue_time: 0}, rate_limit: {rate: 1000, burst: 100}")
         self.start()
         stream = Stream(self.port)
         self.assertEqual(next(stream.call), b"0")
@@ -517,11 +517,11 @@ drain_timeout: 5s
         with self.subTest("an address that is taken"):
             taken = socket.create_server(("127.0.0.1", 0))
             self.addCleanup(taken.close)
-            self.write(cluster=", concurrency: {max: 4}, rate_limit: {rate: 1000, burst: 100}",
+            self.write(cluster=", concurrency: {max: 4, queue_time: 0}, rate_limit: {rate: 1000, burst: 100}",
                        listener=f"127.0.0.1:{taken.getsockname()[1]}")
             self.assertIn("cannot listen", self.ctl("upgrade", code=1))
             self.check_unharmed(stream)
-        self.write(cluster=", concurrency: {max: 4}, rate_limit: {rate: 1000, burst: 100}")
+        self.write(cluster=", concurrency: {max: 4, queue_time: 0}, rate_limit: {rate: 1000, burst: 100}")
         self.assertEqual(caller.finish(), [])
         # And a good one takes over after all that.
         self.upgrade()

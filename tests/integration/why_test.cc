@@ -44,7 +44,7 @@ class Why : public testing::Test {
 
 TEST_F(Why, ADeadlineAtALimit) {
   ProxyConfig config = To({&backend_});
-  config.cluster.push_back("concurrency: {max: 1}");
+  config.cluster.push_back("concurrency: {max: 1, queue_time: 0}");
   Start(std::move(config));
   backend_.Close();
   const AsyncCallPtr first = calls_->Start(Named("first", kForever));
@@ -99,7 +99,7 @@ TEST_F(Why, AHungBackend) {
 TEST_F(Why, TopShowsTheTrafficAndTheHotKey) {
   ProxyConfig config = To({&backend_});
   config.top.push_back("insight: {hot_keys: shown}");
-  config.cluster.push_back("concurrency: {max: 50}");
+  config.cluster.push_back("concurrency: {max: 50, queue_time: 0}");
   Start(std::move(config));
   // Samples are random: calls go on until one was taken.
   std::string table;

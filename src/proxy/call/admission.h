@@ -5,7 +5,12 @@
 //   Advance ... kWait: the task sleeps until it is woken or check_at, and calls Advance again ... kGo
 //
 // A call waits at one limit at a time, and most never do. It holds a pointer for each limit; a place in a queue is made
-// when it first has to wait (Waiting).
+// when it first has to wait (Waiting). A wait ends by the limit's queue_time, or when what is left of the deadline is
+// less than the service lately took: then the call is refused.
+//
+// A call that waits holds nothing that calls elsewhere wait for. While it waits at a limit of its route, client or
+// cluster it gives the process's unit back; while it waits at an endpoint, or between two attempts, the cluster's too.
+// It takes them again, behind others, before it goes on.
 //
 // Lifetime of the limiters, which keep no count of their units' holders: those of the process and the route live as
 // long as the configuration, those of the cluster as long as ClusterLimits, and this holds both by its worker's counts;
@@ -27,6 +32,7 @@
 #include "limits/keyed_rate_limiter.h"
 #include "limits/limiter_metrics.h"
 #include "limits/rate_limiter.h"
+#include "limits/service_times.h"
 #include "proxy/snapshot.h"
 #include "runtime/frame_pool.h"
 
@@ -45,8 +51,13 @@ class Admission {
     base::Nanos time{0};
     base::TimePoint ended{};
   };
-  // The call's key at its route's client_rate_limit; asked where that is in force.
-  using ClientKey = absl::FunctionRef<uint64_t()>;
+  // What limits ask about a call; only where the answer is needed.
+  struct Asker {
+    // Its key at its route's client_rate_limit.
+    absl::FunctionRef<uint64_t()> client_key;
+    // How long calls like it lately took from the limits to their answer; 0: not known.
+    absl::FunctionRef<base::Nanos()> service_time;
+  };
 
   static bool Needed(const RouteConfig& config, const Route& route, const upstream::ClusterState& cluster);
   // `route`: of `config`. `flow`: the client connection: connections share a queue fairly. `worker`: slot of the
@@ -61,9 +72,13 @@ class Admission {
   static void operator delete(void* memory, size_t bytes) { runtime::FreeFrame(memory, bytes); }
 
   // Through all limits but the endpoint's. After kGo: kGo again.
-  limits::Verdict Advance(base::TimePoint now, base::TimePoint deadline, ClientKey client_key);
+  limits::Verdict Advance(base::TimePoint now, base::TimePoint deadline, const Asker& asker);
   // For a call that has passed limits before: only the endpoint's are left.
   void PassForAttempt() { stage_ = kEndpoint; }
+  // The call waits between two attempts: gives back the units of cluster and process. Then paused(), and Advance takes
+  // them again.
+  void Pause();
+  bool paused() const { return stage_ < kEndpoint; }
   // Takes the endpoint's permit if one is free, or goes without one where there is no limit. The caller keeps the
   // endpoint alive while it has the permit, by the list in which it stands or by the worker's pool.
   static bool TryEndpoint(upstream::Endpoint& endpoint, Permit& permit) {
@@ -72,24 +87,35 @@ class Admission {
   // As Advance, for the endpoint's permit, in its queue: of one endpoint at a time, which the caller keeps alive until
   // the verdict is not kWait, or LeaveEndpointQueue. The bound's name is the cluster's.
   limits::Verdict AdvanceEndpoint(upstream::Endpoint& endpoint, const upstream::ClusterState& cluster,
-                                  base::TimePoint now, Permit& permit);
+                                  base::TimePoint now, base::TimePoint deadline, const Asker& asker, Permit& permit);
   void LeaveEndpointQueue();
 
   // The bound that the call waits for, or that refused it last. Null: none.
   const limits::LimiterMetrics* bound() const { return bound_; }
   bool is_rate() const { return stage_ >= kRouteRate && stage_ <= kClusterRate; }
   bool waiting() const { return waits_now_; }
+  // Of a call that was refused, for the words of its refusal: how long it waited there; the service time it was judged
+  // by (0: not known); the queue_time of that limit.
+  struct Refused {
+    base::Nanos waited{0}, service{0};
+    std::chrono::milliseconds queue_time{0};
+  };
+  const Refused& refused() const { return waiting_->refused; }
   // The call has ended otherwise while it waited: by its deadline, or because the client has gone.
   void GiveUp(bool deadline_passed, base::TimePoint now);
   // The call ended before it was sent anywhere: what the rates let go is for the next call.
   void RefundRates();
   // The call has been sent: nothing is refunded any more.
   void Forget();
+  // When all limits but the endpoint's let it go last.
+  base::TimePoint passed_at() const { return passed_at_; }
+  const upstream::ClusterLimits& cluster_limits() const { return *cluster_limits_; }
   // What it waited for so far, in order; the wait that goes on is not in it.
   std::span<const Wait> waits() const { return waiting_ == nullptr ? std::span<const Wait>() : waiting_->over; }
 
  private:
-  enum Stage : uint8_t { kProcess, kRouteRate, kClientRate, kClusterRate, kCluster, kEndpoint };
+  // In order. kProcessAgain: for a call that gave the unit back while it waited.
+  enum Stage : uint8_t { kProcess, kRouteRate, kClientRate, kClusterRate, kCluster, kProcessAgain, kEndpoint };
   // Of a call that has had to wait.
   struct Waiting {
     static void* operator new(size_t bytes) { return runtime::AllocateFrame(bytes); }
@@ -98,6 +124,8 @@ class Admission {
     limits::ConcurrencyLimiter::Ticket permit;
     limits::RateLimiter::Ticket rate;
     base::TimePoint since{};
+    Permit endpoint;  // while the units that were given back for its sake are taken again
+    Refused refused;
     absl::InlinedVector<Wait, 1> over;
   };
   // What a rate limiter let go. `held`: a capped token, which comes back at the call's end; else one that only a refund
@@ -105,6 +133,11 @@ class Admission {
   struct Grant {
     limits::RateLimiter* limiter = nullptr;
     bool held = false;
+  };
+  // When a wait ends, and why the call is refused then.
+  struct End {
+    base::TimePoint at;
+    limits::Refusal why;
   };
 
   static bool Take(limits::ConcurrencyLimiter& limiter, Permit& permit) {
@@ -115,13 +148,16 @@ class Admission {
   }
   Grant& grant() { return grants_[stage_ - kRouteRate]; }
   bool Start(limits::RateLimiter& limiter, base::TimePoint now);
-  bool GoesAtOnce(base::TimePoint now, ClientKey client_key);
-  limits::Verdict Queue(base::TimePoint now, base::TimePoint deadline);
+  bool GoesAtOnce(base::TimePoint now, const Asker& asker);
+  limits::Verdict Queue(base::TimePoint now, base::TimePoint deadline, const Asker& asker);
+  template <typename Limiter>
+  End EndOfWait(const Limiter& limiter, base::TimePoint now, base::TimePoint deadline, const Asker& asker);
   limits::Verdict QueueForPermit(limits::ConcurrencyLimiter& limiter, const limits::LimiterMetrics& bound,
-                                 Permit& permit, base::TimePoint now);
+                                 Permit& permit, base::TimePoint now, base::TimePoint deadline, const Asker& asker);
   limits::Verdict QueueForRate(limits::RateLimiter& limiter, const limits::LimiterMetrics& bound, base::TimePoint now,
-                               base::TimePoint deadline);
-  void Settle(const limits::Verdict& verdict, base::TimePoint now);
+                               base::TimePoint deadline, const Asker& asker);
+  limits::Verdict Settle(limits::Verdict verdict, const End& end, base::TimePoint now);
+  void GiveBackShared();
   void EndWait(base::TimePoint now);
 
   // First, so that they go last.
@@ -133,7 +169,11 @@ class Admission {
   const uint32_t worker_;
   uint8_t stage_ = kProcess;
   bool waits_now_ = false;
+  bool gave_back_process_ = false;  // and has not taken it again
+  bool gave_back_cluster_ = false;
+  bool endpoint_granted_ = false;  // what was given back while it waited at the endpoint is being taken again
   const limits::LimiterMetrics* bound_ = nullptr;
+  base::TimePoint passed_at_{};
   Permit process_, cluster_;
   std::array<Grant, 3> grants_;
   std::unique_ptr<Waiting> waiting_;

@@ -1,7 +1,10 @@
 // The steps of a call up to its attempt, but for the cache: gates, limits, the key, the endpoint and its permit.
 
+#include <algorithm>
+
 #include "base/hash.h"
 #include "proxy/call/call.h"
+#include "proxy/call/limit_refusal.h"
 #include "proxy/message_field.h"
 #include "proxy/metadata_key.h"
 
@@ -59,6 +62,16 @@ bool Call::MetGates() const {
   return history_ != nullptr && history_->gates != nullptr && history_->gates->Knows(route_->gates);
 }
 
+namespace {
+
+// Of a call, or of a fetch, which calls with more time may have joined since its timer was armed.
+base::TimePoint DeadlineOf(const Exchange& call) {
+  const ResponseCollector* fetch = call.sink.fetch();
+  return fetch == nullptr ? call.deadline : std::max(call.deadline, fetch->deadline());
+}
+
+}  // namespace
+
 bool Call::WaitsForAdmission() {
   if (over()) return false;
   if (admission_ == nullptr) {
@@ -67,8 +80,10 @@ bool Call::WaitsForAdmission() {
     admission_.reset(
         new Admission(config_, context.LimitsOf(PlaceOfCluster(), *cluster_), *route_, client_->flow, context.index()));
   }
-  auto client_key = [this] { return ClientKey(); };
-  const limits::Verdict verdict = admission_->Advance(context.worker().now(), deadline, client_key);
+  const auto client_key = [this] { return ClientKey(); };
+  const auto service_time = [this] { return RecentServiceTime(context, *admission_, request); };
+  const limits::Verdict verdict =
+      admission_->Advance(context.worker().now(), DeadlineOf(*this), {client_key, service_time});
   if (verdict.kind == VerdictKind::kRefused) Refuse(verdict);
   ArmTimer(verdict.check_at);
   if (verdict.kind == VerdictKind::kGo && !admission_->waits().empty()) {
@@ -79,12 +94,7 @@ bool Call::WaitsForAdmission() {
 }
 
 void Call::Refuse(const limits::Verdict& verdict) {
-  const std::string& bound = admission_->bound()->name;
-  base::Error error = base::MakeError(admission_->is_rate() ? ErrorKind::kRateLimited : ErrorKind::kConcurrencyLimited,
-                                      bound + " refused the call: " + std::string(ToString(verdict.refusal)));
-  error.bound = bound;
-  error.retry_after = verdict.retry_after;
-  Fail(std::move(error));
+  Fail(RefusalByLimit(*admission_, verdict, DeadlineOf(*this) - context.worker().now()));
 }
 
 // Of the ring of the cluster that the call goes to now: a failover cluster, or a reload, may have brought another kind.
@@ -304,12 +314,18 @@ void Call::Pick() {
 bool Call::WaitsForEndpoint() {
   while (!over() && attempt_.state() == Attempt::State::kPicking) {
     if (picked_ == upstream::LoadBalancer::kNone) {
-      Pick();
+      const bool paused = admission_ != nullptr && admission_->paused();
+      if (paused && WaitsForAdmission()) return true;
+      if (!over()) Pick();
       continue;
     }
     upstream::Endpoint& endpoint = *cluster_->endpoints[picked_].endpoint;
     Permit permit;
-    const limits::Verdict verdict = admission_->AdvanceEndpoint(endpoint, *cluster_, context.worker().now(), permit);
+    const auto client_key = [] { return uint64_t{0}; };  // it has passed there
+    const auto service_time = [this] { return RecentServiceTime(context, *admission_, request); };
+    const limits::Verdict verdict = admission_->AdvanceEndpoint(endpoint, *cluster_, context.worker().now(),
+                                                                DeadlineOf(*this), {client_key, service_time}, permit);
+    ArmTimer(verdict.check_at);
     if (verdict.kind == VerdictKind::kWait) return true;
     if (verdict.kind == VerdictKind::kRefused) {
       Refuse(verdict);

@@ -1,6 +1,7 @@
 // The last steps of a call: the attempt, its response, and the end.
 #include "proxy/call/call.h"
 #include "proxy/call/forwarded_fields.h"
+#include "proxy/call/limit_refusal.h"
 #include "proxy/call/observer.h"
 #include "proxy/call/request_id.h"
 #include "proxy/call/rewrite.h"
@@ -106,7 +107,8 @@ void Call::OnAttemptEnded(Attempt& attempt) {
 void Call::BeginResponse() {
   attempt_.OwnBody();
   snapshot_ = {};
-  if (admission_ != nullptr) admission_->Forget();
+  if (admission_ != nullptr) [[unlikely]]
+    NoteAnswer(context, *admission_, request, attempt_.complete() && attempt_.grpc_status() != GrpcCode::kOk);
   cluster_ = nullptr;
   answered_ = context.worker().now();
   if (route_->hedge_delay != nullptr) [[unlikely]]

@@ -11,6 +11,7 @@
 #include "base/intrusive_list.h"
 #include "base/log_limit.h"
 #include "http2/connection/connection.h"
+#include "limits/service_times.h"
 #include "proxy/call/quarantine.h"
 #include "proxy/call_id.h"
 #include "proxy/proxy_metrics.h"
@@ -75,6 +76,8 @@ struct CallContext {
   // Failures that operators have asked for (fault.h); null: none, also while a table has none that is for a call.
   std::shared_ptr<const std::vector<std::shared_ptr<const Fault>>> faults;
   ProxyMetrics& metrics;
+  std::unique_ptr<limits::ServiceTimes> service_times;    // of calls that limits let go; null: none yet
+  uint64_t answers_behind_limits = 0;                     // of which some are samples
   base::IntrusiveList<base::ListNode<Call>, Call> calls;  // alive; each owns itself. Read by Call::ForEach
   base::IntrusiveList<base::ListNode<MirrorCall>, MirrorCall> mirrors;  // the same
   Quarantine quarantine;

@@ -152,6 +152,7 @@ bool Call::AnyUntried() const {
 
 bool Call::WaitsForBackoff() {
   if (over() || context.worker().now() >= history_->retry_at) return false;
+  if (admission_ != nullptr) admission_->Pause();
   ArmTimer(history_->retry_at);
   return true;
 }

@@ -71,6 +71,9 @@ FailedCalls::Kind FailedCalls::KindOf(GrpcCode status, const base::Error* cause)
       case base::ErrorKind::kCancelled:
       case base::ErrorKind::kRateLimited:
       case base::ErrorKind::kConcurrencyLimited:
+      case base::ErrorKind::kQueueTime:
+      case base::ErrorKind::kDeadlineTooNear:
+      case base::ErrorKind::kTooManyClients:
       case base::ErrorKind::kQueueFull:
       case base::ErrorKind::kMemoryLimited:
       case base::ErrorKind::kAccessDenied:

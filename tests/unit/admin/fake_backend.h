@@ -103,6 +103,7 @@ class FakeBackend final : public Backend {
       if (change.burst) limit.burst = *change.burst;
       if (change.max) limit.max = *change.max;
       if (change.queue_max) limit.queue_max = *change.queue_max;
+      if (change.queue_time) limit.queue_time = *change.queue_time;
       limit.overridden = !change.reset;
       return limit;
     }

@@ -271,6 +271,9 @@ TEST_F(Sluicectl, SetsAndResetsALimit) {
   EXPECT_EQ(backend_.last_limit_change()->max, std::nullopt);
   EXPECT_EQ(backend_.last_limit_change()->queue_max, 0u);
   EXPECT_THAT(Ctl({"limits"}).out, HasSubstr("rpc\n"));
+  result = Ctl({"limit", "set", "cluster/users/rate", "--queue-time", "2s"});
+  EXPECT_EQ(result.out, "cluster/users/rate: rate 2.5, burst 4, queue 0 for 2000 ms; changed by RPC\n");
+  EXPECT_EQ(backend_.last_limit_change()->queue_time, std::chrono::seconds(2));
   result = Ctl({"limit", "set", "process/concurrency", "--max", "0"});
   EXPECT_EQ(result.out, "process/concurrency: max none, queue 1024; changed by RPC\n");
   EXPECT_EQ(backend_.last_limit_change()->rate, std::nullopt);

@@ -23,17 +23,18 @@ std::vector<std::string> ErrorsOf(const std::string& yaml) {
 }
 
 TEST(Limits, EveryKeyReachesItsField) {
-  const ParseResult result =
-      Parse(Yaml(R"(, rate_limit: {rate: 0.5, burst: 7, capped: true, queue: 0}, concurrency: {max: 5, queue: 6},
+  const ParseResult result = Parse(
+      Yaml(
+          R"(, rate_limit: {rate: 0.5, burst: 7, capped: true, queue: 0, queue_time: 1s}, concurrency: {max: 5, queue: 6, queue_time: 0},
     endpoint_concurrency: {max: 10000000, queue: 1000000}, bounded_load: 1.25)",
-                 R"(, rate_limit: {rate: 10000000},
+          R"(, rate_limit: {rate: 10000000},
     client_rate_limit: {by: {metadata: x-key, repeated: last}, rate: 2, burst: 3, capped: true, queue: 4, clients_max: 16})",
-                 "concurrency: {max: 8, queue: 9}"),
-            "f");
+          "concurrency: {max: 8, queue: 9}"),
+      "f");
   ASSERT_TRUE(result.ok()) << result.errors[0].ToString();
   const auto& cluster = result.config.clusters.at(0);
-  EXPECT_EQ(cluster.rate_limit, (RateOptions{0.5, 7, true, 0}));
-  EXPECT_EQ(cluster.concurrency, (ConcurrencyOptions{5, 6}));
+  EXPECT_EQ(cluster.rate_limit, (RateOptions{0.5, 7, true, 0, std::chrono::seconds(1)}));
+  EXPECT_EQ(cluster.concurrency, (ConcurrencyOptions{5, 6, std::chrono::milliseconds(0)}));
   EXPECT_EQ(cluster.endpoint_concurrency, (ConcurrencyOptions{10'000'000, 1'000'000}));
   EXPECT_EQ(cluster.bounded_load, 1.25);
   const auto& route = result.config.routes.at(0);
@@ -83,7 +84,7 @@ TEST(Limits, EachNonsensicalLimitIsOneErrorWithItsPlace) {
       {", concurrency: {max: 10000001}", "", "",
        "clusters[0].concurrency.max: \"10000001\" is not a whole number in [0, 10000000]"},
       {", endpoint_concurrency: {maximum: 1}", "", "",
-       "clusters[0].endpoint_concurrency.maximum: unknown key; allowed: max, queue"},
+       "clusters[0].endpoint_concurrency.maximum: unknown key; allowed: max, queue, queue_time"},
       {", bounded_load: 1", "", "", "bounded_load: \"1\" is not 0 or a number in [1.01, 100]"},
       {", bounded_load: 2, policy: round_robin", "", "", "is only allowed with policy ring_hash"},
       {"", ", rate_limit: {rate: x}", "", "routes[0].rate_limit.rate"},
@@ -99,6 +100,8 @@ TEST(Limits, EachNonsensicalLimitIsOneErrorWithItsPlace) {
       {"", ", client_rate_limit: {rate: 1, clients_max: 15}", "", "in [16, 1000000]"},
       {"", ", client_rate_limit: {rate: 1, capped: true, burst: 1}", "", "client_rate_limit.burst: \"1\" with capped"},
       {"", "", "concurrency: {queue: -1}", "f:6:22: concurrency.queue"},
+      {"", "", "concurrency: {max: 1, queue_time: 2h}", "f:6:35: concurrency.queue_time"},
+      {", rate_limit: {rate: 1, queue_time: 200}", "", "", "clusters[0].rate_limit.queue_time: \"200\""},
   };
   for (const auto& c : cases) {
     EXPECT_THAT(ErrorsOf(Yaml(c.cluster, c.route, c.top)), ElementsAre(HasSubstr(c.error)));

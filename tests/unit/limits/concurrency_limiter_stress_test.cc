@@ -99,6 +99,31 @@ TEST(ConcurrencyLimiterInterleave, ADisplacedCallMayLeaveMeanwhile) {
   });
 }
 
+// Its time is up while a unit comes back: it has the unit, or the next has it; it is never lost, and never two have it.
+TEST(ConcurrencyLimiterInterleave, AWaitThatEndsByTimeBesideAGrantLosesNoUnit) {
+  bool expired = false, granted = false;
+  Explore({.max = 1, .queue_max = 10}, [&](interleave::Run& run, Shared state) {
+    state->tickets[0].Ask(*state->limiter, 0);
+    EXPECT_EQ(state->tickets[1].Ask(*state->limiter, 1).kind, Kind::kWait);
+    EXPECT_EQ(state->tickets[2].Ask(*state->limiter, 2).kind, Kind::kWait);
+    run.Thread([=] { state->tickets[0].Drop(); });
+    auto verdict = std::make_shared<Verdict>();
+    run.Thread([=] { *verdict = state->tickets[1].Expire(Refusal::kQueueTime); });
+    run.AtEnd([=, &expired, &granted] {
+      const bool went = verdict->kind == Kind::kGo;
+      (went ? granted : expired) = true;
+      EXPECT_EQ(state->tickets[1].holding(), went);
+      EXPECT_EQ(state->limiter->in_use(), 1u);
+      EXPECT_EQ(state->tickets[2].Poll().kind, went ? Kind::kWait : Kind::kGo);
+      state->tickets[1].Drop();
+      EXPECT_EQ(state->tickets[2].Poll().kind, Kind::kGo);
+      state->tickets[2].Drop();
+      EXPECT_EQ(state->limiter->in_use(), 0u);
+    });
+  });
+  EXPECT_TRUE(expired && granted);
+}
+
 // A wake-up its thread looks for.
 struct FlagWakeup {
   static inline std::atomic<uint64_t> wakes{0};

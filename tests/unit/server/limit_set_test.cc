@@ -121,8 +121,12 @@ TEST_F(LimitSetTest, AChangeLeavesWhatItDoesNotName) {
   EXPECT_EQ(view.burst, 20u);
   EXPECT_TRUE(view.capped);
   EXPECT_EQ(view.queue_max, 30u);
+  EXPECT_EQ(view.queue_time, std::chrono::milliseconds(200));
   EXPECT_TRUE(view.overridden);
   EXPECT_FALSE(SetRate("cluster/c/rate", 10).overridden);  // what is configured again
+  Set({.name = "cluster/c/rate", .queue_time = std::chrono::seconds(1)});
+  EXPECT_EQ(View("cluster/c/rate").queue_max, 30u);
+  EXPECT_EQ(set.Table().ClusterRate("c")->queue_time(), std::chrono::seconds(1));
 }
 
 TEST_F(LimitSetTest, AChangeHoldsOverAReloadOfOtherThings) {
@@ -339,8 +343,10 @@ TEST_F(LimitSetTest, SaysWhatIsAllowed) {
   const std::string rate = "cluster/d/rate", process = "process/concurrency";
   EXPECT_EQ(Refused({.name = rate}), "nothing to change");
   EXPECT_EQ(Refused({.name = rate, .rate = 1, .reset = true}), "reset goes with nothing else");
-  EXPECT_EQ(Refused({.name = rate, .max = 1}), "cluster/d/rate is a rate: it has rate, burst and queue, not max");
-  EXPECT_EQ(Refused({.name = process, .rate = 1}), "process/concurrency has max and queue, neither rate nor burst");
+  EXPECT_EQ(Refused({.name = rate, .max = 1}),
+            "cluster/d/rate is a rate: it has rate, burst, queue and queue_time, not max");
+  EXPECT_EQ(Refused({.name = process, .rate = 1}),
+            "process/concurrency has max, queue and queue_time, neither rate nor burst");
   for (double bad : {-1.0, 0.0009, 10'000'001.0, double(NAN), double(INFINITY)}) {
     EXPECT_TRUE(Refused({.name = rate, .rate = bad}).ends_with(" is neither 0 (no limit) nor in [0.001, 10000000]"));
   }
@@ -349,6 +355,7 @@ TEST_F(LimitSetTest, SaysWhatIsAllowed) {
   EXPECT_EQ(Refused({.name = "cluster/c/rate", .burst = 1}),
             "cluster/c/rate is capped: burst must be in [2, 10000000]");
   EXPECT_EQ(Refused({.name = rate, .queue_max = 1'000'001}), "queue: 1000001 is not in [0, 1000000]");
+  EXPECT_EQ(Refused({.name = rate, .queue_time = std::chrono::hours(2)}), "queue_time: 7200000 is not in [0, 3600000]");
   EXPECT_EQ(Refused({.name = process, .max = 10'000'001}), "max: 10000001 is not in [0, 10000000]");
   EXPECT_EQ(Refused({.name = process, .queue_max = 1'000'001}), "queue: 1000001 is not in [0, 1000000]");
   EXPECT_EQ(Refused({.name = "process/rate", .rate = 1}, ErrorKind::kNotFound), "no limit process/rate");

@@ -87,7 +87,7 @@ TEST_F(CallAdmissionTest, WaitersForARateGoInOrderOfArrival) {
 }
 
 TEST_F(CallAdmissionTest, AFullQueueForTheRateRefusesAtOnceWithPushback) {
-  cluster.rate_limit = {.rate = 1, .burst = 1, .queue_max = 1};
+  cluster.rate_limit = {.rate = 1, .burst = 1, .queue_max = 1, .queue_time = milliseconds(0)};
   Start({"10.0.0.1:1"});
   FramePeer& client = Client();
   for (uint32_t id : {1, 3, 5}) Call(client, id);
@@ -96,12 +96,12 @@ TEST_F(CallAdmissionTest, AFullQueueForTheRateRefusesAtOnceWithPushback) {
 }
 
 TEST_F(CallAdmissionTest, AWaitThatWouldPassTheDeadlineIsRefusedAtOnce) {
-  cluster.rate_limit = {.rate = 1, .burst = 1};
+  cluster.rate_limit = {.rate = 1, .burst = 1, .queue_time = milliseconds(0)};
   Start({"10.0.0.1:1"});
   FramePeer& client = Client();
   Call(client, 1);
   Call(client, 3, {{"grpc-timeout", "500m"}});
-  ExpectRefused(client, 3, "rate_limited", "cluster/c/rate");
+  ExpectRefused(client, 3, "deadline_too_near", "cluster/c/rate");
   Call(client, 5, {{"grpc-timeout", "1500m"}});
   EXPECT_FALSE(client.streams[5].end);
   Advance(milliseconds(1001));
@@ -125,7 +125,7 @@ TEST_F(CallAdmissionTest, ADeadlineThatPassesInTheQueueNamesTheBound) {
 }
 
 TEST_F(CallAdmissionTest, APermitGoesToTheNextWhenACallEndsHoweverItEnds) {
-  cluster.concurrency = {.max = 1};
+  cluster.concurrency = {.max = 1, .queue_time = milliseconds(0)};
   Start({"10.0.0.1:1"});
   FramePeer& client = Client();
   for (uint32_t id : {1, 3, 5, 7, 9, 11}) Call(client, id, {{"grpc-timeout", id == 7 ? "300m" : "1000m"}});
@@ -170,7 +170,7 @@ TEST_F(CallAdmissionTest, AClientThatGoesAwayLeavesTheQueue) {
 }
 
 TEST_F(CallAdmissionTest, CappedTokensComeBackWithTheEndOfTheCall) {
-  cluster.rate_limit = {.rate = 1000, .burst = 2, .capped = true};
+  cluster.rate_limit = {.rate = 1000, .burst = 2, .capped = true, .queue_time = milliseconds(0)};
   Start({"10.0.0.1:1"});
   FramePeer& client = Client();
   for (uint32_t id : {1, 3, 5}) Call(client, id);

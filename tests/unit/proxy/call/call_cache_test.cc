@@ -144,7 +144,7 @@ TEST_F(CallCacheTest, CallsWithMoreTimeThanTheFetchAskAgain) {
 
 // Until the request has been sent, the time of a call that joins counts.
 TEST_F(CallCacheTest, AFetchThatWaitsTakesOverTheTimeOfACallThatJoins) {
-  cluster.concurrency = {.max = 1, .queue_max = 10};
+  cluster.concurrency = {.max = 1, .queue_max = 10, .queue_time = milliseconds(0)};
   Start({"10.0.0.1:1"});
   FramePeer& client = Client();
   Call(client, 1, "other");  // has the permit
