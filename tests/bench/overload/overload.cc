@@ -9,11 +9,9 @@
 // number of calls that it has executed. The client's calls begin at the times of a Poisson process, whatever has become
 // of those before, over C connections. Its last line has the figures of the time after a warm-up of two seconds:
 //
-//   goodput: calls answered OK a second, and their share of what the backend can do (--capacity; else of what it has done)
-//   refused: answered RESOURCE_EXHAUSTED, of all calls
-//   late: DEADLINE_EXCEEDED, of all calls
-//   in vain: executed by the backend without a client that got the answer, of all that it has executed
-//   p50, p99: of the calls answered OK
+//   goodput: calls answered OK a second, and their share of what the backend can do (--capacity; else of what it has
+//   done) refused: answered RESOURCE_EXHAUSTED, of all calls late: DEADLINE_EXCEEDED, of all calls in vain: executed by
+//   the backend without a client that got the answer, of all that it has executed p50, p99: of the calls answered OK
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
