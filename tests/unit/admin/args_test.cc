@@ -167,8 +167,9 @@ TEST(Args, SaysWhatIsWrongWithALimit) {
   EXPECT_EQ(Error({"limit", "get"}), "no command \"limit get\": limit takes set or reset");
   EXPECT_EQ(Error({"set"}), "no command \"set\"");
   EXPECT_EQ(Error({"limits", "x"}), "limits takes nothing");
-  EXPECT_EQ(Error({"limit", "set", "--rate", "1"}), "limit set takes NAME and --rate, --burst, --max or --queue");
-  EXPECT_EQ(Error({"limit", "set", "x"}), "limit set needs --rate, --burst, --max or --queue");
+  EXPECT_EQ(Error({"limit", "set", "--rate", "1"}),
+            "limit set takes NAME and --rate, --burst, --max, --queue or --queue-time");
+  EXPECT_EQ(Error({"limit", "set", "x"}), "limit set needs --rate, --burst, --max, --queue or --queue-time");
   EXPECT_EQ(Error({"limit", "reset", "x", "--max", "1"}), "limit reset takes no --max");
   EXPECT_EQ(Error({"limit", "set", "x", "--max", "1", "--preview"}), "limit set takes no --preview");
   EXPECT_EQ(Error({"status", "--rate", "1"}), "status takes no --rate");
