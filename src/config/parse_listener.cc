@@ -75,7 +75,11 @@ void ParseTrustedProxies(Section& section, const net::ListenerTlsOptions& tls, p
     out->addresses.push_back(std::move(*range));
   });
   ParseAllowedNames(section, "names", "a name: a.example.com, *.example.com, spiffe://..., CN=name", true, &out->names);
-  if (out->addresses.empty() && out->names.empty())
+  const auto lists = [&](std::string_view key) {
+    const Node* node = section.Find(key);
+    return node != nullptr && !node->items.empty();
+  };
+  if (!lists("addresses") && !lists("names"))
     section.Fail("addresses", "or names must say which peers are these proxies: any client can write what they write");
   if (!out->names.empty() && tls.ca.empty())
     section.Fail("names", "the listener asks its peers for no certificates (tls.client_ca), so none has a name");

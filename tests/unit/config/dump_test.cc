@@ -84,7 +84,7 @@ listeners:
      headers_timeout: 1s, send_timeout: 2s, stall_timeout: 3s, body_timeout: 4s, idle_timeout: 5s, age_max: 6s,
      age_grace: 7s, abuse_delay: 8s, keepalive: {interval: 9s, timeout: 10s, repeat: 11s},
      http2: {concurrent_streams_max: 21, stream_window_bytes: 70000, header_count_max: 22, pings_per_second: 23}}
-  - {address: unix:/run/x.sock}
+  - {address: unix:/run/x.sock, paths: any, trusted_proxies: {hops: 3, addresses: [10.0.0.0/8, unix]}}
   - {address: 127.0.0.1:1, tls: {certificate: a.crt, key: a.key, min_version: "1.3", handshake_timeout: 1s,
      handshakes_max: 2}}
   - {address: 127.0.0.1:2, tls: {certificate: b.crt, key: b.key, client_ca: c.crt, require_client_certificate: false}}

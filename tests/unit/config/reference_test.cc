@@ -54,6 +54,7 @@ listeners:
   - {address: 127.0.0.1:50443, tls: {certificate: tls/server.crt, key: tls/server.key,
      sni: [{certificate: tls/other.crt, key: tls/other.key}], client_ca: tls/clients-ca.crt,
      allowed_names: [spiffe://example.com/app/*]},
+     trusted_proxies: {hops: 1, addresses: [10.0.0.0/8, "fd00::/8", unix], names: [proxy.example.com]},
      grpc_web: {cors: {origins: ["https://app.example.com", "https://*.example.com"], headers: [authorization], expose: [sluice-reason]}}}
 clusters:
   - {name: users, endpoints: [127.0.0.1:50061]}
