@@ -19,6 +19,7 @@ finish() {
 trap finish EXIT
 mkfifo "$scratch/stays"
 exec 3<>"$scratch/stays"  # the backend ends with its input
+: >"$scratch/backend"
 "$build/bin/overload" backend <&3 >"$scratch/backend" &
 pids+=($!)
 until read -r _ backend <"$scratch/backend" 2>/dev/null && [ -n "${backend:-}" ]; do read -rt 0.05 <&3 || true; done
@@ -56,7 +57,7 @@ print("   " + "; ".join(bad)) if bad else None
 sys.exit(bool(bad))
 CHECK
 }
+row 900 1000 99 0.5 0  # first: what is left in the backend's queue by an overload would be its own
 row 5000 1000 97 0.5 100
 row 5000 250 97 0.5 100
-row 900 1000 99 0.5 0
 exit $failed
