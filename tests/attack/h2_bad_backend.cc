@@ -26,7 +26,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* k103 =
     "\x08\x03"
-    "103";                                 // :status, RFC 7541 6.2.2
+    "103";  // :status, RFC 7541 6.2.2
+// A tiny field that comes into the table, and 240 references to it.
+const std::string kBomb = std::string("\x40\x01\x61\x00", 4) + std::string(240, '\xbe');
 constexpr size_t kHeldBytesMax = 1 << 20;  // output that the caller does not take: nothing is added
 constexpr size_t kConnectionsMax = 1000;
 
@@ -38,6 +40,7 @@ struct Flood {
   // From the first call on, again and again: about one read's worth. `stream`: the first call's.
   std::function<std::string(uint32_t stream, uint32_t round)> batch;
   bool silent = false;  // not even SETTINGS
+  bool dies = false;    // the connection ends at a call whose DATA says POISON
 };
 
 std::string Repeat(int count, const std::function<std::string(int)>& frame) {
@@ -56,6 +59,8 @@ std::vector<Flood> Floods() {
   using N = uint32_t;
   return {
       {"answers", "not an attack: it answers each call, to compare with", Whole, nullptr},
+      {"poison", "it answers each call, and ends the connection at one whose message says POISON", Whole, nullptr,
+       false, true},
       {"silent", "it accepts, and says nothing", Nothing, nullptr, true},
       {"settings", "SETTINGS", Nothing, [](N, N) { return Repeat(5000, [](int) { return h2::Settings(); }); }},
       {"settings-window", "INITIAL_WINDOW_SIZE up and down", Nothing,
@@ -95,6 +100,14 @@ std::vector<Flood> Floods() {
          return h2::Headers(s, "\x40\x01x\x7f\xa1\x1e" + std::string(4000, 'v') + std::string(12000, '\xbe'));
        },
        nullptr},
+      {"bomb-held", "CVE-2026-49975: each answer 240 references to a tiny field, and no end",
+       [](N s) { return h2::Headers(s, h2::Block(h2::GrpcResponse()) + kBomb); }, nullptr},
+      {"bomb-trailers", "the same in the trailers",
+       [](N s) {
+         return Head(s) + h2::Data(s, h2::Message("")) +
+                h2::Headers(s, h2::Block(h2::GrpcTrailers()) + kBomb, h2::kEndHeaders | h2::kEndStream);
+       },
+       nullptr},
       {"malformed", "each answer without :status",
        [](N s) {
          return h2::Headers(s, h2::Block({{"a", "b"}}), h2::kEndHeaders | h2::kEndStream);
@@ -132,6 +145,9 @@ class Caller {
   bool Handle(short events) {
     std::vector<h2::Frame> frames;
     if ((events & POLLIN) != 0 && !socket_.Read(frames)) return false;
+    for (const h2::Frame& frame : frames) {
+      if (flood_.dies && frame.type == h2::kData && frame.payload.find("POISON") != std::string::npos) return false;
+    }
     if (!flood_.silent) {
       for (const h2::Frame& frame : frames) Heard(frame);
     }
@@ -142,7 +158,8 @@ class Caller {
  private:
   void Heard(const h2::Frame& frame) {
     if (frame.type == h2::kSettings && !frame.has(h2::kAck)) answers_ += h2::SettingsAck();
-    if (frame.type == h2::kHeaders) {
+    // Where a call may kill, it is answered when all of it is here.
+    if (flood_.dies ? frame.type == h2::kData && frame.has(h2::kEndStream) : frame.type == h2::kHeaders) {
       ++totals_.calls;
       if (first_ == 0) first_ = frame.stream;
       if (answers_.size() < kHeldBytesMax) answers_ += flood_.answer(frame.stream);
