@@ -43,8 +43,9 @@ function tell(why) {
   if (why !== '') console.log('VIOLATION node has seen what it must not: ' + why);
 }
 
-// nghttp2 ends a connection on which more streams are reset than these. A proxy hands its callers' resets on: README.md.
-const server = http2.createServer({streamResetBurst: 1e6, streamResetRate: 1e6});
+// Bounds of node's that its peers are not told, and that end a connection: how many streams are reset, or have too many fields.
+const server = http2.createServer({streamResetBurst: 1e6, streamResetRate: 1e6, maxHeaderListPairs: 4000,
+  maxSessionRejectedStreams: 1e6, maxSessionInvalidFrames: 1e6});
 // A session's own `socket` refuses to be destroyed.
 const sockets = new WeakMap();
 let newest;

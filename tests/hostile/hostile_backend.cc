@@ -257,8 +257,9 @@ bool MayBeOk(const Script& program) {
       if (!head && (status != "200" || !type.starts_with("application/grpc"))) return false;
       const auto zeros =
           std::count_if(fields.begin(), fields.end(), [](const auto& f) { return f.first == "grpc-status"; });
+      const std::string number = GuardTrim(Find(fields, "grpc-status"));  // "00" is 0
       if (ends)
-        ok = zeros == 1 && Find(fields, "grpc-status") == "0";
+        ok = zeros == 1 && !number.empty() && number.find_first_not_of('0') == std::string::npos;
       else if (head)
         return false;  // trailers that do not end the stream
       head = true;

@@ -43,9 +43,10 @@ bool SaysInterim(const Script& program) {
   return program.size() > 1 && program[1].verb == "head" && Find(program[1].fields(1), ":status") == "103";
 }
 
+// A number, which a client may not know (gRPC over HTTP/2, "Responses").
 bool IsStatus(const std::string& text) {
-  if (text.empty() || text.size() > 2 || text.find_first_not_of("0123456789") != std::string::npos) return false;
-  return std::atoi(text.c_str()) <= 16 && (text.size() == 1 || text[0] != '0');
+  if (text.empty() || text.size() > 10 || text.find_first_not_of("0123456789") != std::string::npos) return false;
+  return text.size() == 1 || text[0] != '0';
 }
 
 }  // namespace

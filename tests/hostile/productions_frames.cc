@@ -151,7 +151,7 @@ void DrawStorm(Dice& dice, Script& script) {
     const std::string c = "s" + N(i);
     script.push_back({"open", {c, "plain"}});
     script.push_back(
-        {"calls", {c, N(calls), "open", AnyService(dice), AnyKey(dice), FieldArg("grpc-timeout", N(ms) + "m")}});
+        {"calls", {c, N(calls), "open", ":path=/t.Bad/Get", AnyKey(dice), FieldArg("grpc-timeout", N(ms) + "m")}});
   }
   script.push_back({"wait", {N(ms - dice.Below(40))}});
   for (uint64_t i = 0; i < connections; ++i) {
