@@ -70,6 +70,8 @@ constexpr Meaning kMeanings[] = {
     {"memory_limited", "The daemon holds as much memory as it may (memory.buffered_bytes_max)."},
     {"draining", "The daemon or the endpoint was going away."},
     {"fault_injected", "An operator has asked for the failure: `sluicectl fault list` shows which are in force."},
+    {"loop",
+     "The call has passed 16 proxies: an endpoint leads back to a listener of this daemon or of one before it."},
     {"malformed_request", "The client's request broke gRPC or HTTP/2."},
     {"too_large", "Headers or metadata were above a limit."},
 };

@@ -48,6 +48,7 @@ proxy::GrpcCode StatusCode(base::ErrorKind kind) {
     case ErrorKind::kJwtMissing:
     case ErrorKind::kJwtInvalid:
     case ErrorKind::kFaultInjected:
+    case ErrorKind::kLoop:
     case ErrorKind::kUpstreamRefused:
     case ErrorKind::kUpstreamProtocol:
     case ErrorKind::kUpstreamNoStatus:

@@ -82,6 +82,8 @@ std::string_view Reason(ErrorKind kind) {
       return "jwt_invalid";
     case ErrorKind::kFaultInjected:
       return "fault_injected";
+    case ErrorKind::kLoop:
+      return "loop";
   }
   return "internal";
 }

@@ -55,9 +55,10 @@ enum class ErrorKind : uint8_t {
   kJwtMissing,          // the route wants a JWT, and the call has none
   kJwtInvalid,          // the call's JWT is not one that the route's provider takes
   kFaultInjected,       // an operator has asked for the failure
+  kLoop,                // the call has passed as many proxies as it may: an endpoint leads back to a proxy before it
 };
 
-inline constexpr size_t kErrorKinds = static_cast<size_t>(ErrorKind::kFaultInjected) + 1;
+inline constexpr size_t kErrorKinds = static_cast<size_t>(ErrorKind::kLoop) + 1;
 
 enum class ErrorSource : uint8_t { kProxy, kDownstream, kUpstream };
 

@@ -91,6 +91,8 @@ GrpcCode ToGrpcCode(ErrorKind kind) {
       return GrpcCode::kUnauthenticated;
     case ErrorKind::kFaultInjected:
       return GrpcCode::kUnavailable;
+    case ErrorKind::kLoop:
+      return GrpcCode::kInternal;
   }
   return GrpcCode::kInternal;
 }
@@ -192,6 +194,8 @@ std::string_view ToHttpStatus(ErrorKind kind) {
     case ErrorKind::kInternal:
     case ErrorKind::kIo:
       return "500";
+    case ErrorKind::kLoop:
+      return "508";  // RFC 5842 7.2
     case ErrorKind::kConnectionLost:
     case ErrorKind::kConnectionEnded:
     case ErrorKind::kPoisonCall:

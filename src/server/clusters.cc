@@ -49,6 +49,7 @@ base::Status Clusters::Init(const config::Config& config, const SnapshotInputs& 
     if (!loaded) return loaded.error();
     saved = std::move(*loaded);
   }
+  own_listeners_.Set(config.listeners);
   auto plan = MakePlan(config, saved, {});
   if (!plan) return plan.error();
   if (inherited != nullptr) Inherit(*inherited, *plan);
@@ -106,6 +107,7 @@ base::Status Clusters::Apply(const config::Config& config, const SnapshotInputs&
       list = {it->second.configured, it->second.wanted, it->second.source, it->second.put_at};
   }
   if (auto saved = state_.Update(std::move(changes)); !saved) return saved.error();
+  own_listeners_.Set(config.listeners);
   // 3. From here on nothing fails. Build aside; only now, because series of metrics last as long as the process.
   Entries built = BuildEntries(config, inputs, *plan, before);
   auto route_config = BuildRouteConfig(config, inputs, *plan, built);
@@ -257,6 +259,7 @@ base::Result<admin::ChangeResult> Clusters::Change(const upstream::EndpointChang
   }
   auto wanted = upstream::ApplyChange(before, change, Now());
   if (!wanted) return wanted.error();
+  if (auto status = own_listeners_.Check(*wanted); !status) return status.error();
   return PutList(std::move(held->cluster), change.cluster, entry, *wanted, ListSource::kRpc, change.preview);
 }
 

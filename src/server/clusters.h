@@ -37,6 +37,7 @@
 #include "server/cluster_lock.h"
 #include "server/gate_set.h"
 #include "server/limit_set.h"
+#include "server/own_listeners.h"
 #include "server/state_file.h"
 #include "server/state_file_writer.h"
 
@@ -203,6 +204,7 @@ class Clusters final : public discovery::ListSink {
   const LimitSet* const limits_;
   proxy::SnapshotData snapshots_;
   StateFileWriter state_;
+  OwnListeners own_listeners_;
 
   std::mutex reload_mutex_;  // one reload at a time; the set of clusters changes in reloads only
   // Under reload_mutex_. Of clusters that are new: above all versions that a removed one has had, as that may come

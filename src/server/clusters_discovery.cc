@@ -46,7 +46,7 @@ base::Result<admin::ChangeResult> Clusters::ResetList(LockedCluster held, const 
 }
 
 discovery::PutResult Clusters::Put(const std::string& cluster, const discovery::DiscoveryOptions& source,
-                                   const discovery::List& list, double moved_max) {
+                                   const discovery::List& said, double moved_max) {
   using Kind = discovery::PutResult::Kind;
   const auto failed = [](const base::Error& error) {
     const bool later = error.kind == ErrorKind::kBusy || error.kind == ErrorKind::kIo;
@@ -58,6 +58,7 @@ discovery::PutResult Clusters::Put(const std::string& cluster, const discovery::
   const ClusterState& before = *entry.state;
   if (!(entry.discovery == source)) return {.kind = Kind::kRefused, .error = "another source is configured by now"};
   if (entry.Overridden()) return {.kind = Kind::kOverridden};
+  const discovery::List list = own_listeners_.Without(cluster, said);
   if (before.source == ListSource::kDiscovery && ListOf(before) == list) return {.changed = false};
   auto wanted = upstream::ChangeTo(upstream::WantedOf(list), &before);
   if (!wanted) return failed(wanted.error());

@@ -16,7 +16,7 @@ LAYERS = {
     "proxy": ["base", "metrics", "concurrent", "cache", "runtime", "sync", "net", "http2", "limits", "upstream"],
     "tracing": ["base", "metrics", "concurrent", "proxy"],
     "discovery": ["base", "runtime", "sync", "net/dns/dns_channel.h", "net/dns/dns_reply.h", "net/dns/dns_system.h", "upstream/options.h"],
-    "config": ["base", "net/address.h", "net/tls/options.h", "net/tls/option_table.h", "runtime/options.h", "runtime/option_table.h",
+    "config": ["base", "net/address.h", "net/own_listener.h", "net/tls/options.h", "net/tls/option_table.h", "runtime/options.h", "runtime/option_table.h",
                "http2/options.h", "http2/option_table.h", "limits/options.h", "limits/option_table.h", "upstream/options.h",
                "upstream/option_table.h", "upstream/health/options.h", "upstream/health/option_table.h", "proxy/options.h", "proxy/option_table.h",
                "discovery/options.h", "discovery/option_table.h"],

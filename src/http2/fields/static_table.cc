@@ -127,6 +127,7 @@ static_assert(std::size(kNamedTokens) == kTokens - 2);
 constexpr NamedToken kMoreNames[] = {
     {"sluice-processed", Token::kSluice}, {"sluice-limit", Token::kSluice},   {"sluice-waited", Token::kSluice},
     {"sluice-cache", Token::kSluice},     {"sluice-call-id", Token::kSluice}, {"sluice-mirrored", Token::kSluice},
+    {"sluice-hops", Token::kSluice},
 };
 
 struct KnownName {

@@ -36,6 +36,9 @@ enum class SettingId : uint16_t {
   kInitialWindowSize = 0x4,
   kMaxFrameSize = 0x5,
   kMaxHeaderListSize = 0x6,
+  // Of the range for experiments (section 11.3). A Sluice says it, with the value 1, where it is the client: calls on the
+  // connection have passed a proxy (proxy/call/hops.h). Peers that do not know it ignore it (section 6.5.2).
+  kProxied = 0xf51c,
 };
 
 inline constexpr std::string_view kClientPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";  // section 3.4

@@ -37,6 +37,7 @@ void SendPath::WriteSettings(const SessionOptions& options, bool server) {
   if (server) {
     add(SettingId::kMaxConcurrentStreams, options.concurrent_streams_max);
   } else {
+    add(SettingId::kProxied, 1);
     add(SettingId::kEnablePush, 0);  // RFC 9113 6.5.2; a server must not send anything but 0, and need not
   }
   add(SettingId::kInitialWindowSize, options.stream_window_bytes);

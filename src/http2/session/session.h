@@ -134,6 +134,8 @@ class Session {
   bool CanOpen() const { return role_ == Role::kClient && !closing() && streams_.size() < peer_streams_max_; }
   // The peer's part of the preface has come (RFC 9113 3.4): it speaks HTTP/2, and we know its limits.
   bool settings_received() const { return settings_received_; }
+  // The client is another Sluice: its calls have passed a proxy (SettingId::kProxied).
+  bool peer_is_proxy() const { return peer_is_proxy_; }
   // The peer has broken the protocol or a limit: a connection error (RFC 9113 5.4.1), of which it was told.
   bool failed() const { return failure_code_ != ErrorCode::kNoError; }
   // GOAWAY in either direction, failed, or out of ids: no stream will ever be opened again.
@@ -184,6 +186,8 @@ class Session {
 
   // Open or half-closed, as RFC 9113 5.1.2 counts.
   size_t open_streams() const { return streams_.size(); }
+  // Server: the highest id that the client has used.
+  uint32_t last_peer_id() const { return streams_.last_peer_id(); }
   uint32_t peer_concurrent_streams_max() const { return peer_streams_max_; }
   // The largest HeaderList::hpack_size() that the peer takes; UINT32_MAX: it has not said. What is above it is not to
   // be sent: there are peers that end the connection.
@@ -328,6 +332,7 @@ class Session {
 
   bool failed_ = false;             // GOAWAY written, or the transport ended: nothing more is parsed or written
   bool settings_received_ = false;  // the peer's part of the preface
+  bool peer_is_proxy_ = false;
   bool data_end_ = false;           // of the DATA frame that is being passed on
   Goaway goaway_;
   ErrorCode failure_code_ = ErrorCode::kNoError;

@@ -70,6 +70,9 @@ bool Session::ApplySetting(SettingId id, uint32_t value) {
       peer_header_list_max_ = value == 0 ? UINT32_MAX : value;
       events_.OnHeaderListMax(peer_header_list_max_);
       return true;
+    case SettingId::kProxied:
+      peer_is_proxy_ = value == 1;
+      return true;
   }
   return true;  // RFC 9113 6.5.2: unknown settings are ignored
 }

@@ -2,6 +2,7 @@
 
 #include "base/memory_budget.h"
 #include "proxy/call/forwarded_fields.h"
+#include "proxy/call/hops.h"
 #include "proxy/grpc_timeout.h"
 #include "runtime/runtime.h"
 
@@ -27,6 +28,9 @@ http2::StreamEvents* Call::Start(CallContext& context, http2::StreamIo& downstre
     call->Fail(call->request.Refusal());
   if (base::MemoryBudget::level() == base::MemoryLevel::kOver) [[unlikely]]
     call->RefuseForMemory();
+  if (call->request.HasAny(kSaidByProxies)) [[unlikely]] {
+    if (std::optional<base::Error> loop = FindLoop(call->request)) call->Fail(*std::move(loop));
+  }
   // Refused while stopping: the call is destroyed and has released its stream.
   return context.worker().runtime().SpawnOn(context.worker(), Run(std::move(call))) ? events : nullptr;
 }

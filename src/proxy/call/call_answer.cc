@@ -1,6 +1,7 @@
 // The last steps of a call: the attempt, its response, and the end.
 #include "proxy/call/call.h"
 #include "proxy/call/forwarded_fields.h"
+#include "proxy/call/hops.h"
 #include "proxy/call/limit_refusal.h"
 #include "proxy/call/observer.h"
 #include "proxy/call/request_id.h"
@@ -61,7 +62,9 @@ void Call::AddForwardedFields() {
 
 // Not inlined, as AddRequestId. With client_cert the field is what GuardFields has made of it.
 [[gnu::noinline]] void Call::RemoveNotAClients() {
+  const uint32_t hops = HopsOf(request);
   request.Remove(Token::kSluice);
+  if (hops > 0) SetHops(request, hops + 1);
   if (!config_->forwarding.client_cert) request.Remove(Token::kXForwardedClientCert);
 }
 

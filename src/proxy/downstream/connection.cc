@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "proxy/call/call.h"
+#include "proxy/call/hops.h"
 #include "proxy/grpc_status.h"
 #include "proxy/grpc_web/media_type.h"
 #include "proxy/grpc_web/web_headers.h"
@@ -111,6 +112,8 @@ http2::StreamEvents* DownstreamConnection::OnRequest(http2::Connection& connecti
     stream.Release();
     return nullptr;
   }
+  if (connection.session().peer_is_proxy() && HopsOf(fields) == 0) [[unlikely]]
+    SetHops(fields, 1);
   http2::StreamEvents* events = nullptr;
   if (web_ != nullptr && TakeWeb(stream, fields, end_stream, &events)) [[unlikely]]
     return events;

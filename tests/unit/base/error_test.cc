@@ -50,6 +50,7 @@ constexpr std::pair<ErrorKind, std::string_view> kReasons[] = {
     {ErrorKind::kJwtMissing, "jwt_missing"},
     {ErrorKind::kJwtInvalid, "jwt_invalid"},
     {ErrorKind::kFaultInjected, "fault_injected"},
+    {ErrorKind::kLoop, "loop"},
 };
 
 TEST(Error, ReasonTokensAreStableAndDistinct) {

@@ -10,6 +10,7 @@
 
 #include "integration/support/temp_dir.h"
 #include "server/clusters.h"
+#include "support/captured_log.h"
 #include "support/manual_worker.h"
 
 namespace sluice::server {
@@ -112,6 +113,29 @@ TEST_F(DiscoveredListTest, WhatMovesTooMuchChangesNothing) {
   EXPECT_EQ(Names(), (Strings{"a", "b", "c"}));
   EXPECT_EQ((*clusters->List("c"))[0].version, version);
   EXPECT_EQ(Put({"a", "b", "c", "d"}, 0.5), PutKind::kDone);
+}
+
+// Whichever way it comes: from a source, or by RPC.
+TEST_F(DiscoveredListTest, AnOwnListenerIsNoEndpoint) {
+  config.listeners.resize(1);
+  config.listeners[0].address = *net::Address::Parse("0.0.0.0:1");
+  test::CapturedLog log;
+  ASSERT_EQ(Put({"10.0.0.1", "127.0.0.1", "localhost"}), PutKind::kDone);
+  EXPECT_EQ(Names(), (Strings{"10.0.0.1"}));
+  EXPECT_EQ(log.Take(),
+            "warning cluster c: endpoint 127.0.0.1 (127.0.0.1:1) is left out: it leads to this process's own listener "
+            "0.0.0.0:1\n"
+            "warning cluster c: endpoint localhost (localhost:1) is left out: it leads to this process's own listener "
+            "0.0.0.0:1\n");
+  config.discovery["c"] = FileOf("f", RpcRule::kOverride);
+  ASSERT_TRUE(clusters->Apply(config).ok());
+  const base::Status status = Change(EndpointChange::Kind::kAdd, "127.0.0.1");
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().kind, base::ErrorKind::kInvalidArgument);
+  EXPECT_EQ(status.error().detail,
+            "endpoint 127.0.0.1: 127.0.0.1:1 leads to this process's own listener 0.0.0.0:1: calls would go round in a "
+            "circle");
+  EXPECT_TRUE(Change(EndpointChange::Kind::kAdd, "10.0.0.2").ok());
 }
 
 TEST_F(DiscoveredListTest, AnotherSourcesListIsRefused) {

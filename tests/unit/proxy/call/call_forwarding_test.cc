@@ -166,5 +166,43 @@ TEST_F(CallForwardingTest, WhatTheProxySaysOfACallIsNotTheClientsToSay) {
             With(GrpcRequest(), {{"x-mine", "1"}}));
 }
 
+const std::vector<std::pair<uint16_t, uint32_t>> kProxied = {{0xf51c, 1}};
+
+TEST_F(CallForwardingTest, EndpointsAreToldThatTheirClientIsAProxy) {
+  Forwarded({});
+  const h2::Frame settings = Up().frames.front();
+  ASSERT_EQ(settings.type, h2::kSettings);
+  EXPECT_NE(settings.payload.find(h2::Settings(kProxied).substr(9)), std::string::npos);
+}
+
+TEST_F(CallForwardingTest, HopsAreCountedFromTheSecondProxyOn) {
+  EXPECT_EQ(Forwarded({}), GrpcRequest()) << "a plain client's calls carry nothing";
+  client_->Send(h2::Settings(kProxied));
+  EXPECT_EQ(Forwarded({{"x-mine", "1"}}), With(GrpcRequest(), {{"x-mine", "1"}, {"sluice-hops", "2"}}));
+  EXPECT_EQ(Forwarded({{"sluice-hops", "2"}}), With(GrpcRequest(), {{"sluice-hops", "3"}}));
+  EXPECT_EQ(Forwarded({{"sluice-hops", "many"}}), With(GrpcRequest(), {{"sluice-hops", "2"}}));
+}
+
+// A proxy of another kind between two of ours does not say that it is one, but passes the field on.
+TEST_F(CallForwardingTest, HopsOfAnyClientAreCountedOn) {
+  EXPECT_EQ(Forwarded({{"sluice-hops", "7"}}), With(GrpcRequest(), {{"sluice-hops", "8"}}));
+  EXPECT_EQ(Forwarded({{"sluice-hops", "15"}}), With(GrpcRequest(), {{"sluice-hops", "16"}}));
+  EXPECT_EQ(Forwarded({{"sluice-hops", "0"}}), GrpcRequest());
+}
+
+TEST_F(CallForwardingTest, ACallThatHasPassedSixteenProxiesGoesNowhere) {
+  Forwarded({});
+  const size_t before = Up().streams.size();
+  for (const char* hops : {"16", "17", "4294967296", "99999999999999999999999"}) {
+    next_ += 2;
+    client_->Send(Headers(next_, Block(With(GrpcRequest(), {{"sluice-hops", hops}})), kLast));
+    Run();
+    EXPECT_EQ(client_->streams[next_].Value("grpc-status"), "13") << hops;
+    EXPECT_EQ(client_->streams[next_].Value("sluice-reason"), "loop") << hops;
+    EXPECT_EQ(client_->streams[next_].Value("sluice-processed"), "no") << hops;
+  }
+  EXPECT_EQ(Up().streams.size(), before);
+}
+
 }  // namespace
 }  // namespace sluice::proxy
