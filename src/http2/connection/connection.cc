@@ -91,7 +91,7 @@ void Connection::CloseNow(std::string_view why) {
   state_ = State::kClosed;
   context_.worker.timers().Disarm(*this);
   runtime::TurnHook::Unlink();
-  PausedNode::Unlink();
+  StopReading();
   transport_->Close();
   session_.TransportClosed(why, /*output_lost=*/true, Session::Ending::kDead);
 }
@@ -102,7 +102,7 @@ void Connection::LastWord(std::string_view why, Session::Ending ending) {
   last_word_ = true;
   why_ = why;
   bounds_.EndDelay();
-  PausedNode::Unlink();
+  StopReading();
   session_.TransportClosed(why, /*output_lost=*/write_failed_, ending);
   // From here on there is a bound, also for a peer that does not take what is in output().
   Linger();
@@ -175,7 +175,7 @@ bool Connection::TooMuchOutput() const {
 
 void Connection::WaitToRead() {
   // A peer that sends without reading fills our output with answers: stop listening to it until it reads.
-  if (state_ == State::kClosed || read_waiting_ || PausedNode::linked() || bounds_.delayed() ||
+  if (state_ == State::kClosed || read_waiting_ || held_back() || bounds_.delayed() ||
       (TooMuchOutput() && !last_word_)) {
     return;
   }
@@ -188,7 +188,26 @@ void Connection::Read() {
   const base::MemoryLevel level = base::MemoryBudget::level();
   if (level != base::MemoryLevel::kFree && PauseRead(level)) [[unlikely]]
     return;
+  if (context_.intake.pressed()) [[unlikely]]
+    return ReadPressed();
   ReadSome(SIZE_MAX);
+}
+
+// The worker has more requests to take than a turn's share of them (intake.h).
+void Connection::ReadPressed() {
+  if (session_.role() != Role::kServer || last_word_ || state_ == State::kClosed) return ReadSome(SIZE_MAX);
+  if (!context_.intake.Defer(*this, context_.paused.watch)) ReadDeferred();
+}
+
+void Connection::ReadDeferred() {
+  const base::MemoryLevel level = base::MemoryBudget::level();
+  if (level != base::MemoryLevel::kFree && PauseRead(level)) return;
+  ReadSome(TakesFew() ? Intake::kMouthfulBytes : Intake::kBiteBytes);
+}
+
+void Connection::StopReading() {
+  PausedNode::Unlink();
+  DeferredNode::Unlink();
 }
 
 // A read may add to the memory that is scarce. Not while lingering: its bytes are dropped.
@@ -236,7 +255,12 @@ void Connection::ReadSome(size_t bytes_max) {
     const size_t on_its_way = session_.abuse() == FloodKind::kNone ? options_.session.connection_window_bytes : 0;
     return lingered_bytes_ > kLingerBytesMax + on_its_way ? Finish(why_) : WaitToRead();
   }
+  const uint32_t before = session_.last_peer_id();
   base::Status status = session_.Feed(context_.reads.Take(result.bytes), context_.worker.now());
+  if (session_.role() == Role::kServer && session_.last_peer_id() != before) {
+    taken_ = (session_.last_peer_id() - before + 1) / 2;  // ids are odd, and the first is 1
+    context_.intake.Took(taken_);
+  }
   if (!status) {
     Broken(status.error());
   } else if (const uint64_t pending = session_.pending_input(); pending != bounds_.pending()) {
@@ -344,7 +368,7 @@ void Connection::Finish(std::string_view why, Session::Ending ending) {
   std::string reason(why);  // `why` may lie in what goes away
   context_.worker.timers().Disarm(*this);
   runtime::TurnHook::Unlink();
-  PausedNode::Unlink();
+  StopReading();
   transport_->Close();
   session_.TransportClosed(reason, /*output_lost=*/true, ending);
   session_.output().Clear();  // the owner may keep us for a while, and memory may be scarce

@@ -17,6 +17,7 @@
 #include "base/log_limit.h"
 #include "base/memory_budget.h"
 #include "base/slice.h"
+#include "http2/connection/intake.h"
 #include "http2/connection/time_bounds.h"
 #include "http2/flood/reports.h"
 #include "http2/session/session.h"
@@ -56,7 +57,7 @@ struct PausedTag {};  // connections that do not read
 using PausedNode = base::ListNode<PausedTag>;
 
 // Told of reads while memory is scarce (base::MemoryBudget::level() is not kFree).
-class MemoryWatch {
+class MemoryWatch : public CallWatch {
  public:
   // Something is about to be read; or, `paused`, is not read from here on.
   virtual void OnScarce(bool paused) = 0;
@@ -91,6 +92,7 @@ struct ConnectionContext {
   FloodReports abuse{};
   base::LogLimit peer_log{};  // of lines about peers that misbehave
   PausedReads paused{};
+  Intake intake{worker};
 };
 
 struct ConnectionOptions {
@@ -126,6 +128,7 @@ class ConnectionEvents {
 };
 
 class Connection final : public PausedNode,
+                         private DeferredNode,
                          private SessionEvents,
                          private net::IoEvents,
                          private runtime::TurnHook,
@@ -198,6 +201,14 @@ class Connection final : public PausedNode,
 
   friend class PausedReads;
   void Read();
+  // It is not read for a while, for the sake of others: the peer cannot be blamed for what is not heard of it.
+  bool held_back() const { return PausedNode::linked() || DeferredNode::linked(); }
+  // Server: as far as is known, it begins few calls with a read.
+  bool TakesFew() const { return taken_ > 0 && taken_ <= Intake::kManyCalls; }
+  bool IsLight() const override { return TakesFew() && session_.open_streams() < Intake::kLightStreams; }
+  void ReadPressed();
+  void ReadDeferred() override;
+  void StopReading();
   void ReadSome(size_t bytes_max);
   bool NoteTlsMessages(const net::IoResult& result);
   void Broken(const base::Error& error);
@@ -244,6 +255,7 @@ class Connection final : public PausedNode,
   size_t lingered_bytes_ = 0;     // read after our last word
   bool output_was_full_ = false;  // CanOpen was false for it: OnCapacity is due when it has drained
   uint32_t background_streams_ = 0;
+  uint32_t taken_ = 0;  // server: requests of the last read that had some
   std::string why_;
   base::TimePoint timer_at_ = base::kNever;  // when the timer is armed for
   TimeBounds bounds_{options_.life, options_.keepalive, Session::kStallRounds};

@@ -33,7 +33,7 @@ void Connection::OnTimer(TimePoint now) {
                                                   .background_streams = background_streams_,
                                                   .server = session_.role() == Role::kServer,
                                                   .listening = read_waiting_,
-                                                  .paused = PausedNode::linked()});
+                                                  .paused = held_back()});
     if (act == TimeBounds::Act::kNothing) break;
     Do(act, now);
     // What was done, or a handler of a stream, may have ended the connection.
@@ -83,12 +83,12 @@ void Connection::Do(TimeBounds::Act act, TimePoint now) {
       return;
     case Act::kSweepUnread:
       // A peer that is not read cannot say that it has room, nor send what it owes.
-      if (const size_t reset = PausedNode::linked() ? 0 : session_.SweepUnread())
+      if (const size_t reset = held_back() ? 0 : session_.SweepUnread())
         events_.OnTimeout(*this, Timeout::kStall, reset);
       if (session_.has_queued_data()) bounds_.Queued(now);
       return;
     case Act::kSweepSilent:
-      if (const size_t reset = PausedNode::linked() ? 0 : session_.SweepSilent())
+      if (const size_t reset = held_back() ? 0 : session_.SweepSilent())
         events_.OnTimeout(*this, Timeout::kBody, reset);
       if (session_.open_streams() > 0) bounds_.HasStreams(now);
       return;

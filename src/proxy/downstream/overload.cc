@@ -36,6 +36,11 @@ void OverloadManager::OnScarce(bool paused) {
   WakeOthers();
 }
 
+bool OverloadManager::TooManyCalls() const {
+  const int64_t limit = MemoryBudget::limit();
+  return limit > 0 && context_.metrics.calls_in_flight->Value() >= limit / 2 / kCallBytes;
+}
+
 void OverloadManager::Wake() {
   if (armed() || context_.closed) return;
   awake_.store(true, std::memory_order_relaxed);

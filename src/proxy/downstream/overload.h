@@ -54,6 +54,9 @@ class OverloadManager final : public http2::MemoryWatch, private runtime::Timer 
   static constexpr size_t kLittleBytesOver = 16 * 1024;
   static constexpr size_t kLittleBytesMin = 4 * 1024;
   static constexpr uint32_t kLooksToHalve = 4;
+  // What a call may come to hold while it waits for its endpoint: the calls under way are too many for a pressed worker
+  // (http2/connection/intake.h) where so much for each would be half of the limit.
+  static constexpr int64_t kCallBytes = 16 * 1024;
   // Of all workers together, but at least one of each.
   static constexpr int kBitesPerTick = 8;
 
@@ -66,6 +69,7 @@ class OverloadManager final : public http2::MemoryWatch, private runtime::Timer 
 
   // http2::MemoryWatch
   void OnScarce(bool paused) override;
+  bool TooManyCalls() const override;
 
  private:
   // A client that may be closed.
