@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "net/tls/names.h"
 #include "proxy/canonical/path.h"
+#include "proxy/failed_checks.h"
 
 namespace sluice::proxy {
 
@@ -40,6 +41,7 @@ struct Client {
   uint32_t header_list_max = UINT32_MAX;
   // There are clients that end all their calls at a larger one.
   bool Takes(size_t list_bytes) const { return list_bytes <= header_list_max; }
+  mutable FailedChecks failed_checks{};
 
   // Of what it says in fields that proxies write, how many elements count. 0: none, it is no proxy.
   uint32_t TrustedHops(base::TimePoint now) const { return now < trusted_until ? trusted_hops : 0; }

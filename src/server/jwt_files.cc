@@ -55,6 +55,11 @@ base::Result<JwtFiles::Loaded> JwtFiles::Load(const proxy::JwtProviderOptions& o
   else if (loaded.keys->skipped() > 0)
     SLUICE_LOG_WARN("jwt {}: {}: {} keys cannot be used and are skipped", options.name, options.jwks_file,
                     loaded.keys->skipped());
+  if (loaded.keys->untried() > 0)
+    SLUICE_LOG_WARN(
+        "jwt {}: {}: {} keys are beyond the first {} of their algorithm: tokens without kid are not tried with "
+        "them",
+        options.name, options.jwks_file, loaded.keys->untried(), proxy::kJwksTriedMax);
   return loaded;
 }
 

@@ -26,6 +26,7 @@ constexpr Words kWords[kJwtFaults] = {
     {"issuer", "the JWT is of another issuer"},
     {"audience", "the JWT is for another audience"},
     {"claims_too_many", "the JWT's claims are above 8192 values or 32 levels, which is all that is read"},
+    {"unchecked", "too many JWTs of this connection were wrong in the last second; this one was not checked"},
 };
 
 }  // namespace

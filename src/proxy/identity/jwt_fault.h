@@ -23,8 +23,9 @@ enum class JwtFault : uint8_t {
   kIssuer,         // iss is not the provider's
   kAudience,       // aud has none of the provider's
   kClaimsTooMany,  // the claims are above kJsonDepthMax or kJsonValuesMax
+  kUnchecked,      // too many of the connection's tokens have failed (failed_checks.h)
 };
-inline constexpr size_t kJwtFaults = static_cast<size_t>(JwtFault::kClaimsTooMany) + 1;
+inline constexpr size_t kJwtFaults = static_cast<size_t>(JwtFault::kUnchecked) + 1;
 
 // The value of the label `result`; lower case, underscores.
 std::string_view ToString(JwtFault fault);

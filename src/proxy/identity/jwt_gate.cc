@@ -25,6 +25,15 @@ GateVerdict RefuseFor(JwtFault fault) {
   return GateVerdict::Refuse(base::MakeError(kind, std::string(TextOf(fault)), base::ErrorSource::kDownstream));
 }
 
+// It may be a good one: the client is to try again, not to ask for another token.
+GateVerdict RefuseUnchecked(const std::string& gate) {
+  base::Error error = base::MakeError(ErrorKind::kRateLimited, std::string(TextOf(JwtFault::kUnchecked)),
+                                      base::ErrorSource::kDownstream);
+  error.bound = gate + "/failed_checks";
+  error.retry_after = std::chrono::seconds(1);
+  return GateVerdict::Refuse(std::move(error));
+}
+
 }  // namespace
 
 JwtGate::JwtGate(std::shared_ptr<const JwtProvider> provider, bool required)
@@ -74,8 +83,9 @@ GateVerdict JwtGate::Ask(const GateRequest& request, std::unique_ptr<GateCheck>&
     return RefuseFor(JwtFault::kMalformed);
   }
   const VerifiedJwt* jwt = nullptr;
-  if (const JwtFault fault = provider_->Check(token, request.worker, &jwt); fault != JwtFault::kNone)
-    return RefuseFor(fault);
+  const JwtFault fault = provider_->Check(token, request.worker, request.now, request.client.failed_checks, &jwt);
+  if (fault == JwtFault::kUnchecked) return RefuseUnchecked(name_);
+  if (fault != JwtFault::kNone) return RefuseFor(fault);
   for (const VerifiedJwt::Field& field : jwt->fields)
     request.fields.Add(options.forward_claims[field.claim].metadata, field.value);
   if (!options.forward_token) request.fields.DropCredential();

@@ -46,7 +46,8 @@ JwtProvider::Keys JwtProvider::Current() const {
   return {keys_, generation_.load(std::memory_order_relaxed)};
 }
 
-JwtFault JwtProvider::Check(std::string_view token, uint32_t worker, const VerifiedJwt** jwt) const {
+JwtFault JwtProvider::Check(std::string_view token, uint32_t worker, base::TimePoint now, FailedChecks& failed,
+                            const VerifiedJwt** jwt) const {
   JwtTable& table = *tables_[worker];
   const int64_t wall = wall_();
   *jwt = table.Find(token, generation_.load(std::memory_order_acquire));
@@ -58,9 +59,15 @@ JwtFault JwtProvider::Check(std::string_view token, uint32_t worker, const Verif
       CountFault(fault, worker);
     return fault;
   }
+  if (!failed.May(now)) {
+    CountFault(JwtFault::kUnchecked, worker);
+    return JwtFault::kUnchecked;
+  }
   const Keys keys = Current();
   VerifiedJwt verified;
-  const JwtFault fault = VerifyJwt(token, options_, *keys.set, wall, &verified);
+  uint32_t tried = 0;
+  const JwtFault fault = VerifyJwt(token, options_, *keys.set, wall, &verified, &tried);
+  if (fault != JwtFault::kNone && tried > 0) failed.Charge(tried, now);
   CountFault(fault, worker);
   if (fault == JwtFault::kNone) *jwt = table.Put(token, keys.generation, std::move(verified));
   return fault;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "metrics/registry.h"
+#include "proxy/failed_checks.h"
 #include "proxy/identity/jwt_table.h"
 #include "proxy/identity/jwt_verifier.h"
 #include "proxy/identity/key_set.h"
@@ -32,8 +33,10 @@ class JwtProvider {
 
   // What becomes of the token in a call of that worker, whose thread this is. With kNone `jwt` is set, and good until
   // the worker's next Check. A token that is not known costs a signature's verification, some 30 to 200 us. Does not
-  // suspend.
-  JwtFault Check(std::string_view token, uint32_t worker, const VerifiedJwt** jwt) const;
+  // suspend. `failed`: of the token's connection; charged with what is wrong and was checked. Without budget a token
+  // that is not known is kUnchecked.
+  JwtFault Check(std::string_view token, uint32_t worker, base::TimePoint now, FailedChecks& failed,
+                 const VerifiedJwt** jwt) const;
 
   // Of calls that Check is not asked about: those that it counts itself are not to be counted here.
   enum class Unchecked : uint8_t { kAbsent, kMissing, kRepeated, kMalformed };

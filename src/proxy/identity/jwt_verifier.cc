@@ -125,7 +125,7 @@ std::optional<std::string> TextOf(const JsonValue& claim) {
 }  // namespace
 
 JwtFault VerifyJwt(std::string_view token, const JwtProviderOptions& options, const KeySet& keys, int64_t wall,
-                   VerifiedJwt* out) {
+                   VerifiedJwt* out, uint32_t* tried) {
   if (token.size() > options.token_bytes_max) return JwtFault::kTooLarge;
   const auto parts = Split(token);
   if (!parts) return JwtFault::kMalformed;
@@ -140,8 +140,8 @@ JwtFault VerifyJwt(std::string_view token, const JwtProviderOptions& options, co
   if (!algorithm || (options.algorithms & *algorithm) == 0) return JwtFault::kAlgorithm;
   const JsonValue* const kid = header->Find("kid");
   if (kid != nullptr && !kid->is_string()) return JwtFault::kMalformed;
-  const JwtFault signing =
-      keys.Verify(*algorithm, kid == nullptr ? std::nullopt : std::optional(kid->text), parts->signed_part, *signature);
+  const JwtFault signing = keys.Verify(*algorithm, kid == nullptr ? std::nullopt : std::optional(kid->text),
+                                       parts->signed_part, *signature, tried);
   if (signing != JwtFault::kNone) return signing;
 
   bool beyond = false;

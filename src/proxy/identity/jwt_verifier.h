@@ -38,8 +38,9 @@ struct VerifiedJwt {
   }
 };
 
-// Fills `out` where the result is kNone. `wall`: seconds since 1970.
+// Fills `out` where the result is kNone. `tried`: raised by how many keys the signature was checked with. `wall`:
+// seconds since 1970.
 JwtFault VerifyJwt(std::string_view token, const JwtProviderOptions& options, const KeySet& keys, int64_t wall,
-                   VerifiedJwt* out);
+                   VerifiedJwt* out, uint32_t* tried = nullptr);
 
 }  // namespace sluice::proxy

@@ -211,6 +211,15 @@ KeySet::~KeySet() = default;
 size_t KeySet::size() const { return impl_->keys.size(); }
 size_t KeySet::skipped() const { return impl_->skipped; }
 
+size_t KeySet::untried() const {
+  size_t untried = 0;
+  for (const Algorithm algorithm : {Algorithm::kRs256, Algorithm::kEs256, Algorithm::kEdDsa}) {
+    const auto keys = std::ranges::count(impl_->keys, algorithm, &Key::algorithm);
+    untried += static_cast<size_t>(std::max<ptrdiff_t>(keys - static_cast<ptrdiff_t>(kJwksTriedMax), 0));
+  }
+  return untried;
+}
+
 base::Result<std::shared_ptr<const KeySet>> KeySet::Parse(std::string_view jwks) {
   const ErrorScope scope;
   if (jwks.size() > kJwksBytesMax) return Invalid("is larger than 256 KiB");
@@ -232,15 +241,18 @@ base::Result<std::shared_ptr<const KeySet>> KeySet::Parse(std::string_view jwks)
 }
 
 JwtFault KeySet::Verify(Algorithm algorithm, const std::optional<std::string>& kid, std::string_view input,
-                        std::string_view signature) const {
+                        std::string_view signature, uint32_t* tried) const {
   const ErrorScope scope;
   JwtFault fault = JwtFault::kUnknownKey;
+  size_t checks = 0;
   for (const Key& key : impl_->keys) {
     if (kid && key.kid != kid) continue;
     if (key.algorithm != algorithm) {
       if (kid && fault == JwtFault::kUnknownKey) fault = JwtFault::kAlgorithm;
       continue;
     }
+    if (++checks > kJwksTriedMax) break;  // also of keys that share one name
+    if (tried != nullptr) ++*tried;
     if (MadeBy(key, input, signature)) return JwtFault::kNone;
     fault = JwtFault::kSignature;
   }

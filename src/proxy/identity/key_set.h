@@ -18,6 +18,8 @@ namespace sluice::proxy {
 
 inline constexpr size_t kJwksBytesMax = 256 * 1024;
 inline constexpr size_t kJwksKeysMax = 64;
+// A signature without `kid` is tried with so many keys of its algorithm, the first ones.
+inline constexpr size_t kJwksTriedMax = 4;
 inline constexpr int kRsaBitsMin = 2048, kRsaBitsMax = 8192;
 
 class KeySet {
@@ -32,10 +34,14 @@ class KeySet {
   size_t size() const;     // keys that can be used
   size_t skipped() const;  // others
 
+  // Keys that are not tried for a token without `kid`: beyond kJwksTriedMax of their algorithm.
+  size_t untried() const;
+
   // Whether `signature` is one over `input` by a key of this set for exactly this algorithm: by those with `kid`, or,
-  // without one, by any. kNone: it is. Else kUnknownKey, kAlgorithm (the key is for another one) or kSignature.
+  // without one, by any of the first kJwksTriedMax. `tried`: how many keys it was checked with. kNone: it is. Else
+  // kUnknownKey, kAlgorithm (the key is for another one) or kSignature.
   JwtFault Verify(JwtProviderOptions::Algorithm algorithm, const std::optional<std::string>& kid,
-                  std::string_view input, std::string_view signature) const;
+                  std::string_view input, std::string_view signature, uint32_t* tried = nullptr) const;
 
  private:
   struct Impl;

@@ -44,7 +44,8 @@ class GateSetTest : public ::testing::Test {
   JwtFault Check(const JwtMaker& key) {
     const std::string token = key.Token("{\"iss\":\"me\",\"exp\":2000}");
     const proxy::VerifiedJwt* jwt = nullptr;
-    return Gate().provider()->Check(token, 0, &jwt);
+    proxy::FailedChecks failed;
+    return Gate().provider()->Check(token, 0, {}, failed, &jwt);
   }
   // Two looks that see the same: a change has settled.
   void Poll() {

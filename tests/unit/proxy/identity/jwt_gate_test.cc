@@ -453,5 +453,37 @@ TEST_F(JwtCacheTest, AnExpiredTokenGetsNoStoredAnswer) {
   ExpectRefused(client, 3);
 }
 
+// A forged token costs its sender nothing, and a worker as much as a good one.
+TEST_F(JwtGateTest, AConnectionsWrongTokensAreCheckedWithinABudget) {
+  StartWith();
+  FramePeer& bad = Client();
+  FramePeer& good = Client();
+  good.Send(Request(1, With(Of("known"))));
+  Run();
+  Answer(1);
+  uint32_t id = static_cast<uint32_t>(-1);
+  const auto ask = [&](FramePeer& client, const std::string& token) {
+    client.Send(Request(id += 2, With(token)));
+    Run();
+    return client.streams[id].Value("sluice-reason");
+  };
+  int64_t checked = 0;
+  const std::string forged = Of("mallory") + "AAAA";
+  for (; checked < 2 * FailedChecks::kPerSecond && ask(bad, forged) == "jwt_invalid"; ++checked) continue;
+  EXPECT_EQ(checked, FailedChecks::kPerSecond);
+  EXPECT_EQ(bad.streams[id].Value("grpc-status"), "8");
+  EXPECT_EQ(bad.streams[id].Value("sluice-reason"), "rate_limited");
+  EXPECT_EQ(bad.streams[id].Value("sluice-limit"), "jwt/p/failed_checks");
+  EXPECT_EQ(bad.streams[id].Value("grpc-retry-pushback-ms"), "1000");
+  EXPECT_EQ(Count("unchecked"), 1u);
+  EXPECT_EQ(ask(bad, Of("known")), "<none>") << "a token that is known costs nothing";
+  EXPECT_EQ(ask(bad, Of("unknown")), "rate_limited");
+  EXPECT_EQ(ask(good, Of("unknown")), "<none>") << "another connection has a budget of its own";
+  Advance(milliseconds(100));
+  EXPECT_EQ(ask(bad, Of("unknown too")), "<none>");
+  for (checked = 0; checked < FailedChecks::kPerSecond && ask(bad, forged) == "jwt_invalid"; ++checked) continue;
+  EXPECT_EQ(checked, FailedChecks::kPerSecond / 10);
+}
+
 }  // namespace
 }  // namespace sluice::proxy

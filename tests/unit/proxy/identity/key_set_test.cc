@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "proxy/identity/base64url.h"
@@ -70,6 +72,25 @@ TEST(KeySet, AKidChoosesAmongKeysAndNeverAnotherAlgorithm) {
   EXPECT_EQ(keys->Verify(Algorithm::kEdDsa, "three", "input", by_two), JwtFault::kUnknownKey);
   EXPECT_EQ(keys->Verify(Algorithm::kEdDsa, "ec", "input", by_two), JwtFault::kAlgorithm);
   EXPECT_EQ(keys->Verify(Algorithm::kEs256, "two", "input", by_two), JwtFault::kAlgorithm);
+}
+
+// A bad token costs a worker one signature for each key that is tried.
+TEST(KeySet, WithoutAKidFourKeysOfTheAlgorithmAreTried) {
+  std::deque<JwtMaker> makers;
+  std::vector<std::string> jwks;
+  for (int i = 0; i < 8; ++i) makers.emplace_back(i % 2 == 0 ? Kind::kEd : Kind::kEc, "k" + std::to_string(i));
+  for (const JwtMaker& maker : makers) jwks.push_back(maker.Jwk());
+  const JwtMaker fifth(Kind::kEd, "fifth");
+  jwks.push_back(fifth.Jwk());
+  const auto keys = SetOf(jwks);
+  EXPECT_EQ(keys->untried(), 1u);
+  uint32_t tried = 0;
+  EXPECT_EQ(keys->Verify(Algorithm::kEdDsa, std::nullopt, "input", makers[6].Sign("input"), &tried), JwtFault::kNone);
+  EXPECT_EQ(std::exchange(tried, 0), 4u);
+  EXPECT_EQ(keys->Verify(Algorithm::kEdDsa, std::nullopt, "input", fifth.Sign("input"), &tried), JwtFault::kSignature);
+  EXPECT_EQ(std::exchange(tried, 0), 4u);
+  EXPECT_EQ(keys->Verify(Algorithm::kEdDsa, "fifth", "input", fifth.Sign("input"), &tried), JwtFault::kNone);
+  EXPECT_EQ(tried, 1u);
 }
 
 TEST(KeySet, SkipsAndCountsKeysThatCannotBeUsed) {
