@@ -215,7 +215,7 @@ void HostileBackend::Relay(const Stream& stream) {
         },
         [](const std::string&) {});
     if (!relay_->wire().Connect(proxy_port_)) return;
-    relay_->Send(h2::Preface() + h2::Settings());
+    relay_->Send(h2::Preface() + h2::Settings({{0xf51c, 1}}));  // as a Sluice says it (http2::SettingId::kProxied)
   }
   relay_->Send(BlockFrames(relay_stream_, RawBlock(stream.request), true));
   relay_stream_ += 2;
