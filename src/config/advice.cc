@@ -7,6 +7,7 @@
 #include "config/parsers.h"
 #include "config/text.h"
 #include "config/values.h"
+#include "net/own_listener.h"
 #include "proxy/option_table.h"
 
 namespace sluice::config {
@@ -56,18 +57,6 @@ class Adviser {
                        [&](const proxy::WeightedCluster& each) { return each.name == cluster; });
   }
 
-  // Connections to `endpoint` arrive at `listener`, as far as the configuration shows: not by a name in the DNS, nor
-  // by an address of this host other than those of loopback.
-  static bool Reaches(const net::Address& endpoint, const net::Address& listener) {
-    if (endpoint == listener) return true;
-    if (endpoint.kind() == net::Address::Kind::kUnix || listener.kind() != net::Address::Kind::kIp) return false;
-    if (endpoint.port() != listener.port()) return false;
-    if (IsAny(endpoint)) return listener.is_loopback() || IsAny(listener);  // connect(2) takes it for loopback
-    if (endpoint.kind() == net::Address::Kind::kName)
-      return endpoint.host() == "localhost" && (listener.is_loopback() || IsAny(listener));
-    return endpoint.is_loopback() && Overlap(listener, endpoint);
-  }
-
   void CheckEndpoints(size_t index) {
     const upstream::ClusterOptions& cluster = config_.clusters[index];
     const Node& node = *ValueOf(root_.node(), "clusters")->items[index];
@@ -87,7 +76,7 @@ class Adviser {
   void CheckOwnListener(const Node& at, const std::string& path, const upstream::ClusterOptions& cluster,
                         const net::Address& endpoint) {
     for (const proxy::ListenerOptions& listener : config_.listeners) {
-      if (!Reaches(endpoint, listener.address)) continue;
+      if (!net::LeadsToListener(endpoint, listener.address)) continue;
       const auto route = std::find_if(config_.routes.begin(), config_.routes.end(), [&](const RouteOptions& each) {
         return TakesFrom(each, listener) && LeadsTo(each, cluster.name);
       });

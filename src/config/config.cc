@@ -30,7 +30,7 @@ ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::
     Section root(reader, tree.root(), "");
     root.Find(kIncludeKey);
     ParseListeners(root, &result.config.listeners);
-    ParseClusters(root, result.config.listeners, &result.config.clusters, &result.config.discovery);
+    ParseClusters(root, &result.config.clusters, &result.config.discovery);
     Descriptors descriptors;
     ParseDescriptorSet(root, &descriptors, &result.config.descriptor_set);
     ParseJwt(root, &result.config.jwt);

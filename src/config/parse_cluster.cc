@@ -3,7 +3,6 @@
 #include "config/text.h"
 #include "config/values.h"
 #include "limits/option_table.h"
-#include "net/own_listener.h"
 #include "upstream/health/option_table.h"
 #include "upstream/option_table.h"
 
@@ -79,23 +78,6 @@ void CheckKeepalive(Section& section, const upstream::ClusterOptions& cluster, b
   }
 }
 
-// Calls to an own listener would go round in a circle.
-void CheckOwnListeners(Section& section, const std::vector<proxy::ListenerOptions>& listeners,
-                       const upstream::ClusterOptions& cluster) {
-  const Node* list = section.Find("endpoints");
-  if (list == nullptr || list->items.size() != cluster.endpoints.size()) return;  // some are wrong, which is told
-  for (size_t i = 0; i < cluster.endpoints.size(); ++i) {
-    const net::Address& to = cluster.endpoints[i].address;
-    for (const proxy::ListenerOptions& listener : listeners) {
-      if (!net::LeadsToListener(to, listener.address)) continue;
-      section.reader().Fail(*list->items[i], Cat(section.PathOf("endpoints"), "[", i, "]"),
-                            Cat(to.ToString(), " leads to this process's own listener ", listener.address.ToString(),
-                                ": calls would go round in a circle"));
-      break;
-    }
-  }
-}
-
 void ParseCluster(Section& section, upstream::ClusterOptions* out, discovery::DiscoveryOptions* discovery) {
   if (section.Require("name") != nullptr) ParseName(section, "name", &out->name);
   section.Choice("policy", upstream::kPolicies, &out->policy);
@@ -142,8 +124,7 @@ void ParseCluster(Section& section, upstream::ClusterOptions* out, discovery::Di
 
 }  // namespace
 
-void ParseClusters(Section& root, const std::vector<proxy::ListenerOptions>& listeners,
-                   std::vector<upstream::ClusterOptions>* out, Discoveries* discoveries) {
+void ParseClusters(Section& root, std::vector<upstream::ClusterOptions>* out, Discoveries* discoveries) {
   UniqueNames names;
   std::string locality;  // of the process: of the clusters that have none of their own
   ParseLocality(root, &locality);
@@ -155,7 +136,6 @@ void ParseClusters(Section& root, const std::vector<proxy::ListenerOptions>& lis
     {
       Section section(root.reader(), node, path);
       ParseCluster(section, &cluster, &discovery);
-      CheckOwnListeners(section, listeners, cluster);
     }
     if (!cluster.name.empty()) {
       names.Add(root.reader(), node, path, Cat("name ", Shown(cluster.name)), cluster.name);

@@ -74,9 +74,8 @@ void ParseAccessLog(Section& section, proxy::AccessLogOptions* out);
 void ParseGrpcWeb(Section& section, proxy::GrpcWebOptions* out);
 void ParseListeners(Section& root, std::vector<proxy::ListenerOptions>* out);
 using Discoveries = std::map<std::string, discovery::DiscoveryOptions>;
-// The sources of clusters that have one are put in `discoveries`. An endpoint that is one of `listeners` is an error.
-void ParseClusters(Section& root, const std::vector<proxy::ListenerOptions>& listeners,
-                   std::vector<upstream::ClusterOptions>* out, Discoveries* discoveries);
+// The sources of clusters that have one are put in `discoveries`.
+void ParseClusters(Section& root, std::vector<upstream::ClusterOptions>* out, Discoveries* discoveries);
 void ParseDiscovery(Section& section, discovery::DiscoveryOptions* out);
 // What an endpoint begins with whose addresses are the list.
 inline constexpr std::string_view kDnsScheme = "dns:";
