@@ -92,7 +92,7 @@ class SessionEvents {
 struct SessionStats {
   uint64_t frames_received = 0,  // all but DATA
       data_frames_received = 0, frames_sent = 0, streams_opened = 0, streams_refused = 0, resets_received = 0,
-           resets_sent = 0, data_bytes_received = 0, data_bytes_sent = 0;
+           resets_sent = 0, trailers_refused = 0, data_bytes_received = 0, data_bytes_sent = 0;
 };
 
 class Session {
@@ -333,7 +333,7 @@ class Session {
   bool failed_ = false;             // GOAWAY written, or the transport ended: nothing more is parsed or written
   bool settings_received_ = false;  // the peer's part of the preface
   bool peer_is_proxy_ = false;
-  bool data_end_ = false;           // of the DATA frame that is being passed on
+  bool data_end_ = false;  // of the DATA frame that is being passed on
   Goaway goaway_;
   ErrorCode failure_code_ = ErrorCode::kNoError;
   std::string failure_;

@@ -14,7 +14,8 @@ bool Session::ChargeMore(Budget budget, FloodKind kind, uint32_t cost) {
   work.data_frames_received = stats_.data_frames_received;
   work.data_bytes_received = stats_.data_bytes_received;
   work.streams_opened = stats_.streams_opened;
-  work.streams_completed = streams_.ended().count() - static_cast<uint32_t>(stats_.resets_received);
+  work.streams_completed =
+      streams_.ended().count() - static_cast<uint32_t>(stats_.resets_received + stats_.trailers_refused);
   if (charges_.Earn(budget, cost, work)) return true;
   FailFlood(kind, absl::StrCat("beyond ", charges_.limit(budget), " a second"));
   return false;

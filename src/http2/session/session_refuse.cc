@@ -115,9 +115,13 @@ void Session::BeyondOurLimit(Stream& stream, bool end_stream, const HeaderList& 
     events->OnReset(ErrorCode::kCancel, ResetCause::kTooLarge);
 }
 
-// The trailers of a request cannot go on: the call ends with `error`, unless it is answered already.
+// The trailers of a request cannot go on: the call ends with `error`, unless it is answered already. The peer ended its
+// own call as a reset does, so it is charged as a reset, and the end pays for none.
 void Session::RefuseTrailers(Stream& stream, Refusal refusal, base::Error error, const HeaderList& fields) {
   events_.OnRefused(refusal, error.detail, fields);
+  ++stats_.trailers_refused;
+  const uint32_t id = stream.id_;
+  const bool answered = stream.headers_sent_;
   stream.received_end_ = true;
   error.maybe_processed = true;
   if (!stream.send_done_) {
@@ -134,6 +138,7 @@ void Session::RefuseTrailers(Stream& stream, Refusal refusal, base::Error error,
   }
   if (StreamEvents* events = std::exchange(stream.events_, nullptr))
     events->OnReset(ErrorCode::kCancel, refusal == Refusal::kTooLarge ? ResetCause::kTooLarge : ResetCause::kMetadata);
+  ChargeReset(id, answered);
 }
 
 // Spells `fields` as they are read and passed on, and tells the owner what that took.

@@ -58,6 +58,21 @@ TEST(KnownAttack, MadeYouResetInFiveWays) {
   }
 }
 
+// The client ends its call by trailers that cannot go on: we answer, and the backend's call is cancelled as by a reset.
+TEST(KnownAttack, MadeYouAnswerByTrailersThatCannotGoOn) {
+  const std::map<std::string, std::string> trailers = {
+      {"undecodable", Block({{"x-bin", "%%%"}})},
+      {"too many", Block(h2::Fields(300, {"a", "b"}))},
+  };
+  for (const auto& [name, block] : trailers) {
+    SCOPED_TRACE(name);
+    SessionHarness server(Role::kServer);
+    const uint8_t last = h2::kEndHeaders | h2::kEndStream;
+    EXPECT_EQ(RequestsTaken([&](uint32_t id) { return OpenCall(id) + h2::Headers(id, block, last); }, server), 2000u);
+    EXPECT_THAT(server.error, HasSubstr("rapid_reset"));
+  }
+}
+
 // CVE-2024-28182, CVE-2023-45288, Netty CVE-2026-33871: CONTINUATION without end, also of length 0.
 TEST(KnownAttack, ContinuationOfNoBytesWithoutEnd) {
   for (const Role role : {Role::kServer, Role::kClient}) {
