@@ -7,6 +7,9 @@
 
 namespace sluice::base {
 
+// OWS of RFC 9110 5.6.3.
+constexpr bool IsBlank(char c) { return c == ' ' || c == '\t'; }
+
 constexpr char ToLower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c; }
 
 inline std::string ToLower(std::string_view text) {

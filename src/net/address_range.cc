@@ -27,7 +27,7 @@ std::optional<Bytes> BytesOf(std::string_view address, bool* ipv4 = nullptr) {
 
 bool Bit(const Bytes& bytes, size_t i) { return (bytes[i / 8] >> (7 - i % 8) & 1) != 0; }
 
-base::Error Bad(std::string_view text, std::string_view why) {
+base::Error BadRange(std::string_view text, std::string_view why) {
   std::string detail(text.substr(0, 100));
   for (char& c : detail) {
     if (c < ' ' || c > '~') c = '?';
@@ -48,19 +48,19 @@ base::Result<AddressRange> AddressRange::Parse(std::string_view text) {
   const size_t slash = text.find('/');
   bool ipv4 = false;
   const auto bytes = BytesOf(text.substr(0, slash), &ipv4);
-  if (!bytes) return Bad(text, " is no range of IP addresses");
+  if (!bytes) return BadRange(text, " is no range of IP addresses");
   const unsigned whole = ipv4 ? 32 : 128;
   unsigned bits = whole;
   if (slash != text.npos) {
     const std::string_view number = text.substr(slash + 1);
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), bits);
     if (error != std::errc() || end != number.data() + number.size() || bits > whole)
-      return Bad(text, " has a prefix that is too long or no number");
+      return BadRange(text, " has a prefix that is too long or no number");
   }
   out.bits_ = static_cast<uint8_t>(bits + (ipv4 ? kIpv4At : 0));
   out.bytes_ = *bytes;
   for (size_t i = out.bits_; i < 128; ++i) {
-    if (Bit(out.bytes_, i)) return Bad(text, " has bits behind its prefix");
+    if (Bit(out.bytes_, i)) return BadRange(text, " has bits behind its prefix");
   }
   return out;
 }

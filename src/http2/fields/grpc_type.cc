@@ -16,8 +16,6 @@ bool Take(std::string_view front, std::string_view* text) {
   return true;
 }
 
-bool IsBlank(char c) { return c == ' ' || c == '\t'; }
-
 // A word that may stand in a content-type of ours.
 bool IsFormat(std::string_view text) {
   return text.size() <= kFormatBytesMax && std::all_of(text.begin(), text.end(), [](char c) {
@@ -31,8 +29,8 @@ bool IsFormat(std::string_view text) {
 GrpcType ParseGrpcType(std::string_view rest) {
   using Kind = GrpcType::Kind;
   rest = rest.substr(0, rest.find(';'));
-  while (!rest.empty() && IsBlank(rest.front())) rest.remove_prefix(1);
-  while (!rest.empty() && IsBlank(rest.back())) rest.remove_suffix(1);
+  while (!rest.empty() && base::IsBlank(rest.front())) rest.remove_prefix(1);
+  while (!rest.empty() && base::IsBlank(rest.back())) rest.remove_suffix(1);
   if (!Take("application/grpc", &rest)) return {};
   Kind kind = Kind::kGrpc;
   if (Take("-web", &rest)) {

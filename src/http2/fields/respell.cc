@@ -5,13 +5,11 @@ namespace {
 
 constexpr size_t kNameBytesMax = 64;
 
-bool IsBlank(char c) { return c == ' ' || c == '\t'; }
-
 // `value` without blanks at its ends; `*front` and `*back` are those.
 std::string_view Trim(std::string_view value, std::string_view* front, std::string_view* back) {
   size_t begin = 0, end = value.size();
-  while (begin < end && IsBlank(value[begin])) ++begin;
-  while (end > begin && IsBlank(value[end - 1])) --end;
+  while (begin < end && base::IsBlank(value[begin])) ++begin;
+  while (end > begin && base::IsBlank(value[end - 1])) --end;
   *front = value.substr(0, begin);
   *back = value.substr(end);
   return value.substr(begin, end - begin);

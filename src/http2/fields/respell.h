@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "http2/fields/bin_value.h"
 #include "http2/fields/header.h"
 
@@ -27,9 +28,8 @@ enum class Spelling : uint8_t {
 Spelling SpellingOfBin(const Field& field);
 // Of a regular field whose characters are legal.
 inline Spelling SpellingOf(const Field& field) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
   const std::string_view value = field.value();
-  if (!value.empty() && (blank(value.front()) || blank(value.back()))) return Spelling::kOther;
+  if (!value.empty() && (base::IsBlank(value.front()) || base::IsBlank(value.back()))) return Spelling::kOther;
   const bool may_be_bin = field.token == Token::kOther || field.token == Token::kGrpcTraceBin;
   return may_be_bin && IsBinName(field.name()) ? SpellingOfBin(field) : Spelling::kPlain;
 }
