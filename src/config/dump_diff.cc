@@ -10,7 +10,7 @@
 namespace sluice::config {
 namespace {
 
-constexpr size_t kNamesShownMax = 20;  // where only their order differs
+constexpr size_t kOrderShownMax = 20;  // where only their order differs
 
 using Kind = Node::Kind;
 
@@ -106,8 +106,8 @@ class Differ {
   }
 
   static std::string Order(std::vector<std::string_view> names) {
-    const bool cut = names.size() > kNamesShownMax;
-    if (cut) names.resize(kNamesShownMax);
+    const bool cut = names.size() > kOrderShownMax;
+    if (cut) names.resize(kOrderShownMax);
     return Join(names) + (cut ? ", ..." : "");
   }
 

@@ -20,14 +20,15 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-constexpr uint8_t kEnd = h2::kEndHeaders | h2::kEndStream;
+constexpr uint8_t kLastBlock = h2::kEndHeaders | h2::kEndStream;
 
 const char* const kUndecodable[] = {"%%%", "_-8", "Y===", "\xff", "YWJj,%", "Y"};
 
 TEST(SessionSpelling, ARequestGoesOnInOneSpelling) {
   SessionHarness peer(Role::kServer);
   peer.Handshake();
-  peer.Feed(Headers(1, Block(With(GrpcRequest(), {{"x-bin", "YWJj,ZGVm"}, {"y", " z\t"}, {"w-bin", "YR=="}})), kEnd));
+  peer.Feed(
+      Headers(1, Block(With(GrpcRequest(), {{"x-bin", "YWJj,ZGVm"}, {"y", " z\t"}, {"w-bin", "YR=="}})), kLastBlock));
   ASSERT_EQ(peer.log.size(), 1u);
   EXPECT_THAT(peer.log[0], HasSubstr("x-bin=YWJj, x-bin=ZGVm, y=z, w-bin=YQ END"));
   EXPECT_THAT(peer.Said(), IsEmpty());
@@ -37,7 +38,7 @@ TEST(SessionSpelling, ARequestThatDoesNotDecodeIsAnsweredAndTheConnectionGoesOn)
   for (const char* value : kUndecodable) {
     SessionHarness peer(Role::kServer);
     peer.Handshake();
-    EXPECT_TRUE(peer.Feed(Headers(1, Block(With(GrpcRequest(), {{"x-bin", value}})), kEnd))) << value;
+    EXPECT_TRUE(peer.Feed(Headers(1, Block(With(GrpcRequest(), {{"x-bin", value}})), kLastBlock))) << value;
     EXPECT_THAT(peer.log, IsEmpty()) << "it was passed on";
     const std::vector<h2::Frame> frames = peer.Frames();
     ASSERT_EQ(frames.size(), 1u);
@@ -56,7 +57,7 @@ TEST(SessionSpelling, AnsweredRequestsAreNotChargedAsResets) {
   SessionHarness peer(Role::kServer, options);
   peer.Handshake();
   for (uint32_t id = 1; id < 1000; id += 2) {
-    ASSERT_TRUE(peer.Feed(Headers(id, Block(With(GrpcRequest(), {{"x-bin", "%"}})), kEnd))) << peer.error;
+    ASSERT_TRUE(peer.Feed(Headers(id, Block(With(GrpcRequest(), {{"x-bin", "%"}})), kLastBlock))) << peer.error;
     peer.Frames();
   }
 }
@@ -68,10 +69,10 @@ TEST(SessionSpelling, TrailersOfARequestAreSpelledOrRefused) {
   peer.Request(3);
   peer.Frames();
   peer.log.clear();
-  peer.Feed(Headers(1, Block({{"x-bin", "YQ=="}, {"y", "z "}}), kEnd));
+  peer.Feed(Headers(1, Block({{"x-bin", "YQ=="}, {"y", "z "}}), kLastBlock));
   EXPECT_THAT(peer.log, ElementsAre("1: headers x-bin=YQ, y=z END"));
   peer.log.clear();
-  peer.Feed(Headers(3, Block({{"x-bin", "%"}}), kEnd));
+  peer.Feed(Headers(3, Block({{"x-bin", "%"}}), kLastBlock));
   EXPECT_THAT(peer.log, ElementsAre("3: reset CANCEL metadata"));
   const std::vector<h2::Frame> frames = peer.Frames();
   ASSERT_EQ(frames.size(), 1u);
@@ -109,7 +110,8 @@ TEST(SessionSpelling, AResponseGoesOnInOneSpellingAndWithoutWhatDoesNotDecode) {
   peer.Open();
   peer.Frames();
   peer.Feed(Headers(1, Block(With(GrpcResponse(), {{"x-bin", "YWJj,ZGVm"}, {"y-bin", "%%%"}, {"z", " w"}}))));
-  peer.Feed(Headers(1, Block({{"grpc-status", "5"}, {"grpc-message", "no such user: "}, {"-bin", "YWJj"}}), kEnd));
+  peer.Feed(
+      Headers(1, Block({{"grpc-status", "5"}, {"grpc-message", "no such user: "}, {"-bin", "YWJj"}}), kLastBlock));
   EXPECT_THAT(peer.log,
               ElementsAre("1: headers :status=200, content-type=application/grpc, x-bin=YWJj, x-bin=ZGVm, z=w",
                           "1: headers grpc-status=5, grpc-message=no such user:%20 END"));
@@ -150,7 +152,7 @@ TEST(SessionSpelling, AResponseAboveOurLimitsIsResetWithoutACharge) {
     peer.Frames();
     peer.log.clear();
     std::string frames = Headers(id, Block(GrpcResponse()));
-    frames += Headers(id, Block(With(GrpcTrailers(), {{"x", large}})), kEnd);
+    frames += Headers(id, Block(With(GrpcTrailers(), {{"x", large}})), kLastBlock);
     ASSERT_TRUE(peer.Feed(frames)) << peer.error;
     ASSERT_EQ(peer.log.back(), std::to_string(id) + ": reset CANCEL too large");
     EXPECT_EQ(peer.streams.at(id)->oversized().bytes, 5033u + 44u);
@@ -164,10 +166,10 @@ TEST(SessionSpelling, TheListMayGrowByItsSpellingUpToOurLimit) {
   options.header_count_max = 20;
   SessionHarness peer(Role::kServer, options);
   peer.Handshake();
-  peer.Feed(Headers(1, Block(With(GrpcRequest(), {{"x-bin", std::string(13, ',')}})), kEnd));
+  peer.Feed(Headers(1, Block(With(GrpcRequest(), {{"x-bin", std::string(13, ',')}})), kLastBlock));
   EXPECT_EQ(peer.log.size(), 1u);
   peer.Frames();
-  peer.Feed(Headers(3, Block(With(GrpcRequest(), {{"x-bin", std::string(14, ',')}})), kEnd));
+  peer.Feed(Headers(3, Block(With(GrpcRequest(), {{"x-bin", std::string(14, ',')}})), kLastBlock));
   EXPECT_EQ(peer.log.size(), 1u);
   const std::vector<h2::Frame> frames = peer.Frames();
   ASSERT_EQ(frames.size(), 1u);
