@@ -50,7 +50,9 @@ class LoneCalls::One final : private http2::ConnectionEvents, private runtime::T
   }
 
   // No call is on it. May be called from a callback of the connection.
+  // It comes back here: CloseNow writes, and a connection that breaks says GOAWAY once more.
   void Fail(const base::Error& error) {
+    if (std::exchange(over_, true)) return;
     dialer_.reset();
     context_.worker.timers().Disarm(*this);
     if (connection_ != nullptr && !connection_->closed()) connection_->CloseNow(error.detail);
@@ -64,6 +66,7 @@ class LoneCalls::One final : private http2::ConnectionEvents, private runtime::T
     return nullptr;
   }
   void OnCapacity(http2::Connection& connection) override {
+    if (over_) return;
     if (!greeted_) {
       if (!connection.session().settings_received() || !connection.usable()) return;
       greeted_ = true;
@@ -76,7 +79,9 @@ class LoneCalls::One final : private http2::ConnectionEvents, private runtime::T
     if (!greeted_) Fail(MakeError(ErrorKind::kConnectFailed, "the endpoint takes no calls on a new connection"));
   }
   void OnClosed(http2::Connection&, std::string_view why) override {
+    if (over_) return;
     if (!greeted_) return Fail(MakeError(ErrorKind::kConnectFailed, "a new connection ended: " + std::string(why)));
+    over_ = true;
     all_.owner_.OnLoneClosed();
     all_.Forget(*this);
   }
@@ -91,7 +96,8 @@ class LoneCalls::One final : private http2::ConnectionEvents, private runtime::T
   base::IntrusiveList<PoolWaiter, PoolWaiter> waiter_;  // the call, until it has its connection or leaves
   std::unique_ptr<net::Attempt> dialer_;
   std::unique_ptr<http2::Connection> connection_;
-  bool greeted_ = false;
+  bool greeted_ = false;  // the server's SETTINGS have come
+  bool over_ = false;     // it has failed or closed, and is forgotten
 };
 
 LoneCalls::LoneCalls(http2::ConnectionContext& context, Owner& owner) : context_(context), owner_(owner) {}

@@ -43,7 +43,12 @@ void Intake::OnIoEnd() {
 }
 
 void Intake::OnTimer(base::TimePoint now) {
-  ReadOne(heavy_);  // also where there are too many calls
+  // Also where there are too many calls, as those can only end by what is read: all that begins no call, and a few
+  // calls.
+  taken_ = 0;
+  for (uint32_t i = 0; i < kTickReads && taken_ < kManyCalls && ReadOne(heavy_); ++i) {
+  }
+  turn_ = {};
   const bool rests = light_.empty() && heavy_.empty() && !spent_;
   spent_ = false;
   pressed_ = !rests;

@@ -55,6 +55,8 @@ class Intake final : private runtime::IoHook, private runtime::Timer {
   // yet; and of others.
   static constexpr size_t kBiteBytes = 2048, kMouthfulBytes = 16 * 1024;
   static constexpr uint32_t kManyCalls = 8;
+  // Connections that a tick reads at most where there are too many calls.
+  static constexpr uint32_t kTickReads = 256;
   static constexpr std::chrono::milliseconds kTick{5};
 
   explicit Intake(runtime::Worker& worker) : worker_(worker) {}

@@ -1,5 +1,7 @@
 #include "http2/fields/respell.h"
 
+#include <algorithm>
+
 namespace sluice::http2 {
 namespace {
 
@@ -36,6 +38,7 @@ class Builder {
   }
 
   void Take(const Field& field) {
+    if (out.too_many) return;  // no more work is done for it
     if (IsPseudo(field.token)) return Keep(field);
     std::string_view front, back;
     const std::string_view value = Trim(field.value(), &front, &back);
@@ -55,6 +58,10 @@ class Builder {
 
  private:
   void TakeBin(const Field& field, std::string_view value, bool blanks) {
+    if (static_cast<size_t>(std::count(value.begin(), value.end(), ',')) >= count_max_) {
+      out.too_many = true;
+      return;
+    }
     const BinForm form = field.name_size > 4 ? FormOfBin(value) : BinForm::kBroken;  // no name is left of "-bin"
     if (form == BinForm::kBroken) {
       if (out.undecodable++ == 0) out.first_undecodable = ShownName(field.name());
@@ -63,7 +70,7 @@ class Builder {
     if (form == BinForm::kCanonical) return blanks ? Add(field, value) : Keep(field);
     ++out.bin;
     bool more = true;
-    while (more) {
+    while (more && !out.too_many) {
       const auto member = CanonicalBin(TakeBinMember(&value, &more));
       Add(field, member.value_or(std::string()));
     }

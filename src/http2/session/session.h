@@ -316,6 +316,7 @@ class Session {
   void WriteQueuedData(Stream& stream);
   void CreditConnection(uint32_t bytes);
   void SentEnd(Stream& stream);
+  void EndByBothSides(Stream& stream);
   // For Stream.
   void SendHeaders(Stream& stream, const HeaderList& fields, bool end_stream);
   void SendData(Stream& stream, const base::Slice& bytes, bool end_stream);

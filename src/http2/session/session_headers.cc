@@ -186,9 +186,7 @@ void Session::DeliverHeaders(Stream& stream, bool end_stream, HeaderList&& field
 // is one.
 void Session::ReceivedEnd(Stream& stream) {
   stream.received_end_ = true;
-  if (!stream.sent_end_) return;
-  streams_.ended().Remember(stream.id_, EndedStreams::How::kByBothSides);
-  CloseStream(stream);
+  if (stream.sent_end_) EndByBothSides(stream);
 }
 
 }  // namespace sluice::http2

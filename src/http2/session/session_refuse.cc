@@ -32,6 +32,7 @@ void Session::Refuse(uint32_t id, Refusal refusal, const char* why, const Header
 
 // A request whose header list is above our limit: a client gets a status that tells it so, not a bare reset.
 void Session::RejectTooLarge(uint32_t id, bool end_stream, const HeaderList& fields) {
+  if (failed_) return;
   RejectWith(id, end_stream, Refusal::kTooLarge, TooLargeError("request headers", fields), fields);
 }
 
@@ -104,6 +105,7 @@ base::Error Session::UndecodableError() const {
 
 // A block of an open stream is above our limits: of a request its trailers.
 void Session::BeyondOurLimit(Stream& stream, bool end_stream, const HeaderList& fields) {
+  if (failed_) return;
   if (role_ == Role::kServer) {
     if (!end_stream) return StreamError(stream, ErrorCode::kProtocolError);  // RFC 9113 8.1: trailers end the message
     return RefuseTrailers(stream, Refusal::kTooLarge, TooLargeError("request trailers", fields), fields);
@@ -119,7 +121,7 @@ void Session::BeyondOurLimit(Stream& stream, bool end_stream, const HeaderList& 
 // own call as a reset does, so it is charged as a reset, and the end pays for none.
 void Session::RefuseTrailers(Stream& stream, Refusal refusal, base::Error error, const HeaderList& fields) {
   events_.OnRefused(refusal, error.detail, fields);
-  ++stats_.trailers_refused;
+  stream.refused_trailers_ = true;
   const uint32_t id = stream.id_;
   const bool answered = stream.headers_sent_;
   stream.received_end_ = true;
@@ -133,8 +135,7 @@ void Session::RefuseTrailers(Stream& stream, Refusal refusal, base::Error error,
     AddStatus(error, reply);
     SendHeaders(stream, reply, /*end_stream=*/true);
   } else if (stream.sent_end_ && !stream.closed_) {
-    streams_.ended().Remember(stream.id_, EndedStreams::How::kByBothSides);
-    CloseStream(stream);
+    EndByBothSides(stream);
   }
   if (StreamEvents* events = std::exchange(stream.events_, nullptr))
     events->OnReset(ErrorCode::kCancel, refusal == Refusal::kTooLarge ? ResetCause::kTooLarge : ResetCause::kMetadata);
@@ -146,7 +147,11 @@ Session::RespellEnd Session::RespellFields(HeaderList& fields) {
   Respelled respelled = Respell(interns_, fields, options_.header_count_max);
   events_.OnRespelled(respelled);
   fields = std::move(respelled.fields);
-  if (respelled.too_many || fields.hpack_size() > options_.header_list_bytes_max) return RespellEnd::kTooLarge;
+  if (respelled.too_many || fields.hpack_size() > options_.header_list_bytes_max) {
+    // A few bytes of an index may stand for thousands of members.
+    Charge(Budget::kUselessFrames, FloodKind::kOversizedHeaders, 1 + options_.header_count_max / kDroppedFieldsPerUnit);
+    return RespellEnd::kTooLarge;
+  }
   if (respelled.undecodable == 0) return RespellEnd::kWhole;
   undecodable_ = std::move(respelled.first_undecodable);
   return RespellEnd::kUndecodable;

@@ -71,6 +71,13 @@ void Session::SentEnd(Stream& stream) {
     WriteReset(stream.id_, ErrorCode::kNoError, /*peer_caused=*/false);  // RFC 9113 8.1, as in ReleaseByConsumer
     return ResetStream(stream);
   }
+  EndByBothSides(stream);
+}
+
+// Both ends were seen. A stream whose trailers were refused pays for no reset (session_flood.cc).
+void Session::EndByBothSides(Stream& stream) {
+  if (stream.refused_trailers_) [[unlikely]]
+    ++stats_.trailers_refused;
   streams_.ended().Remember(stream.id_, EndedStreams::How::kByBothSides);
   CloseStream(stream);
 }

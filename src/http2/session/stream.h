@@ -108,6 +108,7 @@ class Stream final : public RequestStream, public OwnedNode {
   uint32_t id_ = 0;
   bool closed_ = false;             // in no table any more; nothing is sent or received
   bool received_end_ = false;       // END_STREAM from the peer
+  bool refused_trailers_ = false;   // it came on trailers that cannot go on
   bool send_done_ = false;          // END_STREAM accepted from our side, perhaps behind queued DATA; or closed
   bool sent_end_ = false;           // END_STREAM framed
   bool final_headers_ = false;      // client: a response with a final status was received

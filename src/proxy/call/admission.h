@@ -74,7 +74,10 @@ class Admission {
   // Through all limits but the endpoint's. After kGo: kGo again.
   limits::Verdict Advance(base::TimePoint now, base::TimePoint deadline, const Asker& asker);
   // For a call that has passed limits before: only the endpoint's are left.
-  void PassForAttempt() { stage_ = kEndpoint; }
+  void PassForAttempt(base::TimePoint now) {
+    stage_ = kEndpoint;
+    passed_at_ = now;
+  }
   // The call waits between two attempts: gives back the units of cluster and process. Then paused(), and Advance takes
   // them again.
   void Pause();

@@ -249,6 +249,8 @@ class Call final : public base::ListNode<Call>,
   // Its connection was lost.
   static constexpr uint32_t kLostMax = 2;
   uint64_t PoisonId() const;
+  bool HasPoisonId() const;
+  bool InQuarantine();
   void ChooseAlone();
   void NoteLoss(Attempt& attempt);
 

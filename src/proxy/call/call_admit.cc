@@ -316,6 +316,10 @@ bool Call::WaitsForEndpoint() {
     if (picked_ == upstream::LoadBalancer::kNone) {
       const bool paused = admission_ != nullptr && admission_->paused();
       if (paused && WaitsForAdmission()) return true;
+      if (paused && !over() && !MetGates()) {
+        event_.Set();  // the route may be another one now: Run asks its gates before the next pick
+        return true;
+      }
       if (!over()) Pick();
       continue;
     }

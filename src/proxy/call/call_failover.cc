@@ -96,7 +96,7 @@ void Call::ChooseFailover() {
   if (state_ != State::kTrying || admission_ != nullptr || !other.EndpointsLimited()) return;
   admission_.reset(
       new Admission(config_, context.LimitsOf(route_->failover, other), *route_, client_->flow, context.index()));
-  admission_->PassForAttempt();
+  admission_->PassForAttempt(context.worker().now());
 }
 
 // An attempt that found no connection was the last of attempts_max: one more, at the other cluster, costs no backend

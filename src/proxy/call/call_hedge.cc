@@ -27,6 +27,9 @@ base::TimePoint Call::PlanHedge() {
 bool Call::MayHedge() {
   const Attempt::State at = attempt_.state();
   if (hedging() || !body.keeping() || !MayFollow(AttemptEnd::kInDoubt)) return false;
+  // A call that may end connections shares none.
+  if (attempt_.alone() || history_->lost > 0) return false;
+  if (InQuarantine()) return false;
   context.Refresh();
   if (context.snapshot.get() != snapshot_.get()) return false;
   if (at != Attempt::State::kConnecting && at != Attempt::State::kSent) return false;

@@ -17,9 +17,17 @@ uint64_t Call::PoisonId() const {
   return base::Hash64(path != nullptr ? path->value() : std::string_view(), ring_key);
 }
 
+// Calls with a key by chance have nothing in common that a quarantine could go by.
+bool Call::HasPoisonId() const { return route_->options.hash_by.kind != HashBy::Kind::kRandom; }
+
+bool Call::InQuarantine() {
+  const base::TimePoint now = context.worker().now();
+  return context.quarantine.any(now) && HasPoisonId() && context.quarantine.Holds(PoisonId(), now);
+}
+
 // Before the attempt begins. One that is in quarantine is not sent where it cannot be alone.
 void Call::ChooseAlone() {
-  const bool held = context.quarantine.Holds(PoisonId(), context.worker().now());
+  const bool held = InQuarantine();
   if (held || (history_ != nullptr && history_->lost > 0)) attempt_.RunAlone(/*must=*/held);
 }
 
@@ -28,13 +36,13 @@ void Call::ChooseAlone() {
 void Call::NoteLoss(Attempt& attempt) {
   const base::TimePoint now = context.worker().now();
   if (attempt.error() == nullptr || attempt.error()->kind != ErrorKind::kConnectionLost) {
-    if (attempt.complete()) context.quarantine.Answered(PoisonId());
+    if (attempt.complete() && HasPoisonId()) context.quarantine.Answered(PoisonId());
     return;
   }
   const uint32_t lost = ++history().lost;
   const bool alone = attempt.alone();
   // Where no attempt follows that would show it, calls of its kind are suspect together.
-  if (alone || !MayFollow(AttemptEnd::kInDoubt)) context.quarantine.Lost(PoisonId(), alone, now);
+  if (HasPoisonId() && (alone || !MayFollow(AttemptEnd::kInDoubt))) context.quarantine.Lost(PoisonId(), alone, now);
   if (lost < kLostMax && !alone) return;
   attempt.SetError(base::MakeError(ErrorKind::kPoisonCall,
                                    "the connection to endpoint " + attempt.endpoint()->name() +

@@ -177,7 +177,10 @@ base::TimePoint Call::TryEnds(base::TimePoint began) const {
 void Call::OnAttemptTimer(base::TimePoint now) {
   History& past = *history_;
   if (now >= past.hedge_at) BeginHedge();
-  if (now >= past.try_ends) GiveUpAttempt(ErrorKind::kTryTimeout, "took per_try_timeout");
+  if (now >= past.try_ends) {
+    past.try_ends = base::kNever;
+    GiveUpAttempt(ErrorKind::kTryTimeout, "took per_try_timeout");
+  }
   ArmTimer(std::min(past.try_ends, past.hedge_at));
 }
 
@@ -185,7 +188,6 @@ void Call::OnAttemptTimer(base::TimePoint now) {
 // the call.
 void Call::GiveUpAttempt(ErrorKind kind, std::string_view why) {
   History& past = history();
-  past.try_ends = base::kNever;
   const Attempt::State at = attempt_.state();
   if (state_ != State::kTrying || (at != Attempt::State::kConnecting && at != Attempt::State::kSent)) return;
   if (!past.hedging) {
@@ -193,7 +195,8 @@ void Call::GiveUpAttempt(ErrorKind kind, std::string_view why) {
     past.bought = BuyAttempt(in_doubt ? AttemptEnd::kInDoubt : AttemptEnd::kUnsent, Refused::kRetry);
     if (!past.bought) return;
   } else if (past.hedge->state() != Attempt::State::kSent) {
-    past.try_ends = TryEnds(context.worker().now());  // a hedge that waits for a connection is nothing to go on with
+    if (past.try_ends == base::kNever)
+      past.try_ends = TryEnds(context.worker().now());  // a hedge that waits for a connection is nothing to go on with
     return;
   }
   attempt_.GiveUp(base::MakeError(

@@ -3,8 +3,9 @@
 //
 // A call of a client that is no proxy carries nothing. A Sluice tells the servers it connects to that it is one
 // (http2::SettingId::kProxied), and the field `sluice-hops` is added to calls of such connections: the number of
-// proxies passed. Each proxy that passes the field on adds one, also where a proxy of another kind is between. A client
-// that sends the field itself can only have its own call refused earlier.
+// proxies passed. Each Sluice that passes the field on adds one. A loop of one Sluice and proxies of other kinds has no
+// such connection and is bounded by the deadline alone. A client that sends the field itself can only have its own call
+// refused earlier.
 #pragma once
 
 #include <cstdint>

@@ -7,10 +7,11 @@ namespace sluice::upstream {
 bool FailingKeys::Counts(uint64_t key, const void* endpoint, Evidence& of, base::TimePoint now) {
   if (of.total == 0 || now - of.since >= kMemory) of = {now, 0};
   Place& place = places_[key % kPlaces];
-  if (place.at == nullptr || place.key != key || now - place.last >= kMemory) {
+  if (place.at == nullptr || place.key != key || now - place.last >= kMemory || now - place.since >= 3 * kMemory) {
     place = {};
     place.key = key;
     place.at = endpoint;
+    place.since = now;
   }
   place.last = now;
   if (place.at != endpoint) {

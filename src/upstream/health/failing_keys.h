@@ -6,8 +6,8 @@
 //   again at that endpoint                                while the key makes at most a fifth of what counts there
 //   at another endpoint than before, within kMemory       no: it has followed the key
 //
-// A key that fails kRow times at one endpoint moves: its calls pass that endpoint over for kMoved, as if it were ejected
-// for this key alone. Where it fails at the next endpoint too, it is the key's own, and it comes back.
+// A key that fails kRow times at one endpoint moves: its calls pass that endpoint over for kMoved, as if it were
+// ejected for this key alone. Where it fails at the next endpoint too, it is the key's own, and it comes back.
 //
 // A table of kPlaces, each key in one place: a newer key takes it. One for each cluster and worker; not thread-safe;
 // time is a parameter.
@@ -50,9 +50,10 @@ class FailingKeys {
  private:
   struct Place {
     uint64_t key = 0;
-    const void* at = nullptr;      // where it failed first; null: the place is free
-    base::TimePoint last{};        // it failed
-    base::TimePoint window{};      // Evidence::since that `counted` is of
+    const void* at = nullptr;  // where it failed first; null: the place is free
+    base::TimePoint since{};   // it is known; after three memories it is judged anew
+    base::TimePoint last{};    // it failed
+    base::TimePoint window{};  // Evidence::since that `counted` is of
     base::TimePoint moved_until{};
     uint32_t counted = 0, row = 0, elsewhere = 0;
   };
