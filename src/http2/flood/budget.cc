@@ -30,9 +30,7 @@ void FloodBudgets::Refill(Budget budget, uint32_t work, base::TimePoint now) {
   const uint64_t by_time = elapsed_ms * state.limit / 1000;
   // What is not enough for a unit yet stays due.
   state.filled_ms += static_cast<uint32_t>(by_time * 1000 / state.limit);
-  // A count that goes back, as one does that is corrected, has paid for nothing.
-  const uint32_t gained = work - std::exchange(state.work, work);
-  const uint64_t left = state.left + by_time + (gained > UINT32_MAX / 2 ? 0 : gained);
+  const uint64_t left = state.left + by_time + (work - std::exchange(state.work, work));
   state.left = static_cast<uint32_t>(std::min<uint64_t>(left, state.limit));
 }
 

@@ -425,7 +425,7 @@ TEST_F(ConnectionLifeTest, WhatStillRunsAfterAgeGraceIsCutOff) {
   Advance(milliseconds(20'001));
   EXPECT_TRUE(peer->end);
   EXPECT_THAT(log, Contains("timeout age_grace"));
-  EXPECT_THAT(log, Contains("1: reset NO_ERROR lost"));
+  EXPECT_THAT(log, Contains("1: reset NO_ERROR retired"));
 }
 
 TEST_F(ConnectionLifeTest, AnOldUpstreamConnectionIsLeftToItsStreams) {

@@ -63,7 +63,7 @@ TEST_F(RespellTest, WhatDoesNotDecodeIsLeftOutAndNamed) {
 TEST_F(RespellTest, AListOfValuesHasNoMoreFieldsThanTheLimit) {
   Respelled out = Of({{"x-bin", std::string(60000, ',')}}, 256);
   EXPECT_TRUE(out.too_many);
-  EXPECT_EQ(out.fields.size(), 256u);
+  EXPECT_LE(out.fields.size(), 256u);
   EXPECT_FALSE(Of({{"x-bin", std::string(255, ',')}}, 256).too_many);
 }
 
