@@ -97,7 +97,7 @@ Stream& Session::NewStream(uint32_t id, StreamEvents* events) {
   stream.id_ = id;
   stream.closed_ = stream.received_end_ = stream.send_done_ = stream.sent_end_ = stream.end_with_data_ = false;
   stream.final_headers_ = stream.may_be_silent_ = stream.head_request_ = stream.headers_sent_ = stream.released_ =
-      false;
+      stream.refused_trailers_ = false;
   stream.send_window_ = static_cast<int32_t>(send_.initial_window());
   stream.content_left_ = -1;
   stream.receive_.Reset(options_.stream_window_bytes);
