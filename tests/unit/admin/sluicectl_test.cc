@@ -310,6 +310,8 @@ TEST_F(Sluicectl, ShowsTheCache) {
             "Not cached: purged              0\n"
             "Not cached: superseded          0\n"
             "Not cached: fetches_full        0\n"
+            "Not cached: vary                0\n"
+            "Not cached: set_cookie          0\n"
             "Not cached: encoding            0\n");
   EXPECT_THAT(Ctl({"cache", "stats", "--json"}).out, HasSubstr("\"reason\": \"no_store\""));
   backend_.set_cache({});
