@@ -122,10 +122,10 @@ void Wire::Arm() {
 }
 
 void Wire::Handle(uint32_t events) {
-  bool gone = false;
-  bool* const before = std::exchange(gone_, &gone);
+  const auto gone = std::make_unique<bool>(false);  // not a local: g++ 12 takes it for one that stays behind
+  bool* const before = std::exchange(gone_, gone.get());
   if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !Fill()) return;
-  if (gone) {
+  if (*gone) {
     if (before != nullptr) *before = true;
     return;
   }
