@@ -1,3 +1,5 @@
+#include "net/own_listener.h"
+
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
@@ -7,8 +9,6 @@
 #include <cstring>
 #include <optional>
 #include <string>
-
-#include "net/own_listener.h"
 
 namespace sluice::net {
 namespace {

@@ -97,6 +97,9 @@ void Client::OnHeaders(uint32_t id, const h2::Fields& fields, bool end) {
   Call* call = Find(id, "HEADERS");
   if (call == nullptr) return;
   if (call->ended) return Fault("HEADERS for call " + std::to_string(call->number) + ", which has ended");
+  // Interim responses of an endpoint go to plain HTTP clients only (RFC 9110 15.2).
+  const bool interim = !fields.empty() && fields[0].first == ":status" && fields[0].second.starts_with('1');
+  if (interim && !end && !call->grpc() && !call->headers) return;
   for (const auto& [name, value] : fields) {
     if (name == "grpc-status") {
       if (call->status) Fault("call " + std::to_string(call->number) + " has two statuses");

@@ -9,7 +9,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-milliseconds DrawQueueTime(Dice& dice) {
+// Where all calls must succeed none is refused because it has waited.
+milliseconds DrawQueueTime(const Plan& plan, Dice& dice) {
+  if (!plan.tight) return milliseconds(0);
   return dice.Of<milliseconds>({milliseconds(0), milliseconds(1), milliseconds(50), limits::kQueueTime});
 }
 
@@ -20,14 +22,14 @@ limits::RateOptions DrawRate(const Plan& plan, Dice& dice) {
   rate.capped = dice.OneIn(2);
   rate.burst = static_cast<uint32_t>(dice.In(rate.capped ? 2 : 1, 20));
   rate.queue_max = plan.tight ? static_cast<uint32_t>(dice.Below(5)) : 1000;
-  rate.queue_time = DrawQueueTime(dice);
+  rate.queue_time = DrawQueueTime(plan, dice);
   return rate;
 }
 
 limits::ConcurrencyOptions DrawConcurrency(const Plan& plan, Dice& dice) {
   if (!dice.OneIn(3)) return {};
   return {static_cast<uint32_t>(dice.In(1, 12)), plan.tight ? static_cast<uint32_t>(dice.Below(5)) : 1000,
-          DrawQueueTime(dice)};
+          DrawQueueTime(plan, dice)};
 }
 
 http2::SessionOptions DrawSession(const Plan& plan, Dice& dice) {

@@ -36,8 +36,8 @@ enum class SettingId : uint16_t {
   kInitialWindowSize = 0x4,
   kMaxFrameSize = 0x5,
   kMaxHeaderListSize = 0x6,
-  // Of the range for experiments (section 11.3). A Sluice says it, with the value 1, where it is the client: calls on the
-  // connection have passed a proxy (proxy/call/hops.h). Peers that do not know it ignore it (section 6.5.2).
+  // Of the range for experiments (section 11.3). A Sluice says it, with the value 1, where it is the client: calls on
+  // the connection have passed a proxy (proxy/call/hops.h). Peers that do not know it ignore it (section 6.5.2).
   kProxied = 0xf51c,
 };
 

@@ -1,11 +1,11 @@
+#include "net/own_listener.h"
+
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 
 #include <string>
-
-#include "net/own_listener.h"
 
 namespace sluice::net {
 namespace {

@@ -227,12 +227,10 @@ TEST_F(ClustersTest, RemovingADrainedEndpointMovesNothing) {
   EndpointChange change = Change(Kind::kRemove, {{"b", "", 1}});
   change.preview = true;
   const double share_of_b = clusters->Change(change)->moved_share;
-  EXPECT_GT(share_of_b, 0);
   ASSERT_TRUE(clusters->Change(Change(Kind::kDrain, {{"a", "", 1}})).ok());
   change = Change(Kind::kRemove, {{"a", "", 1}});
   change.preview = true;
   EXPECT_NEAR(clusters->Change(change)->moved_share, 0, 1e-9);
-  // With one that takes calls: only those of that one.
   change = Change(Kind::kRemove, {{"a", "", 1}, {"b", "", 1}});
   change.preview = true;
   EXPECT_NEAR(clusters->Change(change)->moved_share, share_of_b, 1e-9);
