@@ -9,13 +9,10 @@
 #include <grpcpp/server_posix.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
-#include <latch>
 #include <mutex>
 #include <optional>
 
@@ -51,23 +48,6 @@ void SetLimits(grpc::ServerBuilder& builder) {
   builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 2);
   builder.SetMaxReceiveMessageSize(AdminServer::kRequestBytesMax);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, AdminServer::kStreamsPerConnectionMax);
-}
-
-// gRPC's threads inherit the niceness of the thread that starts them, and of none other. libgrpc parses what any
-// certificate of client_ca may send, before a role is looked at, and some of that is dear: the workers are to go on.
-std::unique_ptr<grpc::Server> StartGently(grpc::ServerBuilder& builder) {
-  std::unique_ptr<grpc::Server> server;
-  std::latch built(1);
-  ControlLoop starter;
-  boost::asio::post(starter.context(), [&] {
-    // Of a thread on Linux, by its id. What fails leaves the niceness as it is.
-    (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), AdminServer::kNiceness);
-    server = builder.BuildAndStart();
-    built.count_down();
-  });
-  starter.Start();
-  built.wait();
-  return server;
 }
 
 }  // namespace
@@ -124,7 +104,7 @@ base::Result<std::unique_ptr<AdminServer>> AdminServer::Start(const std::string&
   builder.RegisterService(impl->service.get());
   impl->client_status = MakeCsdsService(backend, impl->access);
   builder.RegisterService(impl->client_status.get());
-  impl->server = StartGently(builder);
+  impl->server = builder.BuildAndStart();
   if (impl->server == nullptr)
     return base::MakeError(base::ErrorKind::kInternal, "the admin RPC's server does not start");
   // gRPC says of a connection from an acceptor only what getpeername says, which is nothing on a Unix socket; of one by

@@ -36,8 +36,6 @@ struct AdminSocket {
 class AdminServer {
  public:
   static constexpr int kThreadsMax = 16;  // handlers at once and gRPC's pollers; above it RESOURCE_EXHAUSTED
-  static constexpr int kNiceness =
-      5;  // of gRPC's threads (setpriority(2)): beside busy workers a quarter of their time
   static constexpr int kStreamsPerConnectionMax = 16;     // further RPCs on a connection wait in their client
   static constexpr int kRequestBytesMax = 1 << 20;        // above it RESOURCE_EXHAUSTED
   static constexpr size_t kMemoryBytesMax = 64ull << 20;  // of gRPC's buffers; connections that exceed it are cut

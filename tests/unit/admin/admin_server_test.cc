@@ -8,13 +8,9 @@
 #include <grpcpp/impl/codegen/rpc_method.h>
 #include <grpcpp/impl/codegen/sync_stream.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
-#include <string>
 #include <thread>
 
 #include "admin/status_code.h"
@@ -111,24 +107,6 @@ TEST_F(AdminServerTest, DescribesTheServer) {
   EXPECT_FALSE(response.draining());
   EXPECT_EQ(response.downstream_connections(), 5u);
   EXPECT_EQ(response.calls_in_flight(), 6u);
-}
-
-// What clients make libgrpc parse, before a role is looked at, takes less from calls.
-TEST_F(AdminServerTest, GrpcsThreadsGiveWayToTheWorkers) {
-  const int before = ::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()));
-  StartAt("unix:" + (dir_ / "s"));
-  Call(&v1::Admin::Stub::GetServer, v1::GetServerRequest());
-  int servers = 0;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::ifstream file(task.path() / "comm");
-    std::string name;
-    if (!std::getline(file, name) || !name.starts_with("grpcpp_sync")) continue;
-    ++servers;
-    EXPECT_EQ(::getpriority(PRIO_PROCESS, static_cast<id_t>(std::stoi(task.path().filename()))),
-              AdminServer::kNiceness);
-  }
-  EXPECT_GT(servers, 0);
-  EXPECT_EQ(::getpriority(PRIO_PROCESS, static_cast<id_t>(::gettid())), before) << "the thread that started it";
 }
 
 TEST_F(AdminServerTest, ListsClusters) {
