@@ -22,7 +22,7 @@ enum class BinForm : uint8_t {
   kOther,      // decodes: padded, unused bits set, or several values with commas between them
   kBroken,     // one of its values does not decode
 };
-// Of a field's whole value, which may be a list.
+// The form of a field's whole value, which may be a list.
 BinForm FormOfBin(std::string_view value);
 
 // The bytes of one value. None: another character than A-Z a-z 0-9 + /, wrong padding, or a length that no bytes have.

@@ -24,9 +24,9 @@ enum class Spelling : uint8_t {
   kPlain,  // goes on as it is
   kOther,  // goes on in another spelling
 };
-// Of a field of bytes, by its name, without blanks at the ends of its value.
+// The spelling of a field of bytes, by its name, without blanks at the ends of its value.
 Spelling SpellingOfBin(const Field& field);
-// Of a regular field whose characters are legal.
+// The spelling of a regular field whose characters are legal.
 inline Spelling SpellingOf(const Field& field) {
   const std::string_view value = field.value();
   if (!value.empty() && (base::IsBlank(value.front()) || base::IsBlank(value.back()))) return Spelling::kOther;
