@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "http2/fields/header.h"
 #include "metrics/registry.h"
+#include "proxy/canonical/request.h"
 #include "proxy/identity/jwt_gate.h"
 #include "support/jwt_maker.h"
 
@@ -61,7 +62,7 @@ class JwtRig {
   }
 
   void Ask() {
-    http2::HeaderList headers = fields_.Clone();
+    proxy::CanonicalRequest headers = proxy::Canonicalize(fields_.Clone(), proxy::PathRule::kGrpc);
     bool dropped = false;
     std::unique_ptr<proxy::GateCheck> check;
     const proxy::GateRequest request{headers, client_, base::TimePoint(), base::kNever, 0, {headers, &dropped}};
