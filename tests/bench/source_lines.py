@@ -25,6 +25,8 @@ def costs(path):
         kind, _, value = text.partition("=")
         if kind in ("fl", "fi", "fe"):
             file = named(value)
+        elif kind in ("cfi", "cfl"):
+            named(value)  # a callee's file may be spelled out here alone
         elif kind == "calls":
             skip = True  # the next line is the callee's cost
         elif text[:1] in "0123456789+-*" and text:
