@@ -7,26 +7,14 @@ namespace sluice::proxy {
 
 namespace {
 
-using Iterator = const http2::Field* const*;
-
-Iterator Next(Iterator from, Iterator end, std::string_view name) {
-  while (from != end && (*from)->name() != name) ++from;
-  return from;
-}
-
-}  // namespace
-
-std::optional<std::string_view> MetadataKey(const CanonicalRequest& request, std::string_view name, Repeated repeated,
-                                            std::string& scratch) {
-  const Iterator end = request.end(), first = Next(request.begin(), end, name);
-  if (first == end) return std::nullopt;
+// A list in one field is the same as a field for each member.
+std::string_view KeyOfMembers(const CanonicalRequest& request, std::string_view name, Repeated repeated,
+                              std::string& scratch) {
   const bool bytes = http2::IsBinName(name);
-  if (!bytes && (*first)->value().find(',') == std::string_view::npos && Next(first + 1, end, name) == end) [[likely]]
-    return (*first)->value();
-  // A list in one field is the same as a field for each member.
   bool begun = false;
-  for (Iterator field = first; field != end; field = Next(field + 1, end, name)) {
-    ForEachMember((*field)->value(), [&](std::string_view member) {
+  for (const http2::Field* field : request) {
+    if (field->name() != name) continue;
+    ForEachMember(field->value(), [&](std::string_view member) {
       if (begun && repeated == Repeated::kFirst) return;
       if (begun && repeated == Repeated::kJoined) scratch += ',';
       if (repeated == Repeated::kLast) scratch.clear();
@@ -36,6 +24,23 @@ std::optional<std::string_view> MetadataKey(const CanonicalRequest& request, std
     });
   }
   return scratch;
+}
+
+}  // namespace
+
+std::optional<std::string_view> MetadataKey(const CanonicalRequest& request, std::string_view name, Repeated repeated,
+                                            std::string& scratch) {
+  const http2::Field* only = nullptr;
+  for (const http2::Field* field : request) {
+    if (field->name() != name) continue;
+    if (only != nullptr) return KeyOfMembers(request, name, repeated, scratch);
+    only = field;
+  }
+  if (only == nullptr) return std::nullopt;
+  const bool plain = !http2::IsBinName(name) && only->value().find(',') == std::string_view::npos;
+  if (plain) [[likely]]
+    return only->value();
+  return KeyOfMembers(request, name, repeated, scratch);
 }
 
 }  // namespace sluice::proxy

@@ -80,6 +80,7 @@ RouteTable::RouteTable(std::vector<Route> routes) : routes_(std::move(routes)) {
     if (matcher.path.empty()) matcher.lenient.clear();
     for (const std::string& name : options.listeners) matcher.listeners.push_back(ListenerId(name));
     by_listener_ |= !matcher.listeners.empty();
+    matcher.by_path_alone = matcher.listeners.empty() && matcher.host.empty() && options.metadata.empty();
     AddNames(options);
     matchers_.push_back(std::move(matcher));
   }
@@ -159,7 +160,7 @@ const Route* RouteTable::Match(const CanonicalRequest& request, uint64_t listene
     const bool fits = matcher.exact ? path == matcher.path : path.starts_with(matcher.path);
     if (!fits && (!matcher.guarded || other_spelling || !PathFits(matcher, path, Reading::kIgnoringCase))) [[likely]]
       continue;
-    if (!OthersFit(i, request, listener)) continue;
+    if (!matcher.by_path_alone && !OthersFit(i, request, listener)) continue;
     if (fits) return other_spelling && !matcher.names_service ? nullptr : &routes_[i];
     other_spelling = true;
   }

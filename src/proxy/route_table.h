@@ -147,6 +147,7 @@ class RouteTable {
     std::string lenient;              // `path` as LenientPath has it; what stands behind a prefix may follow
     bool guarded = false;
     bool names_service = false;
+    bool by_path_alone = false;  // no other condition
   };
   // How a path fits a matcher.
   enum class Reading : uint8_t { kAsIs, kIgnoringCase, kLenient };

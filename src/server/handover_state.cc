@@ -181,8 +181,7 @@ void WriteResponses(const proxy::ResponseCache& cache, RecordsWriter& out) {
 void TakeResponse(const v1::Response& from, proxy::ResponseCache& cache, TimePoint now) {
   if (from.layout() != proxy::cache_key::kLayout || from.status() >= proxy::kGrpcCodes) return;
   const http2::HeaderList headers = FromProto(from.headers()), trailers = FromProto(from.trailers());
-  if (http2::ValidateResponse(headers).malformed != nullptr || http2::ValidateTrailers(trailers).malformed != nullptr)
-    return;
+  if (http2::ValidateResponse(headers).malformed != nullptr || http2::ValidateTrailers(trailers) != nullptr) return;
   if (!from.message().empty() && !proxy::cache_key::IsOneMessage(from.message())) return;
   auto response = std::make_shared<proxy::CachedResponse>();
   response->headers = proxy::FlatHeaders(headers);

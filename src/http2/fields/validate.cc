@@ -102,8 +102,8 @@ class Walk {
  public:
   explicit Walk(uint32_t allowed_pseudo) : allowed_pseudo_(allowed_pseudo) {}
 
-  // Null, or the rule that was broken.
-  const char* Over(const HeaderList& fields) {
+  // Null, or the rule that was broken. Inlined, as a message's verdict is then in registers.
+  [[gnu::always_inline]] const char* Over(const HeaderList& fields) {
     size_t i = 0;
     if (FieldRun* run = fields.run()) {
       if (run->check == FieldRun::Check::kNotYet) Summarize(*run);
@@ -127,18 +127,12 @@ class Walk {
   bool JudgedBy(const FieldRun& run) const { return seen_ == run.pseudo && !host_; }
 
   int64_t content_length = -1;
-  bool respell = false;  // Over() has met a field that is to be spelled otherwise, and gone no further
 
  private:
-  const char* Respells() {
-    respell = true;
-    return "a field is to be spelled otherwise";
-  }
-
   static constexpr const char* kMisplacedPseudo = "undefined or misplaced pseudo-header";
 
   // What a walk over the run would find, whatever kind of message it begins.
-  static void Summarize(FieldRun& run) {
+  [[gnu::noinline, gnu::cold]] static void Summarize(FieldRun& run) {
     Walk walk(Bit(Token::kMethod) | Bit(Token::kScheme) | Bit(Token::kPath) | Bit(Token::kAuthority) |
               Bit(Token::kStatus));
     run.check = FieldRun::Check::kBroken;
@@ -151,18 +145,18 @@ class Walk {
     run.content_length = walk.content_length;
   }
 
-  const char* Visit(const Field& field) {
+  [[gnu::always_inline]] const char* Visit(const Field& field) {
     if (!field.checked) {
       // A name that we know is a legal one.
       const bool known_name = field.token != Token::kOther && field.token != Token::kUnknownPseudo;
       if (!known_name && !ValidFieldName(field.name())) return "illegal field name";  // RFC 9113 8.2.1
-      if (field.respell) return Respells();
+      if (field.respell) return kToRespell;
       if (!ValidCharacters(field.value())) return "illegal field value";  // RFC 9113 8.2.1
       if (IsPseudo(field.token)) {
         if (!ValidPseudoValue(field.token, field.value())) return "illegal pseudo-header value";
       } else if (SpellingOf(field) == Spelling::kOther) {
         if (field.interned()) const_cast<Field&>(field).respell = true;
-        return Respells();
+        return kToRespell;
       }
       if (field.interned()) const_cast<Field&>(field).checked = true;
     }
@@ -268,7 +262,6 @@ MessageHead ValidateRequest(const HeaderList& fields) {
   Walk walk(Bit(Token::kMethod) | Bit(Token::kScheme) | Bit(Token::kPath) | Bit(Token::kAuthority));
   MessageHead head;
   head.malformed = walk.Over(fields);
-  head.respell = walk.respell;
   head.content_length = walk.content_length;
   FieldRun* run = fields.run();
   const bool by_run = run != nullptr && walk.JudgedBy(*run);
@@ -287,7 +280,6 @@ MessageHead ValidateResponse(const HeaderList& fields) {
   Walk walk(Bit(Token::kStatus));
   MessageHead head;
   head.malformed = walk.Over(fields);
-  head.respell = walk.respell;
   if (head.malformed != nullptr) return head;
   head.status = ParseStatus(ValueOf(fields, Token::kStatus));
   if (head.status == 0) head.malformed = "no valid :status";           // RFC 9113 8.3.2
@@ -296,16 +288,13 @@ MessageHead ValidateResponse(const HeaderList& fields) {
   return head;
 }
 
-MessageHead ValidateTrailers(const HeaderList& fields) {
+const char* ValidateTrailers(const HeaderList& fields) {
   Walk walk(0);  // RFC 9113 8.1: no pseudo-headers
-  MessageHead head;
-  head.malformed = walk.Over(fields);
-  head.respell = walk.respell;
+  if (const char* broken = walk.Over(fields)) return broken;
   // RFC 9110 6.5.1: fields of framing and routing. A recipient that reads trailers as headers would take them for the
   // message's.
-  if (head.malformed == nullptr && (walk.content_length >= 0 || walk.has_host()))
-    head.malformed = "content-length or host in trailers";
-  return head;
+  if (walk.content_length >= 0 || walk.has_host()) return "content-length or host in trailers";
+  return nullptr;
 }
 
 }  // namespace sluice::http2

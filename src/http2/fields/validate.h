@@ -11,22 +11,24 @@
 
 namespace sluice::http2 {
 
-// What the session needs to know of a message. `malformed` tells which rule was broken; null: none.
+// For the rule that was broken, and no more than this: a field is to be spelled otherwise. Nothing behind it was looked
+// at: validate what Respell() makes of the fields.
+inline constexpr char kToRespell[] = "a field is to be spelled otherwise";
+
+// What the session needs to know of a message.
 struct MessageHead {
-  const char* malformed = nullptr;
-  // `malformed`, and no more than this: a field is to be spelled otherwise. Nothing behind it was looked at: validate
-  // what Respell() makes of the fields.
-  bool respell = false;
-  int64_t content_length = -1;     // -1: not given
-  uint32_t status = 0;             // responses
-  bool head = false;               // the method is HEAD
-  bool connect = false;            // the method is CONNECT
-  bool authority_in_host = false;  // requests: no :authority, but a host field has one
+  const char* malformed = nullptr;  // the rule that was broken, kToRespell among them; null: none
+  int64_t content_length = -1;      // -1: not given
+  uint32_t status = 0;              // responses
+  bool head = false;                // the method is HEAD
+  bool connect = false;             // the method is CONNECT
+  bool authority_in_host = false;   // requests: no :authority, but a host field has one
 };
 
 MessageHead ValidateRequest(const HeaderList& fields);
 MessageHead ValidateResponse(const HeaderList& fields);
-MessageHead ValidateTrailers(const HeaderList& fields);
+// As MessageHead::malformed.
+const char* ValidateTrailers(const HeaderList& fields);
 
 // RFC 9113 8.2.1, for one field's name (a pseudo-header's colon included) and value.
 bool ValidFieldName(std::string_view name);

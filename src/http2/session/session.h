@@ -53,6 +53,8 @@
 
 namespace sluice::http2 {
 
+struct MessageHead;  // fields/validate.h
+
 enum class Role : uint8_t { kServer, kClient };
 
 // What a session tells its owner about the connection and (server) new requests.
@@ -271,6 +273,10 @@ class Session {
   // the name of the first.
   enum class RespellEnd : uint8_t { kWhole, kUndecodable, kTooLarge };
   RespellEnd RespellFields(HeaderList& fields);
+  // Of a block that is malformed, or to be spelled otherwise: whether it is well-formed now. If not, it was refused.
+  [[gnu::cold]] bool RespellRequest(uint32_t id, bool end_stream, HeaderList& fields, MessageHead& head);
+  [[gnu::cold]] bool RespellResponse(Stream& stream, bool end_stream, HeaderList& fields, MessageHead& head);
+  [[gnu::cold]] bool RespellTrailers(Stream& stream, bool end_stream, HeaderList& fields, const char* malformed);
   void Refuse(uint32_t id, Refusal refusal, const char* why, const HeaderList& fields);
   void RejectTooLarge(uint32_t id, bool end_stream, const HeaderList& fields);
   void RejectUndecodable(uint32_t id, bool end_stream, const HeaderList& fields);

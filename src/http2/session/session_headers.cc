@@ -68,6 +68,62 @@ void Session::HandleContinuation(const FrameHeader& frame, const uint8_t* payloa
   HandleHeaderBlock(id, block_.end_stream(), block_.on_itself(), block);
 }
 
+// The handlers of a block are parts of HandleHeaderBlock, which runs three times a call.
+[[gnu::always_inline]] inline void Session::DeliverHeaders(Stream& stream, bool end_stream, HeaderList&& fields) {
+  stream.silent_rounds_ = 0;
+  if (end_stream) {
+    if (stream.content_left_ > 0) return StreamError(stream, ErrorCode::kProtocolError);  // RFC 9113 8.1.1
+    ReceivedEnd(stream);
+  }
+  if (stream.events_ != nullptr) stream.events_->OnHeaders(std::move(fields), end_stream);
+}
+
+[[gnu::always_inline]] inline void Session::HandleRequest(uint32_t id, bool end_stream, HeaderList&& fields) {
+  MessageHead head = ValidateRequest(fields);
+  // RFC 9113 8.1.1: malformed, also when it ends at once and a content-length promised more.
+  if (head.malformed != nullptr || (end_stream && head.content_length > 0)) [[unlikely]] {
+    if (!RespellRequest(id, end_stream, fields, head)) return;
+  }
+  if (head.connect) return RejectConnect(id, end_stream, fields);
+  if (head.authority_in_host) fields = WithAuthority(interns_, fields);
+  Stream& stream = NewStream(id, nullptr);
+  stream.content_left_ = head.content_length;
+  stream.received_end_ = end_stream;
+  stream.request_bytes_ = fields.hpack_size();
+  StreamEvents* events = events_.OnRequest(stream, std::move(fields), end_stream);
+  if (stream.released_) return;  // the object is still there: Scope
+  if (events == nullptr) return ReleaseByConsumer(stream);
+  // Reset or answered in full by the handler: nothing more will come.
+  if (!stream.closed_) stream.events_ = events;
+}
+
+[[gnu::always_inline]] inline void Session::HandleResponse(Stream& stream, bool end_stream, HeaderList&& fields) {
+  MessageHead head = ValidateResponse(fields);
+  // RFC 9113 8.1: an interim response cannot end the stream.
+  if (head.malformed != nullptr || (head.status < 200 && end_stream)) [[unlikely]] {
+    if (!RespellResponse(stream, end_stream, fields, head)) return;
+  }
+  if (head.status < 200) {
+    if (!Charge(Budget::kUselessFrames, FloodKind::kInterimResponses)) return;
+  } else {
+    stream.final_headers_ = true;
+    // RFC 9110 6.4.1: these have no content, though they may have its length. DATA on them is one of the extraneous
+    // frames of RFC 9113 8.1.1.
+    bool no_content = stream.head_request_ || head.status == 304 || head.status == 204;
+    stream.content_left_ = no_content ? 0 : head.content_length;
+  }
+  DeliverHeaders(stream, end_stream, std::move(fields));
+}
+
+[[gnu::always_inline]] inline void Session::HandleTrailers(Stream& stream, bool end_stream, HeaderList&& fields) {
+  const char* const malformed = ValidateTrailers(fields);
+  // RFC 9113 8.1: the second field section ends the message.
+  if (!end_stream || malformed != nullptr) [[unlikely]] {
+    if (!RespellTrailers(stream, end_stream, fields, malformed)) return;
+  }
+  DeliverHeaders(stream, end_stream, std::move(fields));
+}
+
 // `on_itself`: the stream depends on itself, a stream error (RFC 7540 5.3.1).
 void Session::HandleHeaderBlock(uint32_t id, bool end_stream, bool on_itself, std::string_view block) {
   HeaderList fields(&interns_);
@@ -110,76 +166,6 @@ void Session::HandleHeaderBlock(uint32_t id, bool end_stream, bool on_itself, st
   if (on_itself) return Refuse(id, Refusal::kSelfDependency, nullptr, fields);
   if (decoded == DecodeResult::kTooLarge) return RejectTooLarge(id, end_stream, fields);
   HandleRequest(id, end_stream, std::move(fields));
-}
-
-void Session::HandleRequest(uint32_t id, bool end_stream, HeaderList&& fields) {
-  MessageHead head = ValidateRequest(fields);
-  // RFC 9113 8.1.1: malformed, also when it ends at once and a content-length promised more.
-  if (head.malformed != nullptr || (end_stream && head.content_length > 0)) {
-    if (!head.respell) return Refuse(id, Refusal::kMalformed, head.malformed, fields);
-    // What is malformed is reset, however its other fields are spelled.
-    const RespellEnd respelled = RespellFields(fields);
-    if (respelled == RespellEnd::kWhole || ValidateRequest(fields).malformed != nullptr)
-      return HandleRequest(id, end_stream, std::move(fields));
-    return respelled == RespellEnd::kTooLarge ? RejectTooLarge(id, end_stream, fields)
-                                              : RejectUndecodable(id, end_stream, fields);
-  }
-  if (head.connect) return RejectConnect(id, end_stream, fields);
-  if (head.authority_in_host) fields = WithAuthority(interns_, fields);
-  Stream& stream = NewStream(id, nullptr);
-  stream.content_left_ = head.content_length;
-  stream.received_end_ = end_stream;
-  stream.request_bytes_ = fields.hpack_size();
-  StreamEvents* events = events_.OnRequest(stream, std::move(fields), end_stream);
-  if (stream.released_) return;  // the object is still there: Scope
-  if (events == nullptr) return ReleaseByConsumer(stream);
-  // Reset or answered in full by the handler: nothing more will come.
-  if (!stream.closed_) stream.events_ = events;
-}
-
-void Session::HandleResponse(Stream& stream, bool end_stream, HeaderList&& fields) {
-  MessageHead head = ValidateResponse(fields);
-  bool interim = head.status < 200;
-  // RFC 9113 8.1: an interim response cannot end the stream.
-  if (head.malformed != nullptr || (interim && end_stream)) {
-    if (!head.respell) return StreamError(stream, ErrorCode::kProtocolError);
-    if (RespellFields(fields) == RespellEnd::kTooLarge) return BeyondOurLimit(stream, end_stream, fields);
-    return HandleResponse(stream, end_stream, std::move(fields));
-  }
-  if (interim) {
-    if (!Charge(Budget::kUselessFrames, FloodKind::kInterimResponses)) return;
-  } else {
-    stream.final_headers_ = true;
-    // RFC 9110 6.4.1: these have no content, though they may have its length. DATA on them is one of the extraneous
-    // frames of RFC 9113 8.1.1.
-    bool no_content = stream.head_request_ || head.status == 304 || head.status == 204;
-    stream.content_left_ = no_content ? 0 : head.content_length;
-  }
-  DeliverHeaders(stream, end_stream, std::move(fields));
-}
-
-void Session::HandleTrailers(Stream& stream, bool end_stream, HeaderList&& fields) {
-  MessageHead head = ValidateTrailers(fields);
-  if (head.respell) [[unlikely]] {
-    const RespellEnd respelled = RespellFields(fields);
-    if (respelled == RespellEnd::kTooLarge) return BeyondOurLimit(stream, end_stream, fields);
-    const bool refused = respelled == RespellEnd::kUndecodable && role_ == Role::kServer && end_stream;
-    if (!refused || ValidateTrailers(fields).malformed != nullptr)
-      return HandleTrailers(stream, end_stream, std::move(fields));
-    return RefuseTrailers(stream, Refusal::kMetadata, UndecodableError(), fields);
-  }
-  // RFC 9113 8.1: the second field section ends the message.
-  if (!end_stream || head.malformed != nullptr) return StreamError(stream, ErrorCode::kProtocolError);
-  DeliverHeaders(stream, end_stream, std::move(fields));
-}
-
-void Session::DeliverHeaders(Stream& stream, bool end_stream, HeaderList&& fields) {
-  stream.silent_rounds_ = 0;
-  if (end_stream) {
-    if (stream.content_left_ > 0) return StreamError(stream, ErrorCode::kProtocolError);  // RFC 9113 8.1.1
-    ReceivedEnd(stream);
-  }
-  if (stream.events_ != nullptr) stream.events_->OnHeaders(std::move(fields), end_stream);
 }
 
 // The peer's END_STREAM was seen. Before the consumer hears of it, so that it sees a closed stream where it

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "http2/fields/respell.h"
+#include "http2/fields/validate.h"
 #include "http2/session/session.h"
 
 namespace sluice::http2 {
@@ -155,6 +156,57 @@ Session::RespellEnd Session::RespellFields(HeaderList& fields) {
   if (respelled.undecodable == 0) return RespellEnd::kWhole;
   undecodable_ = std::move(respelled.first_undecodable);
   return RespellEnd::kUndecodable;
+}
+
+// What is malformed is reset, however its other fields are spelled.
+bool Session::RespellRequest(uint32_t id, bool end_stream, HeaderList& fields, MessageHead& head) {
+  RespellEnd respelled = RespellEnd::kWhole;
+  if (head.malformed == kToRespell) {
+    respelled = RespellFields(fields);
+    head = ValidateRequest(fields);
+  }
+  if (head.malformed != nullptr || (end_stream && head.content_length > 0)) {
+    Refuse(id, Refusal::kMalformed, head.malformed, fields);
+  } else if (respelled == RespellEnd::kTooLarge) {
+    RejectTooLarge(id, end_stream, fields);
+  } else if (respelled == RespellEnd::kUndecodable) {
+    RejectUndecodable(id, end_stream, fields);
+  } else {
+    return true;
+  }
+  return false;
+}
+
+bool Session::RespellResponse(Stream& stream, bool end_stream, HeaderList& fields, MessageHead& head) {
+  if (head.malformed == kToRespell) {
+    if (RespellFields(fields) == RespellEnd::kTooLarge) {
+      BeyondOurLimit(stream, end_stream, fields);
+      return false;
+    }
+    head = ValidateResponse(fields);
+  }
+  // RFC 9113 8.1: an interim response cannot end the stream.
+  if (head.malformed == nullptr && !(head.status < 200 && end_stream)) return true;
+  StreamError(stream, ErrorCode::kProtocolError);
+  return false;
+}
+
+bool Session::RespellTrailers(Stream& stream, bool end_stream, HeaderList& fields, const char* malformed) {
+  RespellEnd respelled = RespellEnd::kWhole;
+  if (malformed == kToRespell) {
+    respelled = RespellFields(fields);
+    malformed = ValidateTrailers(fields);
+  }
+  if (respelled == RespellEnd::kTooLarge) {
+    BeyondOurLimit(stream, end_stream, fields);
+  } else if (malformed != nullptr || !end_stream) {  // RFC 9113 8.1: the second field section ends the message
+    StreamError(stream, ErrorCode::kProtocolError);
+  } else if (respelled == RespellEnd::kUndecodable && role_ == Role::kServer) {
+    RefuseTrailers(stream, Refusal::kMetadata, UndecodableError(), fields);
+  } else {
+    return true;
+  }
+  return false;
 }
 
 }  // namespace sluice::http2

@@ -38,7 +38,7 @@ bool Admission::Start(RateLimiter& limiter, base::TimePoint now) {
 }
 
 // The way of nearly all calls: no queue is looked into.
-bool Admission::GoesAtOnce(base::TimePoint now, const Asker& asker) {
+[[gnu::always_inline]] inline bool Admission::GoesAtOnce(base::TimePoint now, const Asker& asker) {
   const RouteLimits* route = route_.limits.get();
   switch (stage_) {
     case kProcess:

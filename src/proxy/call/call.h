@@ -106,8 +106,7 @@ class Call final : public base::ListNode<Call>,
   static runtime::Task<void> Run(std::unique_ptr<Call> self);
   http2::StreamEvents& client_events() { return *this; }
 
-  // The steps of Run, each of which may end the call. Those that return bool say whether to wait for an event and to
-  // ask again.
+  // The steps of Run, each of which may end the call. True: wait for an event, and ask again.
   void Route();
   bool WaitsForGates(GateStage stage) {
     if (route_ == nullptr || route_->gates == nullptr) [[likely]]
@@ -120,6 +119,7 @@ class Call final : public base::ListNode<Call>,
   bool WaitsForFetch();
   bool AsksAgain();
   bool WaitsForAdmission();
+  bool AskAdmission();
   bool WaitsForEndpoint();
   void OpenUpstream();
   bool WaitsForResponse() const;

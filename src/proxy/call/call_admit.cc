@@ -73,9 +73,12 @@ base::TimePoint DeadlineOf(const Exchange& call) {
 }  // namespace
 
 bool Call::WaitsForAdmission() {
-  if (over()) return false;
+  if (over() || (admission_ == nullptr && !Admission::Needed(*config_, *route_, *cluster_))) return false;
+  return AskAdmission();
+}
+
+bool Call::AskAdmission() {
   if (admission_ == nullptr) {
-    if (!Admission::Needed(*config_, *route_, *cluster_)) return false;
     state_ = State::kAdmitting;
     admission_.reset(
         new Admission(config_, context.LimitsOf(PlaceOfCluster(), *cluster_), *route_, client_->flow, context.index()));

@@ -18,8 +18,10 @@ using http2::Token;
 // How much of a client's text a refusal repeats, in bytes.
 constexpr size_t kShownBytesMax = 128;
 
+}  // namespace
+
 // Whether the field, by itself, is as Correct would leave it, whatever the listener's rule.
-bool IsCanonical(const Field& field) {
+bool CanonicalRequest::IsCanonical(const Field& field) {
   switch (field.token) {
     case Token::kPath:
       return IsGrpcPath(field.value());
@@ -29,26 +31,18 @@ bool IsCanonical(const Field& field) {
     case Token::kHost:
       return false;
     case Token::kOther:
-      return field.name().find('_') == std::string_view::npos || !IsAliasOfKnown(field.name());
+      return !IsAliasOfKnown(field.name());
     default:
       return true;
   }
 }
 
-bool AllCanonical(const Field* const* begin, const Field* const* end) {
-  return std::all_of(begin, end, [](const Field* field) { return IsCanonical(*field); });
+bool CanonicalRequest::Judge(FieldRun& run) {
+  const auto canonical = [](const Field* field) { return IsCanonical(*field); };
+  const bool all = std::all_of(run.fields(), run.fields() + run.count, canonical);
+  run.canonical = all ? FieldRun::Canonical::kYes : FieldRun::Canonical::kNo;
+  return all;
 }
-
-// Judged once a run.
-bool IsCanonical(FieldRun& run) {
-  if (run.canonical == FieldRun::Canonical::kNotYet) [[unlikely]] {
-    const bool all = AllCanonical(run.fields(), run.fields() + run.count);
-    run.canonical = all ? FieldRun::Canonical::kYes : FieldRun::Canonical::kNo;
-  }
-  return run.canonical == FieldRun::Canonical::kYes;
-}
-
-}  // namespace
 
 std::string ShownText(std::string_view text) {
   return base::VisibleText(text.substr(0, kShownBytesMax)) + (text.size() > kShownBytesMax ? "..." : "");
@@ -102,15 +96,6 @@ void CanonicalRequest::CorrectAuthority() {
       Set(token, name, *canonical);
     }
   }
-}
-
-CanonicalRequest Canonicalize(http2::HeaderList&& fields, PathRule paths) {
-  CanonicalRequest request(std::move(fields));
-  FieldRun* const run = request.run();
-  const bool front = run == nullptr || IsCanonical(*run);
-  if (!front || !AllCanonical(request.begin() + (run != nullptr ? run->count : 0), request.end())) [[unlikely]]
-    request.Correct(paths);
-  return request;
 }
 
 CanonicalRequest AlreadyCanonical(http2::HeaderList&& fields, PathRule paths) {

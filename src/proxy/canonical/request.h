@@ -53,6 +53,29 @@ class CanonicalRequest : public http2::HeaderList {
     const http2::Field* field = Find(token);
     return field != nullptr ? field->value() : std::string_view();
   }
+  // Known fields that have more than one spelling.
+  static constexpr uint64_t kSpelled = uint64_t{1} << static_cast<uint32_t>(http2::Token::kPath) |
+                                       uint64_t{1} << static_cast<uint32_t>(http2::Token::kAuthority) |
+                                       uint64_t{1} << static_cast<uint32_t>(http2::Token::kHost);
+  static bool IsCanonical(const http2::Field& field);
+  // Of a run that was not judged yet.
+  static bool Judge(http2::FieldRun& run);
+  // Nothing is to be corrected. What all calls have is judged here, so that it is inlined.
+  bool InOneForm() const {
+    http2::FieldRun* const front = run();
+    if (front != nullptr && front->canonical != http2::FieldRun::Canonical::kYes) [[unlikely]] {
+      if (front->canonical == http2::FieldRun::Canonical::kNo || !Judge(*front)) return false;
+    }
+    for (size_t place = front != nullptr ? front->count : 0; place < size(); ++place) {
+      const http2::Field& field = (*this)[place];
+      if (field.token == http2::Token::kOther) {
+        if (field.name().find('_') != std::string_view::npos && !IsCanonical(field)) return false;
+      } else if ((kSpelled >> static_cast<uint32_t>(field.token) & 1) != 0 && !IsCanonical(field)) {
+        return false;
+      }
+    }
+    return true;
+  }
   void Correct(PathRule paths);
   void CorrectAuthority();
 
@@ -62,7 +85,12 @@ class CanonicalRequest : public http2::HeaderList {
 
 // Of headers that are well-formed (http2/fields/validate.h). What is in its one form already is not copied; that all of
 // a repeated header block is so, its FieldRun remembers.
-CanonicalRequest Canonicalize(http2::HeaderList&& fields, PathRule paths);
+inline CanonicalRequest Canonicalize(http2::HeaderList&& fields, PathRule paths) {
+  CanonicalRequest request(std::move(fields));
+  if (!request.InOneForm()) [[unlikely]]
+    request.Correct(paths);
+  return request;
+}
 
 // A client's text for a message to a person: what shows of its first 128 bytes.
 std::string ShownText(std::string_view text);

@@ -99,13 +99,13 @@ TEST_F(RespellTest, ValidationRemembersTheVerdict) {
   const Field* plain = interns.Intern("x-bin", "YQ");
   HeaderList list(&interns);
   list.AddInterned(odd);
-  EXPECT_TRUE(ValidateTrailers(list).respell);
+  EXPECT_EQ(ValidateTrailers(list), kToRespell);
   EXPECT_TRUE(odd->respell);
   EXPECT_FALSE(odd->checked);
-  EXPECT_TRUE(ValidateTrailers(list).respell);
+  EXPECT_EQ(ValidateTrailers(list), kToRespell);
   HeaderList again = Respell(interns, list, 256).fields;
   EXPECT_EQ(&again[0], plain);
-  EXPECT_EQ(ValidateTrailers(again).malformed, nullptr);
+  EXPECT_EQ(ValidateTrailers(again), nullptr);
   EXPECT_TRUE(plain->checked);
   interns.Unref(plain);
 }

@@ -16,7 +16,7 @@ class ValidateTest : public ::testing::Test {
  public:
   bool Request(const Fields& fields) { return ValidateRequest(h2::List(interns, fields)).malformed == nullptr; }
   bool Response(const Fields& fields) { return ValidateResponse(h2::List(interns, fields)).malformed == nullptr; }
-  bool Trailers(const Fields& fields) { return ValidateTrailers(h2::List(interns, fields)).malformed == nullptr; }
+  bool Trailers(const Fields& fields) { return ValidateTrailers(h2::List(interns, fields)) == nullptr; }
 
   InternTable interns;
 };
