@@ -40,8 +40,10 @@ struct FieldRun {
   bool regular = false;  // there are fields that are no pseudo-headers
   uint32_t pseudo = 0;   // bit T: pseudo-header T
   int64_t content_length = -1;
-  bool request_line =
-      false;  // what it says of the request is whole and legal, and the method is neither HEAD nor CONNECT
+  // What it says of the request is whole and legal, and the method is neither HEAD nor CONNECT.
+  bool request_line = false;
+  bool trailers = false;  // legal as trailers by itself
+  uint16_t status = 0;    // legal as a response's headers by itself: the :status. 0: it is not, or that is not known
   Canonical canonical = Canonical::kNotYet;  // every field is in its one spelling (proxy/canonical/request.cc)
 
   static constexpr uint32_t kCountMax = 32;

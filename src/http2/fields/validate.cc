@@ -258,7 +258,18 @@ bool ValidCharacters(std::string_view value) {
   return AllOf(value, kValueByte);
 }
 
-MessageHead ValidateRequest(const HeaderList& fields) {
+bool IsPlain(const Field& field) {
+  constexpr uint64_t kJudgedTogether =
+      uint64_t{1} << static_cast<uint32_t>(Token::kHost) | uint64_t{1} << static_cast<uint32_t>(Token::kContentLength);
+  const auto token = static_cast<uint32_t>(field.token);
+  const bool specific = IsPseudo(field.token) || (field.token >= Token::kConnection && field.token <= Token::kTe);
+  if (specific || (kJudgedTogether >> token & 1) != 0) return false;
+  if (field.checked) return true;
+  if (field.token == Token::kOther && !ValidFieldName(field.name())) return false;
+  return !field.respell && ValidCharacters(field.value()) && SpellingOf(field) == Spelling::kPlain;
+}
+
+MessageHead WalkRequest(const HeaderList& fields) {
   Walk walk(Bit(Token::kMethod) | Bit(Token::kScheme) | Bit(Token::kPath) | Bit(Token::kAuthority));
   MessageHead head;
   head.malformed = walk.Over(fields);
@@ -276,7 +287,7 @@ MessageHead ValidateRequest(const HeaderList& fields) {
   return head;
 }
 
-MessageHead ValidateResponse(const HeaderList& fields) {
+MessageHead WalkResponse(const HeaderList& fields) {
   Walk walk(Bit(Token::kStatus));
   MessageHead head;
   head.malformed = walk.Over(fields);
@@ -285,15 +296,17 @@ MessageHead ValidateResponse(const HeaderList& fields) {
   if (head.status == 0) head.malformed = "no valid :status";           // RFC 9113 8.3.2
   if (head.status == 101) head.malformed = "101 Switching Protocols";  // RFC 9113 8.6
   head.content_length = walk.content_length;
+  if (head.malformed == nullptr && IsWholeRun(fields)) fields.run()->status = static_cast<uint16_t>(head.status);
   return head;
 }
 
-const char* ValidateTrailers(const HeaderList& fields) {
+const char* WalkTrailers(const HeaderList& fields) {
   Walk walk(0);  // RFC 9113 8.1: no pseudo-headers
   if (const char* broken = walk.Over(fields)) return broken;
   // RFC 9110 6.5.1: fields of framing and routing. A recipient that reads trailers as headers would take them for the
   // message's.
   if (walk.content_length >= 0 || walk.has_host()) return "content-length or host in trailers";
+  if (IsWholeRun(fields)) fields.run()->trailers = true;
   return nullptr;
 }
 

@@ -25,10 +25,37 @@ struct MessageHead {
   bool authority_in_host = false;   // requests: no :authority, but a host field has one
 };
 
-MessageHead ValidateRequest(const HeaderList& fields);
-MessageHead ValidateResponse(const HeaderList& fields);
+MessageHead WalkRequest(const HeaderList& fields);
+MessageHead WalkResponse(const HeaderList& fields);
+const char* WalkTrailers(const HeaderList& fields);
+// A regular field that is legal wherever it stands, and goes on as it is.
+bool IsPlain(const Field& field);
+// Of a run that has come before, with its request line, only what follows it is looked at.
+inline MessageHead ValidateRequest(const HeaderList& fields) {
+  const FieldRun* run = fields.run();
+  if (run == nullptr || !run->request_line) return WalkRequest(fields);
+  for (size_t i = run->count; i < fields.size(); ++i) {
+    if (!IsPlain(fields[i])) return WalkRequest(fields);
+  }
+  MessageHead head;
+  head.content_length = run->content_length;
+  return head;
+}
+inline bool IsWholeRun(const HeaderList& fields) {
+  return fields.run() != nullptr && fields.run()->count == fields.size();
+}
+// Of a run that has come before and is the whole of a block, the verdict stands in it.
+inline MessageHead ValidateResponse(const HeaderList& fields) {
+  if (!IsWholeRun(fields) || fields.run()->status == 0) return WalkResponse(fields);
+  MessageHead head;
+  head.status = fields.run()->status;
+  head.content_length = fields.run()->content_length;
+  return head;
+}
 // As MessageHead::malformed.
-const char* ValidateTrailers(const HeaderList& fields);
+inline const char* ValidateTrailers(const HeaderList& fields) {
+  return IsWholeRun(fields) && fields.run()->trailers ? nullptr : WalkTrailers(fields);
+}
 
 // RFC 9113 8.2.1, for one field's name (a pseudo-header's colon included) and value.
 bool ValidFieldName(std::string_view name);

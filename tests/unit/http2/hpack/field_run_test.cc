@@ -188,6 +188,71 @@ TEST_F(RunTest, ListsChangeAsIfTheFieldsWereTheirOwn) {
   }
 }
 
+TEST_F(RunTest, TheVerdictOnAWholeRunIsThatOfItsKindAlone) {
+  HeaderList headers = WithRun({{":status", "204"}, {"content-length", "7"}});
+  HeaderList trailers = WithRun({{"grpc-status", "0"}});
+  for (int time = 0; time < 2; ++time) {
+    EXPECT_EQ(ValidateResponse(headers).malformed, nullptr);
+    EXPECT_EQ(ValidateResponse(headers).status, 204u);
+    EXPECT_EQ(ValidateResponse(headers).content_length, 7);
+    EXPECT_NE(ValidateTrailers(headers), nullptr);
+    EXPECT_NE(ValidateRequest(headers).malformed, nullptr);
+    EXPECT_EQ(ValidateTrailers(trailers), nullptr);
+    EXPECT_NE(ValidateResponse(trailers).malformed, nullptr);
+  }
+  headers.Add(":status", "204");
+  EXPECT_NE(ValidateResponse(headers).malformed, nullptr);
+  trailers.Add("host", "a");
+  EXPECT_NE(ValidateTrailers(trailers), nullptr);
+}
+
+TEST_F(RunTest, WhatFollowsAKnownRequestLineIsJudgedByEachRule) {
+  const auto request = [this] {
+    HeaderList list = WithRun({{":method", "POST"}, {":scheme", "http"}, {":path", "/a.B/C"}, {":authority", "a"}});
+    EXPECT_EQ(ValidateRequest(list).malformed, nullptr);
+    EXPECT_TRUE(list.run()->request_line);
+    return list;
+  };
+  HeaderList plain = request();
+  plain.Add("x-key", "user-17");
+  plain.Add("grpc-timeout", "1S");
+  EXPECT_EQ(ValidateRequest(plain).malformed, nullptr);
+  const Pairs broken = {{":path", "/a.B/C"},
+                        {":status", "200"},
+                        {":protocol", "x"},
+                        {"connection", "close"},
+                        {"keep-alive", "1"},
+                        {"te", "gzip"},
+                        {"upgrade", "h2c"},
+                        {"transfer-encoding", "chunked"},
+                        {"proxy-connection", "x"},
+                        {"host", "b"},
+                        {"content-length", "-1"},
+                        {"X-Key", "a"},
+                        {"x key", "a"},
+                        {"", "a"},
+                        {"x-key", "a\nb"},
+                        {"x-key", std::string(1, '\0')}};
+  for (const auto& [name, value] : broken) {
+    HeaderList list = request();
+    list.Add(name, value);
+    EXPECT_NE(ValidateRequest(list).malformed, nullptr) << name << ": " << value;
+    EXPECT_NE(ValidateRequest(list).malformed, kToRespell) << name << ": " << value;
+  }
+  for (const auto& [name, value] : Pairs{{"x-key", " a"}, {"x-key", "a\t"}, {"x-bin", "%%%"}, {"x-bin", "YQ=="}}) {
+    HeaderList list = request();
+    list.Add(name, value);
+    EXPECT_EQ(ValidateRequest(list).malformed, kToRespell) << name << ": " << value;
+  }
+  HeaderList length = request();
+  length.Add("content-length", "7");
+  EXPECT_EQ(ValidateRequest(length).malformed, nullptr);
+  EXPECT_EQ(ValidateRequest(length).content_length, 7);
+  HeaderList te = request();
+  te.Add("te", "trailers");
+  EXPECT_EQ(ValidateRequest(te).malformed, nullptr);
+}
+
 TEST_F(RunTest, WhatARunBreaksIsBrokenEachTimeAndWhatFollowsIsJudgedWithIt) {
   for (int time = 0; time < 2; ++time) {
     EXPECT_NE(ValidateResponse(WithRun({{":status", "200"}, {"te", "gzip"}})).malformed, nullptr);
