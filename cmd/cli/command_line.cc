@@ -68,6 +68,20 @@ CLI::Option* AddValue(CLI::App& app, std::string names, std::string type, std::s
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
+CLI::Option* AddRepeated(CLI::App& app, std::string names, std::string type, std::string help, ReadValue read) {
+  const auto store = [read = std::move(read)](const CLI::results_t& values) {
+    for (const std::string& value : values) {
+      if (base::Status status = read(value); !status.ok()) Fail(status.error().detail);
+    }
+    return true;
+  };
+  return app.add_option(std::move(names), store, std::move(help))
+      ->type_name(std::move(type))
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->expected(1)
+      ->allow_extra_args(false);
+}
+
 CLI::Option* AddText(CLI::App& app, std::string names, std::string type, std::string help, std::string* out) {
   return AddValue(app, std::move(names), std::move(type), std::move(help), [out](std::string_view value) {
     *out = value;

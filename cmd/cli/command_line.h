@@ -30,6 +30,8 @@ void SetUp(CLI::App& app, std::string version);
 // once the last one counts. `read` stores the value, or says what is wrong with it.
 using ReadValue = std::function<base::Status(std::string_view)>;
 CLI::Option* AddValue(CLI::App& app, std::string names, std::string type, std::string help, ReadValue read);
+// The same, but each value counts, in their order.
+CLI::Option* AddRepeated(CLI::App& app, std::string names, std::string type, std::string help, ReadValue read);
 CLI::Option* AddText(CLI::App& app, std::string names, std::string type, std::string help, std::string* out);
 CLI::Option* AddSwitch(CLI::App& app, std::string names, std::string help, bool* out);
 // The words of `app` that are not flags, stored in `out` as they stand. `shown` says in the help what they are.

@@ -29,6 +29,7 @@ Exit codes
 Examples
   sluicectl add users c=10.0.0.7:50051@2 d=10.0.0.8:50051
   sluicectl why 5f3a9c1e-0-1a7
+  sluicectl explain pkg.Users/Get -H x-user=ann
   sluicectl reweight users c d --weight 4 --preview
   sluicectl limit set cluster/users/rate --rate 500 --burst 50
   sluicectl fault add users --delay 100ms --percent 10 --for 60s
@@ -206,6 +207,7 @@ class Parser {
           &args_.drain_timeout);
     Value(*AppsOf(C::kWaitReady)[0], "--timeout", "DURATION", "wait for at most so long (default 60s)", ParseTimeout,
           &args_.wait);
+    AddExplain();
     // Two commands have one of that name. Before the command it is a text until that is known.
     early_.push_back(Value(root_, "--for", "TEXT", "", ParseText, &early_for_)->group(""));
     Value(*AppsOf(C::kWaitReady)[0], "--for", "WHAT",
@@ -213,6 +215,24 @@ class Parser {
           ParseReadyFor, &args_.for_endpoints);
     Flag({C::kDrain}, "--delay", "DURATION", "for so long of it accept new calls still; default: as configured",
          ParseDuration, &args_.drain_delay);
+  }
+
+  void AddExplain() {
+    const auto explain = {Command::kExplain};
+    cli::AddRepeated(*AppsOf(Command::kExplain)[0], "-H,--metadata", "NAME=VALUE",
+                     "the call has this metadata; may be given again", [this](std::string_view text) {
+                       auto one = ParseMetadata(text);
+                       if (!one.ok()) return base::Status(Bad("-H " + one.error().detail));
+                       args_.explain.metadata.push_back(std::move(*one));
+                       return base::Ok();
+                     });
+    Flag(explain, "--listener", "NAME", "where it comes in; default: the first listener", ParseNotEmpty,
+         &args_.explain.listener);
+    Flag(explain, "--authority", "HOST", "its authority, like users.internal:50051; default: none", ParseNotEmpty,
+         &args_.explain.authority);
+    Flag(explain, "--content-type", "TYPE", "its content-type; default: application/grpc", ParseNotEmpty,
+         &args_.explain.type);
+    Switch(explain, "--plain", "it is plain HTTP: without content-type", &args_.explain.plain);
   }
 
   base::Result<Args> Finish() {
@@ -280,6 +300,7 @@ class Parser {
       if (args_.fault.delay.count() == 0 && args_.fault.abort.empty() && !args_.fault.reset_after)
         return Bad("fault add needs --delay, --abort or --reset-after");
     }
+    if (args_.explain.plain && args_.explain.type) return Bad("one of --plain and --content-type is enough");
     if (args_.command == Command::kTop && args_.json)
       return Bad("top takes no --json: `clusters`, `limits` and `metrics` do");
     if (args_.command != Command::kCachePurge) return base::Ok();
@@ -301,6 +322,10 @@ class Parser {
     } else if (command == Command::kLogLevel || command == Command::kLimitSet || command == Command::kLimitReset ||
                command == Command::kWhy || command == Command::kFaultAdd) {
       if (!words_.empty()) args_.word = words_[0];
+    } else if (command == Command::kExplain) {
+      // As `fault add` takes a method.
+      const bool bare = !words_[0].starts_with('/') && words_[0].find('/') != words_[0].npos;
+      args_.word = (bare ? "/" : "") + words_[0];
     } else if (command == Command::kFaultRemove) {
       base::Result<uint64_t> id = ParseVersion(words_[0]);
       if (!id.ok()) return Bad(Quoted(words_[0]) + " is no id: `sluicectl fault list` shows them");

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -33,6 +34,8 @@ enum class Command : uint8_t {
   kCerts,
   kXds,
   kWhy,
+  kRoutes,
+  kExplain,
   kTop,
   kLimitSet,
   kLimitReset,
@@ -51,11 +54,12 @@ enum class Command : uint8_t {
   kDrain,
   kStop,
   kCompletion,
-  // For completion: the names of clusters, of Args::cluster's endpoints, of limits, or the ids of faults, that begin
-  // with Args::word.
+  // For completion: the names of clusters, of Args::cluster's endpoints, of limits, of routes, or the ids of faults,
+  // that begin with Args::word.
   kCompleteCluster,
   kCompleteEndpoint,
   kCompleteLimit,
+  kCompleteRoute,
   kCompleteFault,
 };
 
@@ -75,6 +79,15 @@ struct FaultArgs {
   std::optional<double> percent;
   uint64_t id = 0;
   bool operator==(const FaultArgs&) const = default;
+};
+
+// The call that `explain` asks about.
+struct ExplainArgs {
+  std::vector<std::pair<std::string, std::string>> metadata;
+  std::string listener, authority;
+  std::optional<std::string> type;  // --content-type
+  bool plain = false;               // none
+  bool operator==(const ExplainArgs&) const = default;
 };
 
 // What `cache purge` drops; empty: all of it.
@@ -115,7 +128,9 @@ struct Args {
   LimitArgs limit;
   FaultArgs fault;
   PurgeArgs purge;
-  std::string word;  // log-level: the level or empty; limit: its name; fault add: its target; why: a call's id or empty
+  ExplainArgs explain;
+  // log-level: the level or empty; limit: its name; fault add: its target; why: a call's id or empty; explain: the path
+  std::string word;
   bool from_file = false;                                  // config dump: the file, as a reload would take it
   std::string file;                                        // config diff; empty: the daemon's own
   std::string text;                                        // kPrint

@@ -38,10 +38,11 @@ class Cursor {
       *text = ":files\n";
     } else if (begin.starts_with('-') && !only_words_) {
       AddFlags(begin, text);
-    } else if (offers == kOfferClusters || offers == kOfferLimits || offers == kOfferFaults ||
+    } else if (offers == kOfferClusters || offers == kOfferLimits || offers == kOfferRoutes || offers == kOfferFaults ||
                offered == kOfferEndpoints) {
       answer->command = words_ > 0               ? Command::kCompleteEndpoint
                         : offers == kOfferLimits ? Command::kCompleteLimit
+                        : offers == kOfferRoutes ? Command::kCompleteRoute
                         : offers == kOfferFaults ? Command::kCompleteFault
                                                  : Command::kCompleteCluster;
       answer->cluster = first_;

@@ -17,6 +17,7 @@ inline constexpr std::string_view kCompleteCommand = "__complete";
 inline constexpr const char* kOfferClusters = ":clusters";
 inline constexpr const char* kOfferEndpoints = ":endpoints";  // a cluster first, then those that are in its list
 inline constexpr const char* kOfferLimits = ":limits";
+inline constexpr const char* kOfferRoutes = ":routes";
 inline constexpr const char* kOfferFaults = ":faults";
 inline constexpr const char* kOfferFiles = ":files";  // names of files, which the shell knows
 

@@ -68,4 +68,20 @@ v1::AddFaultRequest MakeFault(const Args& args) {
   return request;
 }
 
+v1::GetExplanationRequest MakeQuestion(const Args& args) {
+  const ExplainArgs& explain = args.explain;
+  v1::GetExplanationRequest request;
+  request.set_path(args.word);
+  for (const auto& [name, value] : explain.metadata) {
+    v1::CallMetadata& one = *request.add_metadata();
+    one.set_name(name);
+    one.set_value(value);
+  }
+  request.set_listener(explain.listener);
+  request.set_authority(explain.authority);
+  if (explain.plain) request.set_content_type("");
+  if (explain.type) request.set_content_type(*explain.type);
+  return request;
+}
+
 }  // namespace sluice::ctl

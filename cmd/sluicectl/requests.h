@@ -10,5 +10,6 @@ admin::v1::ChangeLimitRequest MakeLimitChange(const Args& args);
 admin::v1::ChangeEndpointsRequest MakeChange(const Args& args);
 admin::v1::SetEndpointHealthRequest MakeHealthOrder(const Args& args);
 admin::v1::AddFaultRequest MakeFault(const Args& args);
+admin::v1::GetExplanationRequest MakeQuestion(const Args& args);
 
 }  // namespace sluice::ctl

@@ -12,6 +12,7 @@
 #include "sluicectl/config_diff.h"
 #include "sluicectl/print.h"
 #include "sluicectl/requests.h"
+#include "sluicectl/routes.h"
 #include "sluicectl/top.h"
 #include "sluicectl/upgrade.h"
 #include "sluicectl/wait_ready.h"
@@ -91,6 +92,10 @@ class Session {
         return Call(&v1::Admin::Stub::GetXds, v1::GetXdsRequest(), [](const auto& r) { return Print(r); });
       case Command::kWhy:
         return Why();
+      case Command::kRoutes:
+        return Call(&v1::Admin::Stub::ListRoutes, v1::ListRoutesRequest(), PrintRoutes);
+      case Command::kExplain:
+        return Call(&v1::Admin::Stub::GetExplanation, MakeQuestion(args_), PrintExplanation);
       case Command::kTop:
         return RunTop(args_, *stub_, explain_);
       case Command::kProcesses:
@@ -129,6 +134,9 @@ class Session {
       case Command::kCompleteLimit:
         return Call(&v1::Admin::Stub::ListLimits, v1::ListLimitsRequest(),
                     [this](const auto& r) { return Candidates(r.limits()); });
+      case Command::kCompleteRoute:
+        return Call(&v1::Admin::Stub::ListRoutes, v1::ListRoutesRequest(),
+                    [this](const auto& r) { return Candidates(r.routes()); });
       case Command::kCompleteFault:
         return Call(&v1::Admin::Stub::ListFaults, v1::ListFaultsRequest(), [this](const v1::ListFaultsResponse& r) {
           std::string lines;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/ascii.h"
 #include "cli/command_line.h"
 
 namespace sluice::ctl {
@@ -90,6 +91,12 @@ base::Result<double> ParseNumber(std::string_view text) {
   const std::optional<double> number = Number<double>(text);
   if (number && std::isfinite(*number) && *number >= 0) return *number;
   return Bad(Quoted(text) + ": must be a number, 0 or more");
+}
+
+base::Result<std::pair<std::string, std::string>> ParseMetadata(std::string_view text) {
+  const size_t equals = text.find('=');
+  if (equals == text.npos || equals == 0) return Bad(Quoted(text) + ": must be NAME=VALUE");
+  return std::pair(base::ToLower(text.substr(0, equals)), std::string(text.substr(equals + 1)));
 }
 
 base::Result<std::string> ParseHex(std::string_view text) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 
@@ -34,6 +35,9 @@ base::Result<uint64_t> ParseVersion(std::string_view text);
 base::Result<double> ParseRate(std::string_view text);
 // A number, 0 or more; the daemon knows the range.
 base::Result<double> ParseNumber(std::string_view text);
+// "NAME=VALUE"; the value may be empty and have more "=" in it. Upper case letters of the name become lower case, as
+// gRPC's libraries do.
+base::Result<std::pair<std::string, std::string>> ParseMetadata(std::string_view text);
 // "0a 1b" or "0a1b" as bytes.
 base::Result<std::string> ParseHex(std::string_view text);
 

@@ -31,6 +31,7 @@ inline constexpr std::pair<std::string_view, Role> kMethodRoles[] = {
     {"SetEndpointHealth", Role::kWrite}, {"ListFailedCalls", Role::kRead}, {"ListHotKeys", Role::kRead},
     {"GetConfig", Role::kRead},          {"ListProcesses", Role::kRead},   {"Upgrade", Role::kWrite},
     {"ListFaults", Role::kRead},         {"AddFault", Role::kWrite},       {"RemoveFault", Role::kWrite},
+    {"ListRoutes", Role::kRead},         {"GetExplanation", Role::kRead},
 };
 // kWrite for a name that is not in the table.
 Role RoleOf(std::string_view method);

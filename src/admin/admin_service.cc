@@ -164,6 +164,25 @@ class AdminService final : public v1::Admin::Service {
     });
   }
 
+  grpc::Status ListRoutes(Context* context, const v1::ListRoutesRequest*, v1::ListRoutesResponse* response) override {
+    return Read(*context, "ListRoutes", [&] {
+      for (const RouteView& view : backend_.ListRoutes()) ToMessage(view, *response->add_routes());
+      return grpc::Status::OK;
+    });
+  }
+
+  grpc::Status GetExplanation(Context* context, const v1::GetExplanationRequest* request,
+                              v1::GetExplanationResponse* response) override {
+    return Read(*context, "GetExplanation", [&] {
+      const base::Result<CallQuestion> question = ToQuestion(*request);
+      if (!question.ok()) return ToStatus(*context, question.error());
+      const base::Result<CallExplanation> answer = backend_.ExplainCall(*question);
+      if (!answer.ok()) return ToStatus(*context, answer.error());
+      ToMessage(*answer, *response);
+      return grpc::Status::OK;
+    });
+  }
+
   grpc::Status GetCache(Context* context, const v1::GetCacheRequest*, v1::GetCacheResponse* response) override {
     return Read(*context, "GetCache", [&] {
       ToMessage(backend_.DescribeCache(), *response);

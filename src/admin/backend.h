@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "admin/route_view.h"
 #include "base/error.h"
 #include "discovery/view.h"
 #include "discovery/xds/xds_view.h"
@@ -265,6 +266,11 @@ class Backend {
   // Of each cluster of which there are samples, by name; at most kHotKeysMax keys of each.
   static constexpr size_t kHotKeysMax = 10;
   virtual std::vector<HotKeysView> ListHotKeys() = 0;
+  // In the order in which calls are matched.
+  virtual std::vector<RouteView> ListRoutes() = 0;
+  // What would become of a call; none is made, and nothing is counted. kInvalidArgument: no client can send it;
+  // kNotFound: no such listener.
+  virtual base::Result<CallExplanation> ExplainCall(const CallQuestion& question) = 0;
   virtual CacheView DescribeCache() = 0;
   // Calls that begin after it returns get nothing from before. Returns how many responses were dropped.
   virtual uint64_t PurgeCache(const proxy::CachePurge& purge) = 0;

@@ -22,6 +22,8 @@ void ToMessage(const CacheView& view, v1::GetCacheResponse& message);
 void ToMessage(const CertificateView& view, v1::Certificate& message);
 void ToMessage(const discovery::XdsView& view, v1::GetXdsResponse& message);
 void ToMessage(const FailedCallsView::Call& view, v1::FailedCall& message);
+void ToMessage(const RouteView& view, v1::Route& message);
+void ToMessage(const CallExplanation& view, v1::GetExplanationResponse& message);
 void ToMessage(const HotKeysView& view, v1::ClusterHotKeys& message);
 void ToMessage(const ConfigView& view, v1::GetConfigResponse& message);
 void ToMessage(const ReloadResult& result, v1::ReloadResponse& message);
@@ -35,6 +37,10 @@ base::Result<HealthOrder> ToOrder(const v1::SetEndpointHealthRequest& request);
 base::Result<LimitChange> ToChange(const v1::ChangeLimitRequest& request);
 // kInvalidArgument: no target, nothing to do, no time, a value outside of its range.
 base::Result<FaultOrder> ToOrder(const v1::AddFaultRequest& request);
+// Metadata of one GetExplanation request; more: kInvalidArgument.
+inline constexpr int kExplainedMetadataMax = 100;
+// kInvalidArgument: too much metadata. The rest is the Backend's to check.
+base::Result<CallQuestion> ToQuestion(const v1::GetExplanationRequest& request);
 // kInvalidArgument: a method without a service, a key without both, a service or method that is a path.
 base::Result<proxy::CachePurge> ToPurge(const v1::PurgeCacheRequest& request);
 

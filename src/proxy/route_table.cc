@@ -126,20 +126,51 @@ bool RouteTable::PathFits(const Matcher& matcher, std::string_view path, Reading
   return false;
 }
 
+inline bool RouteTable::ListenerFits(const Matcher& matcher, uint64_t listener) {
+  return matcher.listeners.empty() ||
+         std::find(matcher.listeners.begin(), matcher.listeners.end(), listener) != matcher.listeners.end();
+}
+
+inline bool RouteTable::AuthorityFits(const Matcher& matcher, const CanonicalRequest& request) {
+  if (matcher.host.empty()) return true;
+  const http2::Field* authority = request.Find(http2::Token::kAuthority);
+  if (authority == nullptr) authority = request.Find(http2::Token::kHost);
+  return authority != nullptr && AuthorityMatches(matcher, authority->value());
+}
+
 // All conditions but that on the path.
 bool RouteTable::OthersFit(size_t route, const CanonicalRequest& request, uint64_t listener) const {
   const Matcher& matcher = matchers_[route];
-  if (!matcher.listeners.empty() &&
-      std::find(matcher.listeners.begin(), matcher.listeners.end(), listener) == matcher.listeners.end()) [[unlikely]]
+  if (!ListenerFits(matcher, listener)) [[unlikely]]
     return false;
-  if (!matcher.host.empty()) {
-    const http2::Field* authority = request.Find(http2::Token::kAuthority);
-    if (authority == nullptr) authority = request.Find(http2::Token::kHost);
-    if (authority == nullptr || !AuthorityMatches(matcher, authority->value())) return false;
-  }
+  if (!AuthorityFits(matcher, request)) return false;
   const std::vector<MetadataMatch>& metadata = routes_[route].options.metadata;
   return std::all_of(metadata.begin(), metadata.end(),
                      [&](const auto& wanted) { return AnyValueFits(wanted, request); });
+}
+
+RouteMiss RouteTable::WhyNot(size_t place, const CanonicalRequest& request, uint64_t listener) const {
+  using What = RouteMiss::What;
+  const Matcher& matcher = matchers_[place];
+  const std::string_view path = request.path();
+  const bool loose = request.loose_path();
+  if (!PathFits(matcher, loose ? path.substr(0, path.find('?')) : path, Reading::kAsIs)) {
+    const bool spelling = loose ? PathFits(matcher, LenientPath(path), Reading::kLenient)
+                                : PathFits(matcher, path, Reading::kIgnoringCase);
+    return {spelling ? What::kSpelling : What::kPath};
+  }
+  if (!ListenerFits(matcher, listener)) return {What::kListener};
+  if (!AuthorityFits(matcher, request)) return {What::kAuthority};
+  const std::vector<MetadataMatch>& metadata = routes_[place].options.metadata;
+  const auto missed = std::find_if(metadata.begin(), metadata.end(),
+                                   [&](const auto& wanted) { return !AnyValueFits(wanted, request); });
+  if (missed == metadata.end()) return {};
+  return {What::kMetadata, static_cast<size_t>(missed - metadata.begin())};
+}
+
+std::string_view RouteTable::PathOf(size_t place, bool* exact) const {
+  *exact = matchers_[place].exact;
+  return matchers_[place].path;
 }
 
 const Route* RouteTable::First(const CanonicalRequest& request, uint64_t listener, std::string_view path,

@@ -117,6 +117,12 @@ struct Route {
   bool rewrites_request = false, rewrites_response = false;
 };
 
+// The first condition of a route that a call does not meet.
+struct RouteMiss {
+  enum class What : uint8_t { kNone, kPath, kSpelling, kListener, kAuthority, kMetadata } what = What::kNone;
+  size_t metadata = 0;  // kMetadata: the place in RouteOptions::metadata
+};
+
 class RouteTable {
  public:
   explicit RouteTable(std::vector<Route> routes);
@@ -127,6 +133,11 @@ class RouteTable {
   // for the rest would lead there past the rules. A route that names the service in this very spelling takes it.
   // Thread-safe; allocates only for a path that is none of gRPC's.
   const Route* Match(const CanonicalRequest& request, uint64_t listener) const;
+  // For a person: why the route at `place` does not take the request, whatever routes before it do. kSpelling: the path
+  // is another spelling of the route's, which to some servers is the same. kNone: all conditions hold.
+  RouteMiss WhyNot(size_t place, const CanonicalRequest& request, uint64_t listener) const;
+  // What the path of the route at `place` must be, or begin with; empty: any.
+  std::string_view PathOf(size_t place, bool* exact) const;
   // For a person, of a request for which Match says null.
   std::string WhyNone(const CanonicalRequest& request, uint64_t listener) const;
   // Whether a route, an access rule, a key or the cache looks at fields of that name, or of one that some server takes
@@ -153,6 +164,8 @@ class RouteTable {
   enum class Reading : uint8_t { kAsIs, kIgnoringCase, kLenient };
   static bool PathFits(const Matcher& matcher, std::string_view path, Reading reading);
   void AddNames(const RouteOptions& route);
+  static bool ListenerFits(const Matcher& matcher, uint64_t listener);
+  static bool AuthorityFits(const Matcher& matcher, const CanonicalRequest& request);
   bool OthersFit(size_t route, const CanonicalRequest& request, uint64_t listener) const;
   const Route* MatchLoose(const CanonicalRequest& request, uint64_t listener) const;
   const Route* First(const CanonicalRequest& request, uint64_t listener, std::string_view path, Reading reading) const;

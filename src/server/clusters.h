@@ -109,6 +109,7 @@ class Clusters final : public discovery::ListSink {
   std::string RouteOf(std::string_view name);
   // Null: before Init.
   std::shared_ptr<const proxy::RouteConfig> route_config() const;
+  std::shared_ptr<const proxy::Snapshot> snapshot() const;
   // name -> version, for metrics.
   std::vector<std::pair<std::string, uint64_t>> Versions();
   // Sums of the calls of its routes, by cluster; a failover's count for the cluster that it steps in for.

@@ -49,6 +49,11 @@ std::shared_ptr<const proxy::RouteConfig> Clusters::route_config() const {
   return current_ == nullptr ? nullptr : current_->config;
 }
 
+std::shared_ptr<const proxy::Snapshot> Clusters::snapshot() const {
+  std::lock_guard lock(mutex_);
+  return current_;
+}
+
 std::string Clusters::RouteOf(std::string_view name) {
   std::lock_guard lock(mutex_);
   std::string found;

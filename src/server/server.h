@@ -139,6 +139,8 @@ class Server final : private admin::Backend {
   std::vector<admin::ReasonCount> ListReasons() override;
   admin::FailedCallsView ListFailedCalls() override;
   std::vector<admin::HotKeysView> ListHotKeys() override;
+  std::vector<admin::RouteView> ListRoutes() override;
+  base::Result<admin::CallExplanation> ExplainCall(const admin::CallQuestion& question) override;
   admin::CacheView DescribeCache() override { return cache_->Describe(); }
   uint64_t PurgeCache(const proxy::CachePurge& purge) override { return cache_->Purge(purge); }
   std::vector<admin::CertificateView> ListCertificates() override { return tls_->List(); }

@@ -1,10 +1,13 @@
-// The server's control side: the admin RPC and the HTTP port, at new sockets or at those of a predecessor.
+// The server's control side: the admin RPC and the HTTP port, at new sockets or at those of a predecessor; and the
+// routes as they are told there.
 #include <cstdlib>
 
 #include "admin/admin_server.h"
 #include "admin/http_server.h"
 #include "base/log.h"
 #include "server/admin_address.h"
+#include "server/call_explain.h"
+#include "server/route_view.h"
 #include "server/server.h"
 
 namespace sluice::server {
@@ -43,6 +46,17 @@ base::Status Server::StartAdmin() {
     }
   }
   return base::Ok();
+}
+
+std::vector<admin::RouteView> Server::ListRoutes() { return MakeRouteViews(clusters_->snapshot()->config->routes); }
+
+base::Result<admin::CallExplanation> Server::ExplainCall(const admin::CallQuestion& question) {
+  std::vector<proxy::ListenerOptions> listeners;
+  {
+    std::lock_guard lock(reload_mutex_);
+    listeners = config_.listeners;
+  }
+  return server::ExplainCall(question, listeners, *clusters_->snapshot(), base::Clock::Steady().Now());
 }
 
 }  // namespace sluice::server

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "support/limit_checks.h"
 #include "support/operator.h"
 #include "support/proxy.h"
@@ -94,6 +96,37 @@ TEST_F(Why, AHungBackend) {
   EXPECT_THAT(told, HasSubstr("processed   maybe"));
   EXPECT_THAT(told, Not(HasSubstr("waited")));
   backend_.Open();
+}
+
+// What is told of a call is what then becomes of one.
+TEST_F(Why, ExplainSaysWhereCallsGo) {
+  GateBackend two("echo-2"), three("echo-3");
+  ProxyConfig config = To({&backend_, &two, &three});
+  config.route.push_back("access: [{action: deny, metadata: [{name: x-tenant, exact: red}]}, {action: allow}]");
+  Start(std::move(config));
+  Operator ops(*proxy_);
+  std::set<std::string> seen;
+  for (int i = 0; i < 8; ++i) {
+    CallSpec spec = Spec("x");
+    spec.metadata = {{"x-key", "user-" + std::to_string(i)}};
+    const AsyncCallPtr call = calls_->Run(spec);
+    ASSERT_TRUE(call->status().ok()) << Describe(call->status());
+    const std::string backend = call->reply().messages.at(0).backend();
+    const Finished told = ops.Ctl({"explain", "sluice.echo.v1.Echo/Unary", "-H", "x-key=user-" + std::to_string(i)});
+    EXPECT_THAT(told.output, HasSubstr("Route main takes it to cluster echo, endpoint " + backend + "\n"));
+    seen.insert(backend);
+  }
+  EXPECT_GT(seen.size(), 1u);
+
+  CallSpec denied = Spec("x");
+  denied.metadata = {{"x-tenant", "red"}};
+  const AsyncCallPtr call = calls_->Run(denied);
+  const Finished told = ops.Ctl({"explain", "sluice.echo.v1.Echo/Unary", "-H", "x-tenant=red"});
+  EXPECT_EQ(call->status().error_code(), StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(
+      told.output,
+      HasSubstr("It is refused with PERMISSION_DENIED, access_denied: " + call->status().error_message() + "\n"));
+  EXPECT_THAT(ops.Ctl({"routes"}).output, HasSubstr("main"));
 }
 
 TEST_F(Why, TopShowsTheTrafficAndTheHotKey) {

@@ -192,7 +192,6 @@ class Call final : public base::ListNode<Call>,
   void TakeKey();
   uint64_t HashKey(upstream::Ring ring) const;
   void SampleKey();
-  uint64_t HashOf(std::string_view key, upstream::Ring ring) const;
   void Pick();
   bool PickAny();
   bool MayTake(const upstream::Endpoint& endpoint, upstream::Endpoint::Choosiness choosiness, uint64_t key);

@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "proxy/call/call.h"
+#include "proxy/call/hash_key.h"
 #include "proxy/call/limit_refusal.h"
 #include "proxy/message_field.h"
 #include "proxy/metadata_key.h"
@@ -110,34 +111,15 @@ void Call::TakeKey() {
     SampleKey();
 }
 
-// By the fleet's secret, or as Envoy and gRPC hash a header.
-uint64_t Call::HashOf(std::string_view key, upstream::Ring ring) const {
-  return ring == upstream::Ring::kXds ? base::XxHash64(key) : base::Hash64(key, config_->hash_seed);
-}
-
 uint64_t Call::HashKey(upstream::Ring ring) const {
-  const bool xds = ring == upstream::Ring::kXds;
   const HashBy& by = route_->options.hash_by;
-  const http2::Field* path = request.Find(http2::Token::kPath);
-  switch (by.kind) {
-    case HashBy::Kind::kRandom:
-      break;
-    case HashBy::Kind::kPeer:
-      return xds ? base::XxHash64(client_->address()) : base::Hash64(client_->peer_hash, config_->hash_seed);
-    case HashBy::Kind::kMethod:
-      if (path != nullptr) return HashOf(path->value(), ring);
-      break;
-    case HashBy::Kind::kMetadata: {
-      std::string joined;
-      if (const auto value = MetadataKey(request, by.metadata, by.repeated, joined)) return HashOf(*value, ring);
-      break;
-    }
-    case HashBy::Kind::kField: {
-      const MethodField* field = path == nullptr ? nullptr : FindMethodField(by, path->value());
-      if (field == nullptr) break;
+  if (by.kind != HashBy::Kind::kField) {
+    if (const auto key = KeyOfHeaders(by, ring, request, *client_, config_->hash_seed)) return *key;
+  } else if (const http2::Field* path = request.Find(http2::Token::kPath)) {
+    if (const MethodField* field = FindMethodField(by, path->value())) {
       const FieldValue value = ReadField(body.parts(), field->numbers, by.field_bytes_max);
-      if (value.HasKey()) return xds ? XxHashField(value) : HashField(value, config_->hash_seed);
-      break;
+      if (value.HasKey())
+        return ring == upstream::Ring::kXds ? XxHashField(value) : HashField(value, config_->hash_seed);
     }
   }
   return context.worker().random().Next();

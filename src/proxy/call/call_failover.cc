@@ -2,8 +2,8 @@
 // where that has no endpoint.
 #include <algorithm>
 
-#include "base/hash.h"
 #include "proxy/call/call.h"
+#include "proxy/call/hash_key.h"
 #include "runtime/runtime.h"
 
 namespace sluice::proxy {
@@ -12,9 +12,6 @@ using upstream::ClusterState;
 using upstream::Endpoint;
 
 namespace {
-
-// Hashes the key's hash once more, so that the choice of the cluster and the place on its ring have nothing in common.
-constexpr uint64_t kSplitSalt = 0x51c2a7e4b90d3f68;
 
 // Some endpoint of `cluster` could take a call of this worker: it is in rotation, though it may be sick; not in
 // back-off; and the call need not wait for a connection in place of one that was lost (TakesCalls begins it). What no
@@ -46,9 +43,8 @@ void Call::ChooseCluster() {
   }
 }
 
-// By the fleet's secret also where the ring is kXds, whose hash a client can aim.
 void Call::ChooseByKey() {
-  split_at_ = static_cast<uint32_t>(base::Hash64(HashKey(upstream::Ring::kSluice), kSplitSalt) >> 32);
+  split_at_ = SplitPosition(HashKey(upstream::Ring::kSluice));
   split_known_ = true;
   ChooseCluster();
 }

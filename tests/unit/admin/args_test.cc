@@ -211,6 +211,27 @@ TEST(Args, SaysWhatIsWrongWithAFault) {
   EXPECT_EQ(Error({"fault", "list", "--for", "1s"}), "fault list takes no --for");
 }
 
+TEST(Args, ReadsTheCallToExplain) {
+  const Args args = Good({"explain", "pkg.Users/Get", "-H", "X-User=ann=b", "-H", "x-empty=", "--listener", "main",
+                          "--authority", "h:1", "--content-type", "application/grpc-web"});
+  EXPECT_EQ(args.command, Command::kExplain);
+  EXPECT_EQ(args.word, "/pkg.Users/Get");
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(args.explain.metadata, (Pairs{{"x-user", "ann=b"}, {"x-empty", ""}}));
+  EXPECT_EQ(args.explain.listener, "main");
+  EXPECT_EQ(args.explain.authority, "h:1");
+  EXPECT_EQ(args.explain.type, "application/grpc-web");
+  EXPECT_TRUE(Good({"explain", "/x", "--plain"}).explain.plain);
+  EXPECT_EQ(Good({"--listener", "side", "explain", "x"}).explain.listener, "side");
+  EXPECT_EQ(Good({"explain", "-H", "a=b", "/x"}).word, "/x") << "a flag takes one word";
+  EXPECT_EQ(Good({"routes"}).command, Command::kRoutes);
+  EXPECT_EQ(Error({"explain"}), "explain takes PATH");
+  EXPECT_EQ(Error({"explain", "/x", "-H", "novalue"}), "-H \"novalue\": must be NAME=VALUE");
+  EXPECT_EQ(Error({"explain", "/x", "--plain", "--content-type", "a/b"}),
+            "one of --plain and --content-type is enough");
+  EXPECT_EQ(Error({"status", "--plain"}), "status takes no --plain");
+}
+
 TEST(Args, ReadsCacheCommands) {
   EXPECT_EQ(Good({"cache", "stats"}).command, Command::kCacheStats);
   Args args = Good({"cache", "purge"});
@@ -298,6 +319,7 @@ std::string Completed(const std::vector<std::string>& words) {
   EXPECT_EQ(args.address, "h:1");
   if (args.command == Command::kCompleteCluster) return "clusters " + args.word;
   if (args.command == Command::kCompleteLimit) return "limits " + args.word;
+  if (args.command == Command::kCompleteRoute) return "routes " + args.word;
   if (args.command == Command::kCompleteFault) return "faults " + args.word;
   if (args.command == Command::kCompleteEndpoint) return "endpoints of " + args.cluster + " " + args.word;
   EXPECT_EQ(args.command, Command::kPrint);

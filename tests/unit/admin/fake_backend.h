@@ -151,6 +151,18 @@ class FakeBackend final : public Backend {
     hot_keys_ = std::move(keys);
   }
 
+  std::vector<RouteView> ListRoutes() override {
+    std::lock_guard lock(mutex_);
+    return routes_;
+  }
+  base::Result<CallExplanation> ExplainCall(const CallQuestion& question) override {
+    std::lock_guard lock(mutex_);
+    questions_.push_back(question);
+    if (question.listener == "unknown")
+      return base::MakeError(base::ErrorKind::kNotFound, "no listener unknown; there is in");
+    return explanation_;
+  }
+
   CacheView DescribeCache() override {
     std::lock_guard lock(mutex_);
     return cache_;
@@ -349,6 +361,9 @@ class FakeBackend final : public Backend {
       {"cluster/users", CertificatePurpose::kTrusted, "system", "", "", {}, 0, 0, 0, ""}};
   base::ErrorKind busy_ = base::ErrorKind::kBusy;
   FailedCallsView failed_calls_;
+  std::vector<RouteView> routes_;
+  CallExplanation explanation_;
+  std::vector<CallQuestion> questions_;
   std::vector<HotKeysView> hot_keys_;
 };
 

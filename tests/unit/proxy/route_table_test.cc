@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "proxy/client.h"
+
 namespace sluice::proxy {
 namespace {
 
@@ -146,6 +148,45 @@ TEST(RouteTable, ConditionsOfDifferentKindsAreAllNeeded) {
   EXPECT_EQ(Match(table, "/t/M", "h", {{"k", ""}}), "none");
   EXPECT_EQ(Match(table, "/s/M", "i", {{"k", ""}}), "none");
   EXPECT_EQ(Match(table, "/s/M", "h", {}), "none");
+}
+
+// The first route of which WhyNot says nothing is the one that Match takes.
+TEST(RouteTable, WhyNotAgreesWithMatch) {
+  using What = RouteMiss::What;
+  RouteOptions get = Any("get"), host = Any("host"), tenant = Any("tenant"), side = Any("side");
+  get.service = "pkg.Users";
+  get.method = "Get";
+  host.authority = "h.example.com";
+  side.listeners = {"side"};
+  tenant.metadata = {{"x-a", MetadataMatch::Kind::kPresent, ""}, {"x-tenant", MetadataMatch::Kind::kExact, "blue"}};
+  const RouteTable table = Table({get, side, host, tenant, Any()});
+  const std::vector<What> misses = {What::kPath, What::kListener, What::kAuthority, What::kMetadata};
+  const auto ask = [&](const std::string& path, const std::string& authority, const Fields& more, uint64_t listener) {
+    http2::HeaderList fields;
+    fields.Add(":path", path);
+    fields.Add(":authority", authority);
+    for (const auto& [name, value] : more) fields.Add(name, value);
+    const CanonicalRequest request = Canonicalize(std::move(fields), PathRule::kAny);
+    size_t first = 0;
+    while (table.WhyNot(first, request, listener).what != What::kNone) {
+      EXPECT_EQ(table.WhyNot(first, request, listener).what, misses[first]) << path << " " << first;
+      ++first;
+    }
+    EXPECT_EQ(table.Match(request, listener), &table.routes()[first]) << path;
+    return first;
+  };
+  EXPECT_EQ(ask("/pkg.Users/Get", "x", {}, 0), 0u);
+  EXPECT_EQ(ask("/pkg.Users/Put", "x", {}, ListenerId("side")), 1u);
+  EXPECT_EQ(ask("/pkg.Users/Get?q", "h.example.com", {}, 0), 0u);
+  EXPECT_EQ(ask("/pkg.Users/Put", "h.example.com:80", {}, 0), 2u);
+  EXPECT_EQ(ask("/pkg.Users/Put", "x", {{"x-a", ""}, {"x-tenant", "blue"}}, 0), 3u);
+  EXPECT_EQ(ask("/pkg.Users/Put", "x", {{"x-a", ""}, {"x-tenant", "red"}}, 0), 4u);
+
+  http2::HeaderList fields;
+  fields.Add(":path", "/PKG.users/Get");
+  const CanonicalRequest other = Canonicalize(std::move(fields), PathRule::kAny);
+  EXPECT_EQ(table.WhyNot(0, other, 0).what, What::kSpelling);
+  EXPECT_EQ(table.WhyNot(3, other, 0).metadata, 0u);
 }
 
 }  // namespace
