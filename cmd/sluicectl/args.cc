@@ -32,7 +32,7 @@ Examples
   sluicectl explain pkg.Users/Get -H x-user=ann
   sluicectl reweight users c d --weight 4 --preview
   sluicectl limit set cluster/users/rate --rate 500 --burst 50
-  sluicectl fault add users --delay 100ms --percent 10 --for 60s
+  sluicectl fault add pkg.Users/Get --delay 100ms --percent 10 --for 60s
   sluicectl cache purge --service pkg.Users --method Get --key-hex 0a03616263
   sluicectl --address 127.0.0.1:9900 --json endpoints users)";
 

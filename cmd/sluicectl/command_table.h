@@ -84,7 +84,7 @@ inline constexpr CommandSpec kCommands[] = {
     {"limit reset", Command::kLimitReset, kLimits, "back to what is configured", "NAME", 1, 1, kOfferLimits},
     {"fault", Command::kPrint, kFaults, "add, list or remove faults"},
     {"fault add", Command::kFaultAdd, kFaults,
-     "of the calls of a route, of a cluster's only route, or of a method like pkg.Service/Get",
+     "of the calls of a route (its name or number in `routes`), of a cluster's only route, or of a method",
      "ROUTE, CLUSTER or METHOD and --for, with --delay, --abort or --reset-after", 1, 1, kOfferRoutes},
     {"fault list", Command::kFaultList, kFaults,
      "those in force: what they do, for how long, and how many calls met them"},

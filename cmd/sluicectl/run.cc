@@ -339,6 +339,8 @@ class Session {
           return "`sluicectl limits` shows what there is";
         }
         if (args_.command == Command::kFaultRemove) return "`sluicectl fault list` shows what there is";
+        if (args_.command == Command::kFaultAdd) return "`sluicectl routes` shows where they lead";
+        if (args_.command == Command::kExplain) return "";
         return "`sluicectl clusters` and `sluicectl endpoints CLUSTER` show what there is";
       case grpc::StatusCode::FAILED_PRECONDITION:
         return args_.if_version ? "the list has changed: look at it again (`sluicectl clusters " + args_.cluster +

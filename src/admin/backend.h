@@ -95,7 +95,8 @@ struct LimitChange {
 
 // A failure of calls that is asked for.
 struct FaultOrder {
-  std::string target;  // the name of a route, or "/pkg.Service/Get"; without the first / too
+  // A route by its name, its place or a cluster that it alone leads to; or "/pkg.Service/Get", without the first / too.
+  std::string target;
   std::chrono::milliseconds delay{0};
   proxy::GrpcCode abort = proxy::GrpcCode::kOk;
   std::optional<uint32_t> reset_after;

@@ -105,8 +105,9 @@ class Clusters final : public discovery::ListSink {
   const proxy::SnapshotData& snapshots() const { return snapshots_; }
   std::shared_ptr<proxy::AccessLog> access_log();
   std::shared_ptr<proxy::Insight> insight();
-  // The route of this name, else the only one whose calls go to the cluster of this name; empty: there is none.
-  std::string RouteOf(std::string_view name);
+  // The route of this name, else the one at this place ("0"), else the only one whose calls go to the cluster of this
+  // name. kNotFound: there is none; the message says which there are.
+  base::Result<std::string> RouteOf(std::string_view name);
   // Null: before Init.
   std::shared_ptr<const proxy::RouteConfig> route_config() const;
   std::shared_ptr<const proxy::Snapshot> snapshot() const;

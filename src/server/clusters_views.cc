@@ -1,6 +1,8 @@
 // What is told of the clusters in force: to operators, to the page of metrics, to the health task.
 #include <algorithm>
+#include <charconv>
 
+#include "proxy/canonical/request.h"
 #include "server/cluster_view.h"
 #include "server/clusters.h"
 
@@ -10,6 +12,18 @@ using base::ErrorKind;
 using base::MakeError;
 using sync::LockMode;
 using upstream::ClusterState;
+
+namespace {
+
+// "a, b and 3 more"
+std::string ListOf(const std::vector<std::string>& names) {
+  constexpr size_t kShown = 8;
+  std::string text;
+  for (size_t i = 0; i < std::min(kShown, names.size()); ++i) text += (i == 0 ? "" : ", ") + names[i];
+  return names.size() > kShown ? text + " and " + std::to_string(names.size() - kShown) + " more" : text;
+}
+
+}  // namespace
 
 base::Result<std::vector<admin::ClusterView>> Clusters::List(std::string_view name) {
   std::vector<admin::ClusterView> out;
@@ -54,17 +68,22 @@ std::shared_ptr<const proxy::Snapshot> Clusters::snapshot() const {
   return current_;
 }
 
-std::string Clusters::RouteOf(std::string_view name) {
-  std::lock_guard lock(mutex_);
-  std::string found;
-  size_t leading = 0;
-  for (const proxy::Route& route : current_->config->routes.routes()) {
+base::Result<std::string> Clusters::RouteOf(std::string_view name) {
+  std::vector<std::string> names, leading;
+  for (const proxy::Route& route : snapshot()->config->routes.routes()) {
     if (route.options.name == name) return route.options.name;
-    if (route.options.cluster != name) continue;
-    found = route.options.name;
-    ++leading;
+    names.push_back(route.options.name);
+    if (route.options.cluster == name) leading.push_back(route.options.name);
   }
-  return leading == 1 ? found : "";
+  size_t place = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), place);
+  if (error == std::errc() && end == name.data() + name.size() && place < names.size()) return names[place];
+  if (leading.size() == 1) return leading[0];
+  const std::string shown = proxy::ShownText(name);
+  if (!leading.empty())
+    return MakeError(ErrorKind::kNotFound, std::to_string(leading.size()) + " routes lead to the cluster " + shown +
+                                               ", name one of them: " + ListOf(leading));
+  return MakeError(ErrorKind::kNotFound, "no route is named " + shown + "; there is " + ListOf(names));
 }
 
 std::vector<std::pair<std::string, uint64_t>> Clusters::Versions() {

@@ -29,14 +29,12 @@ std::string MethodOf(const std::string& target) {
 
 }  // namespace
 
-base::Result<admin::FaultView> FaultSet::Add(const admin::FaultOrder& order, bool is_route) {
+base::Result<admin::FaultView> FaultSet::Add(const admin::FaultOrder& order, const base::Result<std::string>& route) {
   FaultOptions options;
-  if (is_route)
-    options.route = order.target;
+  if (route.ok())
+    options.route = *route;
   else if (options.method = MethodOf(order.target); options.method.empty())
-    return MakeError(ErrorKind::kNotFound,
-                     "no route is named " + order.target +
-                         ", it is not the cluster of just one route, and it is no method like pkg.Service/Get");
+    return MakeError(ErrorKind::kNotFound, route.error().detail + "; or name a method, like pkg.Service/Get");
   if (order.delay > order.time) {
     return MakeError(ErrorKind::kInvalidArgument,
                      "the delay is longer than the fault's own time: a call without a "

@@ -24,8 +24,9 @@ class FaultSet {
   using Publish = std::function<void(std::shared_ptr<const proxy::FaultTable>)>;
   FaultSet(const base::Clock& clock, Publish publish) : clock_(clock), publish_(std::move(publish)) {}
 
-  // `is_route`: whether a route has the order's target as its name. kNotFound, kInvalidArgument.
-  base::Result<admin::FaultView> Add(const admin::FaultOrder& order, bool is_route);
+  // `route`: the one that the order's target means, or why it means none; then it is a method. kNotFound,
+  // kInvalidArgument.
+  base::Result<admin::FaultView> Add(const admin::FaultOrder& order, const base::Result<std::string>& route);
   base::Status Remove(uint64_t id);
   std::vector<admin::FaultView> List();
   // Takes away those that have ended: calls do not meet them any more, but look.

@@ -129,10 +129,7 @@ class Server final : private admin::Backend {
   }
   std::vector<admin::FaultView> ListFaults() override { return faults_.List(); }
   base::Result<admin::FaultView> AddFault(const admin::FaultOrder& order) override {
-    admin::FaultOrder meant = order;
-    const std::string route = clusters_->RouteOf(order.target);
-    if (!route.empty()) meant.target = route;
-    return faults_.Add(meant, !route.empty());
+    return faults_.Add(order, clusters_->RouteOf(order.target));
   }
   base::Status RemoveFault(uint64_t id) override { return faults_.Remove(id); }
   std::vector<admin::ClusterTraffic> ListTraffic() override { return clusters_->Traffic(); }

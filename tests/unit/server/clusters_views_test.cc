@@ -48,20 +48,28 @@ class ClustersViewsTest : public ::testing::Test {
 };
 
 // Routes without a name are called routes[0]: a person thinks of the cluster.
-TEST_F(ClustersViewsTest, ARouteIsMeantByItsNameOrByTheClusterThatItAloneLeadsTo) {
+TEST_F(ClustersViewsTest, ARouteIsMeantByItsNameItsPlaceOrTheClusterThatItAloneLeadsTo) {
   config.routes.push_back({});
   config.routes[1].name = "routes[1]";
   config.routes[1].cluster = "other";
   config.routes[1].service = "s";
   std::swap(config.routes[0], config.routes[1]);
   Init();
-  EXPECT_EQ(clusters->RouteOf("r"), "r");
-  EXPECT_EQ(clusters->RouteOf("other"), "routes[1]");
-  EXPECT_EQ(clusters->RouteOf("c"), "r");
-  EXPECT_EQ(clusters->RouteOf("none"), "");
+  const auto meant = [&](const char* name) {
+    const auto route = clusters->RouteOf(name);
+    return route.ok() ? *route : route.error().detail;
+  };
+  EXPECT_EQ(meant("r"), "r");
+  EXPECT_EQ(meant("other"), "routes[1]");
+  EXPECT_EQ(meant("c"), "r");
+  EXPECT_EQ(meant("0"), "routes[1]") << "by its place";
+  EXPECT_EQ(meant("1"), "r");
+  EXPECT_EQ(meant("2"), "no route is named 2; there is routes[1], r");
+  EXPECT_EQ(meant("none"), "no route is named none; there is routes[1], r");
+  EXPECT_EQ(clusters->RouteOf("none").error().kind, base::ErrorKind::kNotFound);
   config.routes[0].cluster = "c";
   ASSERT_TRUE(clusters->Apply(config).ok());
-  EXPECT_EQ(clusters->RouteOf("c"), "") << "one of two";
+  EXPECT_EQ(meant("c"), "2 routes lead to the cluster c, name one of them: routes[1], r");
 }
 
 // Every view shows the share of keys that calls have now.

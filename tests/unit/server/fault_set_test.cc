@@ -23,6 +23,8 @@ class FaultSetTest : public ::testing::Test {
     order.time = time;
     return order;
   }
+  static base::Result<std::string> Route(std::string name) { return name; }
+  const base::Result<std::string> kNone = base::MakeError(ErrorKind::kNotFound, "no route is named so; there is a, b");
   size_t InForce() const { return table == nullptr ? 0 : table->size(); }
 
   base::ManualClock clock;
@@ -35,11 +37,11 @@ class FaultSetTest : public ::testing::Test {
 };
 
 TEST_F(FaultSetTest, IsInForceFromAddToRemove) {
-  auto first = set.Add(Order("users"), /*is_route=*/true);
+  auto first = set.Add(Order("users"), Route("users"));
   ASSERT_TRUE(first.ok());
   EXPECT_EQ(first->options.route, "users");
   EXPECT_EQ(first->left, seconds(60));
-  auto second = set.Add(Order("p.S/M"), false);
+  auto second = set.Add(Order("p.S/M"), kNone);
   ASSERT_TRUE(second.ok());
   EXPECT_EQ(second->options.method, "/p.S/M");
   EXPECT_EQ(InForce(), 2u);
@@ -54,8 +56,8 @@ TEST_F(FaultSetTest, IsInForceFromAddToRemove) {
 }
 
 TEST_F(FaultSetTest, EndsByItself) {
-  ASSERT_TRUE(set.Add(Order("users", seconds(10)), true).ok());
-  ASSERT_TRUE(set.Add(Order("users", seconds(20)), true).ok());
+  ASSERT_TRUE(set.Add(Order("users", seconds(10)), Route("users")).ok());
+  ASSERT_TRUE(set.Add(Order("users", seconds(20)), Route("users")).ok());
   clock.Advance(seconds(9));
   EXPECT_EQ(set.List().size(), 2u);
   EXPECT_EQ(set.List()[0].left, seconds(1));
@@ -74,17 +76,21 @@ TEST_F(FaultSetTest, EndsByItself) {
 
 TEST_F(FaultSetTest, ANameThatIsNeitherRouteNorMethodIsNotFound) {
   for (const char* target : {"users", "/", "/a", "a/", "/a/b/c", "//b"})
-    EXPECT_EQ(set.Add(Order(target), false).error().kind, ErrorKind::kNotFound) << target;
-  EXPECT_EQ(set.Add(Order("/p.S/M"), false)->options.method, "/p.S/M");
-  EXPECT_EQ(set.Add(Order("r/1"), true)->options.route, "r/1");
+    EXPECT_EQ(set.Add(Order(target), kNone).error().kind, ErrorKind::kNotFound) << target;
+  EXPECT_EQ(set.Add(Order("x"), kNone).error().detail,
+            "no route is named so; there is a, b; or name a method, like pkg.Service/Get");
+  EXPECT_EQ(set.Add(Order("cluster"), Route("routes[3]"))->options.route, "routes[3]") << "the route that it means";
+  EXPECT_EQ(set.Add(Order("/p.S/M"), kNone)->options.method, "/p.S/M");
+  EXPECT_EQ(set.Add(Order("r/1"), Route("r/1"))->options.route, "r/1");
 }
 
 TEST_F(FaultSetTest, ThereAreNoMoreThanSoMany) {
-  for (size_t i = 0; i < FaultOptions::kFaultsMax; ++i) ASSERT_TRUE(set.Add(Order("users", seconds(10)), true).ok());
-  EXPECT_EQ(set.Add(Order("users"), true).error().kind, ErrorKind::kInvalidArgument);
+  for (size_t i = 0; i < FaultOptions::kFaultsMax; ++i)
+    ASSERT_TRUE(set.Add(Order("users", seconds(10)), Route("users")).ok());
+  EXPECT_EQ(set.Add(Order("users"), Route("users")).error().kind, ErrorKind::kInvalidArgument);
   EXPECT_EQ(InForce(), FaultOptions::kFaultsMax);
   clock.Advance(seconds(10));
-  EXPECT_TRUE(set.Add(Order("users"), true).ok()) << "those that have ended make room";
+  EXPECT_TRUE(set.Add(Order("users"), Route("users")).ok()) << "those that have ended make room";
   EXPECT_EQ(InForce(), 1u);
 }
 
