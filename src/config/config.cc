@@ -46,6 +46,7 @@ ParseResult ParseAndListKeys(std::string_view yaml, std::string_view file, std::
   if (result.ok()) {
     result.warnings = reader.TakeWarnings();
     result.named = reader.TakeNamed();
+    result.needs_xds = reader.TakeXds();
   }
   if (!result.ok()) result.config = Config();  // half of one is of no use
   return result;
@@ -59,7 +60,7 @@ ParseResult Load(const std::string& path) {
   auto text = ReadText(path);
   if (text.ok()) {
     ParseResult result = Parse(*text, path, SystemInputs());
-    FindXdsBootstrap(path, &result);
+    FindXdsBootstrap(&result);
     return result;
   }
   ParseResult failed;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -115,6 +116,8 @@ struct ParseResult {
   std::vector<ConfigError> warnings;
   // What must be there besides (check_files.h), in the order of the files.
   std::vector<NamedFile> named;
+  // The first section that needs the control plane of xDS, without a message. nullopt: none does.
+  std::optional<ConfigError> needs_xds;
   // The configuration's own file, then those that it includes.
   std::vector<std::string> files;
   bool ok() const { return errors.empty(); }

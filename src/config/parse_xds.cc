@@ -1,5 +1,4 @@
 // Lists by xDS: what a cluster follows, and where the process finds its control plane.
-#include <algorithm>
 #include <cstdlib>
 #include <limits>
 
@@ -40,15 +39,16 @@ base::Result<discovery::XdsBootstrap> FindBootstrap() {
   }
   return base::MakeError(
       base::ErrorKind::kNotFound,
-      Cat("is missing: a cluster has discovery.xds; allowed: a file in gRPC's bootstrap format, or one "
-          "that ",
-          kFileVariable, " names, or its text in ", kTextVariable));
+      Cat("needs the control plane, and xds.bootstrap is missing; allowed: there a file in gRPC's bootstrap format, or "
+          "the file's name in ",
+          kFileVariable, ", or its text in ", kTextVariable));
 }
 
 }  // namespace
 
 void ParseXdsSource(Section& section, discovery::DiscoveryOptions* out) {
   out->kind = SourceKind::kXds;
+  section.reader().NeedXds(section.node(), section.path());
   if (!section.Text("resource", &out->xds.resource)) return;
   if (out->xds.resource.empty()) section.Fail("resource", "is empty; the name of a CDS resource is needed");
 }
@@ -75,17 +75,15 @@ void ParseXdsProcess(Section& root, Config* config) {
   });
 }
 
-void FindXdsBootstrap(const std::string& file, ParseResult* result) {
-  const auto& sources = result->config.discovery;
-  const bool needed = std::any_of(sources.begin(), sources.end(),
-                                  [](const auto& each) { return each.second.kind == SourceKind::kXds; });
-  if (!needed || !result->config.xds.servers.empty()) return;
+void FindXdsBootstrap(ParseResult* result) {
+  if (!result->needs_xds || !result->config.xds.servers.empty()) return;
   auto bootstrap = FindBootstrap();
   if (bootstrap.ok()) {
     result->config.xds = std::move(*bootstrap);
     return;
   }
-  result->errors.push_back(ConfigError{file, 0, 0, "xds.bootstrap", bootstrap.error().detail});
+  ConfigError& error = result->errors.emplace_back(*result->needs_xds);
+  error.message = bootstrap.error().detail;
   result->config = Config();
 }
 

@@ -86,7 +86,7 @@ void ParseXdsSource(Section& section, discovery::DiscoveryOptions* out);
 void FinishXdsSource(const upstream::ClusterOptions& cluster, discovery::DiscoveryOptions* out);
 void ParseXdsProcess(Section& root, Config* config);
 // Of a whole configuration: what the environment names, if a cluster needs it and the key `xds` does not say it.
-void FindXdsBootstrap(const std::string& file, ParseResult* result);
+void FindXdsBootstrap(ParseResult* result);
 // Of `discovery`, or of an announcement.
 void ParseEtcd(Section& section, discovery::EtcdOptions* out);
 void ParseAnnounce(Section& root, std::vector<discovery::AnnounceOptions>* out);

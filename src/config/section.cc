@@ -72,6 +72,12 @@ void Reader::Name(const Node& at, std::string path, std::string file, NamedFile:
   named_.push_back({std::move(file), use, PlaceAt(at, std::move(path), "")});
 }
 
+void Reader::NeedXds(const Node& at, std::string path) { Insert(PlaceAt(at, std::move(path), ""), &xds_); }
+
+std::optional<ConfigError> Reader::TakeXds() {
+  return xds_.empty() ? std::nullopt : std::optional(std::move(xds_.front().error));
+}
+
 void Reader::Know(const std::string& path) {
   if (known_ != nullptr) known_->insert(Pattern(path));
 }

@@ -46,6 +46,8 @@ class Reader {
   void Warn(const Node& at, std::string path, std::string message);
   // The file that a key names.
   void Name(const Node& at, std::string path, std::string file, NamedFile::Use use);
+  // A section that needs the control plane of xDS.
+  void NeedXds(const Node& at, std::string path);
   // What was found wrong before there was a tree. `order`: of its file.
   void Add(ConfigError error, size_t order);
   // No more errors are kept: a message need not be made with care.
@@ -56,6 +58,8 @@ class Reader {
   // In the order of the file, as the next.
   std::vector<ConfigError> TakeWarnings();
   std::vector<NamedFile> TakeNamed();
+  // The first section that needs the control plane, without a message; nullopt: none does.
+  std::optional<ConfigError> TakeXds();
 
  private:
   std::string file_;
@@ -76,6 +80,7 @@ class Reader {
     Placed placed;
   };
   std::vector<Named> named_;
+  std::vector<Placed> xds_;
   size_t not_kept_ = 0;
 };
 

@@ -140,9 +140,9 @@ TEST_F(XdsFileTest, TheBootstrapIsBesideTheFileOrInTheEnvironment) {
   EXPECT_EQ(First(beside), "none");
   EXPECT_EQ(beside.config.xds.servers.at(0).uri, "xds:1");
   EXPECT_EQ(beside.config.xds.node.id, "n");
-  EXPECT_THAT(First(LoadWith("")),
-              HasSubstr("xds.bootstrap: is missing: a cluster has discovery.xds; allowed: a file in "
-                        "gRPC's bootstrap format, or one that GRPC_XDS_BOOTSTRAP names"));
+  EXPECT_THAT(First(LoadWith("")), HasSubstr("needs the control plane, and xds.bootstrap is missing; allowed: there a "
+                                             "file in gRPC's bootstrap format, or the file's name in "
+                                             "GRPC_XDS_BOOTSTRAP, or its text in GRPC_XDS_BOOTSTRAP_CONFIG"));
   ::setenv("GRPC_XDS_BOOTSTRAP_CONFIG", kBootstrap, 1);
   EXPECT_EQ(LoadWith("").config.xds, beside.config.xds);
   ::setenv("GRPC_XDS_BOOTSTRAP_CONFIG", "{}", 1);
@@ -160,6 +160,26 @@ TEST_F(XdsFileTest, WhatIsWrongWithItIsToldWithItsName) {
   EXPECT_THAT(First(LoadWith("xds: {bootstrap: b.json, file: x}\n")), HasSubstr("xds.bootstrap"));
   ::setenv("GRPC_XDS_BOOTSTRAP", path.c_str(), 1);
   EXPECT_THAT(First(LoadWith("")), HasSubstr("GRPC_XDS_BOOTSTRAP: " + path + ": xds_servers[0].server_uri"));
+}
+
+// The first section that asks for a control plane is the place of the error.
+TEST_F(XdsFileTest, WithoutABootstrapTheErrorStandsAtTheSectionThatNeedsIt) {
+  const std::string yaml =
+      "listeners: [{address: 127.0.0.1:1}]\n"
+      "clusters:\n"
+      "  - {name: plain, endpoints: [{address: h:1}]}\n"
+      "  - name: users\n"
+      "    discovery:\n"
+      "      xds: {}\n"
+      "  - {name: more, discovery: {xds: {}}}\n"
+      "routes: [{cluster: users}]\n";
+  const std::string path = dir.Write("sluice.yaml", yaml);
+  ParseResult result = Load(path);
+  ASSERT_EQ(result.errors.size(), 1u);
+  EXPECT_THAT(First(result), testing::StartsWith(path + ":6:12: clusters[1].discovery.xds: needs the control plane"));
+  ::setenv("GRPC_XDS_BOOTSTRAP", "/nowhere", 1);
+  result = Load(path);
+  EXPECT_THAT(First(result), testing::StartsWith(path + ":6:12: clusters[1].discovery.xds: GRPC_XDS_BOOTSTRAP: "));
 }
 
 TEST_F(XdsFileTest, WithoutAClusterThatNeedsItTheEnvironmentIsNotLookedAt) {
