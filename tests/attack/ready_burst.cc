@@ -100,7 +100,8 @@ class Program {
  private:
   void Open(Peer& peer) {
     peer.socket.Open(ConnectTo(port_));
-    peer.socket.Send(h2::Preface() + h2::Settings());
+    // The window of a connection is for all of its answers: none of these clients is one that does not read.
+    peer.socket.Send(h2::Preface() + h2::Settings() + h2::WindowUpdate(0, 1u << 30));
     uint64_t bytes = 0;
     peer.socket.Write(bytes);
     epoll_event event{};
