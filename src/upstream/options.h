@@ -102,8 +102,8 @@ struct ClusterOptions {
                                        .timeout = std::chrono::milliseconds(10000),
                                        .repeat = std::chrono::milliseconds(310000)};
   // A larger stream window than a listener's: an endpoint that sends a response of megabytes must not stop for each 256
-  // KiB.
-  http2::SessionOptions http2 = {.stream_window_bytes = 1024 * 1024};
+  // KiB. A larger header block, too: one caller asks for it, and the connection is that of others.
+  http2::SessionOptions http2 = {.stream_window_bytes = 1024 * 1024, .header_block_bytes_max = 1024 * 1024};
   limits::RateOptions rate_limit;
   limits::ConcurrencyOptions concurrency;  // calls to the whole cluster
   limits::ConcurrencyOptions

@@ -263,6 +263,7 @@ class Session {
   void HandleHeaders(const FrameHeader& frame, const uint8_t* payload);
   void HandleContinuation(const FrameHeader& frame, const uint8_t* payload);
   void HandleHeaderBlock(uint32_t id, bool end_stream, bool on_itself, std::string_view block);
+  bool ChargeOversized(size_t block_bytes);
   void HandleRequest(uint32_t id, bool end_stream, HeaderList&& fields);
   void HandleResponse(Stream& stream, bool end_stream, HeaderList&& fields);
   void HandleTrailers(Stream& stream, bool end_stream, HeaderList&& fields);

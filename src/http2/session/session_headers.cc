@@ -133,11 +133,8 @@ void Session::HandleHeaderBlock(uint32_t id, bool end_stream, bool on_itself, st
   if (const uint32_t updates = decoder_.size_updates(); updates != 0) [[unlikely]] {
     if (!Charge(Budget::kUselessFrames, FloodKind::kTableSizeFlapping, updates)) return;
   }
-  // RFC 7541 7.3: a block of 16 KiB may stand for 16,000 fields of some KiB.
-  if (decoded == DecodeResult::kTooLarge &&
-      !Charge(Budget::kUselessFrames, FloodKind::kOversizedHeaders, 1 + decoder_.dropped() / kDroppedFieldsPerUnit)) {
+  if (decoded == DecodeResult::kTooLarge && !ChargeOversized(block.size())) [[unlikely]]
     return;
-  }
   if (Stream* stream = streams_.Find(id)) {
     if (stream->received_end_) return StreamError(*stream, ErrorCode::kStreamClosed);  // RFC 9113 5.1
     if (on_itself) return StreamError(*stream, ErrorCode::kProtocolError);

@@ -143,6 +143,12 @@ void Session::RefuseTrailers(Stream& stream, Refusal refusal, base::Error error,
   ChargeReset(id, answered);
 }
 
+// RFC 7541 7.3: a block of 16 KiB may stand for 16,000 fields of some KiB, and a block of 1 MiB may be one field.
+bool Session::ChargeOversized(size_t block_bytes) {
+  const size_t cost = 1 + decoder_.dropped() / kDroppedFieldsPerUnit + block_bytes / kBlockBytesPerUnit;
+  return Charge(Budget::kUselessFrames, FloodKind::kOversizedHeaders, static_cast<uint32_t>(cost));
+}
+
 // Spells `fields` as they are read and passed on, and tells the owner what that took.
 Session::RespellEnd Session::RespellFields(HeaderList& fields) {
   Respelled respelled = Respell(interns_, fields, options_.header_count_max);

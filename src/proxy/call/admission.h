@@ -112,6 +112,9 @@ class Admission {
   void Forget();
   // When all limits but the endpoint's let it go last.
   base::TimePoint passed_at() const { return passed_at_; }
+  // Then the request was whole: what passes until the answer is the service's time, and not the client's upload.
+  void NoteRequest(bool whole) { request_was_whole_ = whole; }
+  bool request_was_whole() const { return request_was_whole_; }
   const upstream::ClusterLimits& cluster_limits() const { return *cluster_limits_; }
   // What it waited for so far, in order; the wait that goes on is not in it.
   std::span<const Wait> waits() const { return waiting_ == nullptr ? std::span<const Wait>() : waiting_->over; }
@@ -177,6 +180,7 @@ class Admission {
   bool endpoint_granted_ = false;  // what was given back while it waited at the endpoint is being taken again
   const limits::LimiterMetrics* bound_ = nullptr;
   base::TimePoint passed_at_{};
+  bool request_was_whole_ = false;
   Permit process_, cluster_;
   std::array<Grant, 3> grants_;
   std::unique_ptr<Waiting> waiting_;

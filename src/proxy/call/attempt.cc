@@ -325,9 +325,9 @@ Cause Attempt::StatusCause() const {
   }
 }
 
-// Of a deadline that has passed without a response: none where calls take longer than that anyway.
+// Of a deadline that passed without a response: none where calls take longer anyway, or the request had not ended.
 Cause Attempt::DeadlineCause() const {
-  return pool_->IsLate(exchange_.deadline - opened_) ? Cause::kDeadline : Cause::kNone;
+  return end_sent_ && pool_->IsLate(exchange_.deadline - opened_) ? Cause::kDeadline : Cause::kNone;
 }
 
 // The endpoint had at least half of the call's time, and its response has not begun; or it allows no call at all.

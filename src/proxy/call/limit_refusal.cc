@@ -66,7 +66,9 @@ base::Nanos RecentServiceTime(const CallContext& context, const Admission& admis
 
 void NoteAnswer(CallContext& context, Admission& admission, const http2::HeaderList& request, bool failed) {
   admission.Forget();
-  if (failed || (++context.answers_behind_limits % kSampled != 0 && admission.waits().empty())) return;
+  if (failed || !admission.request_was_whole() ||
+      (++context.answers_behind_limits % kSampled != 0 && admission.waits().empty()))
+    return;
   const base::TimePoint now = context.worker().now();
   if (context.service_times == nullptr) context.service_times = std::make_unique<limits::ServiceTimes>();
   context.service_times->Note(KeyOf(admission, request), now - admission.passed_at(), now);

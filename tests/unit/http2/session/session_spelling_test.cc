@@ -161,6 +161,32 @@ TEST(SessionSpelling, AResponseAboveOurLimitsIsResetWithoutACharge) {
   }
 }
 
+// The block that one caller asked for costs its own stream, though it is larger than a client of ours may send.
+TEST(SessionSpelling, AResponsesBlockOfHundredsOfKilobytesIsItsStreamsAlone) {
+  SessionOptions options;
+  options.header_block_bytes_max = 1024 * 1024;  // a cluster's default
+  SessionHarness peer(Role::kClient, options);
+  peer.Handshake({{3, 1000}});
+  peer.Open(/*end_stream=*/true);
+  peer.Open(/*end_stream=*/true);
+  peer.Frames();
+  const std::string block = Block(With(GrpcTrailers(), {{"x", std::string(500'000, 'x')}}));
+  std::string frames = Headers(1, Block(GrpcResponse())) + Headers(1, block.substr(0, 16384), h2::kEndStream);
+  for (size_t at = 16384; at < block.size(); at += 16384) {
+    frames += h2::Continuation(1, block.substr(at, 16384), at + 16384 < block.size() ? 0 : h2::kEndHeaders);
+  }
+  ASSERT_TRUE(peer.Feed(frames)) << peer.error;
+  EXPECT_EQ(peer.log.back(), "1: reset CANCEL too large");
+  ASSERT_TRUE(peer.Feed(Headers(3, Block(GrpcResponse())) + Headers(3, Block(GrpcTrailers()), kLastBlock)));
+  EXPECT_THAT(peer.log.back(), HasSubstr("3: "));
+  EXPECT_THAT(peer.log.back(), HasSubstr("END"));
+  // Without end it is a flood.
+  peer.Open(/*end_stream=*/true);
+  frames = Headers(5, std::string(16384, 'x'), 0);
+  for (int i = 0; i < 64; ++i) frames += h2::Continuation(5, std::string(16384, 'x'), 0);
+  EXPECT_FALSE(peer.Feed(frames));
+}
+
 TEST(SessionSpelling, TheListMayGrowByItsSpellingUpToOurLimit) {
   SessionOptions options;
   options.header_count_max = 20;

@@ -323,6 +323,28 @@ TEST_F(CallHealthTest, WhatIsTheEndpointsOwnMaking) {
   Advance(seconds(2));
 }
 
+// An endpoint that waits for the rest of a request owes no answer, so its client's deadline is no evidence.
+TEST_F(CallHealthTest, ADeadlineOfARequestThatHasNotEndedIsNoEvidence) {
+  Start({kThree[0]});
+  FramePeer& client = Client();
+  Serve(client, "a");
+  const auto begin = [&](uint32_t id) {
+    client.Send(Headers(id, Block(h2::With(h2::GrpcRequest(), {{"x-key", "a"}, {"grpc-timeout", "50m"}}))));
+    client.Send(h2::Data(id, h2::Message("a part")));
+    Run();
+  };
+  begin(101);
+  Advance(milliseconds(51));
+  EXPECT_EQ(client.streams[101].Value("grpc-status"), "4");
+  EXPECT_EQ(Cell(0).bad.load(), 0u);
+  begin(103);
+  client.Send(h2::Data(103, "", h2::kEndStream));
+  Run();
+  Advance(milliseconds(51));
+  EXPECT_EQ(client.streams[103].Value("grpc-status"), "4");
+  EXPECT_EQ(Cell(0).bad.load(), 1u);
+}
+
 // Each attempt counts once, under the status that it ended with, whatever the call comes to.
 TEST_F(CallHealthTest, AttemptsAreCountedByTheirStatus) {
   routes[0].timeout = seconds(60);

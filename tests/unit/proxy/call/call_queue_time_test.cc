@@ -218,6 +218,25 @@ TEST_F(CallQueueTimeTest, AnswersThatFailAtOnceSayNothingOfTheService) {
   EXPECT_TRUE(worker->context.service_times == nullptr);
 }
 
+// The client's own time is none of the service's: others would be refused for it.
+TEST_F(CallQueueTimeTest, UploadsThatTakeLongSayNothingOfTheService) {
+  cluster.concurrency = {.max = 1, .queue_time = kNoBound};
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  uint32_t id = 1;
+  for (int i = 0; i < 80; ++i, id += 2) {
+    client.Send(Headers(id, Block(GrpcRequest("/pkg.Service/Method"))));
+    Run();
+    Advance(milliseconds(40));
+    client.Send(h2::Data(id, h2::Message("late"), h2::kEndStream));
+    Run();
+    End(Newest());
+  }
+  Call(client, id);  // has the unit
+  Call(client, id + 2, {{"grpc-timeout", "60m"}});
+  EXPECT_FALSE(client.streams[id + 2].end);
+}
+
 TEST_F(CallQueueTimeTest, AUnitGrantedTooLateGoesToTheNext) {
   cluster.concurrency = {.max = 1, .queue_time = kNoBound};
   Start({"10.0.0.1:1"});
