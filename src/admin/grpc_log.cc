@@ -24,7 +24,7 @@ std::mutex mutex;
 base::LogLimit limit(kGrpcLogLines, kGrpcLogPeriod);  // under mutex
 
 // What stands in a certificate or in a handshake may stand in it.
-std::string Shown(std::string_view text) {
+std::string VisiblePart(std::string_view text) {
   std::string out(text.substr(0, kTextBytesMax));
   for (char& c : out) {
     if (c < ' ' || c > '~') c = '?';
@@ -45,9 +45,9 @@ void OnLine(gpr_log_func_args* args) {
   std::string_view file = args->file;
   file = file.substr(std::min(file.size(), file.rfind('/') + 1));
   if (error) {
-    SLUICE_LOG_WARN("gRPC: {} ({}:{}){}", Shown(args->message), file, args->line, more);
+    SLUICE_LOG_WARN("gRPC: {} ({}:{}){}", VisiblePart(args->message), file, args->line, more);
   } else {
-    SLUICE_LOG_DEBUG("gRPC: {} ({}:{}){}", Shown(args->message), file, args->line, more);
+    SLUICE_LOG_DEBUG("gRPC: {} ({}:{}){}", VisiblePart(args->message), file, args->line, more);
   }
 }
 

@@ -54,6 +54,7 @@ bool IsStatus(const std::string& text) {
 struct Player::Call {
   uint32_t stream = 0;
   Fields request, answer;
+  bool refused = false;  // the answer's first block gives the proxy's reason: the answer is the proxy's own
   bool must = false, over = false, reset = false, has_trailers = false;
   uint64_t body = 0;
   int interim = 0;
@@ -302,6 +303,7 @@ void Player::Block(Connection& connection, uint32_t stream, const Fields& fields
     ++call.interim;
     return;
   }
+  if (call.answer.empty()) call.refused = !Find(fields, "sluice-reason").empty();
   call.answer.insert(call.answer.end(), fields.begin(), fields.end());
   if (!ended || call.over) return;
   call.over = true;
@@ -348,7 +350,7 @@ void Player::Judge(Connection& connection, Call& call) {
   if (short_body && Find(call.answer, ":status") == "200")
     report_("a client is given a content-length that is not met: " + length + ", and " + std::to_string(call.body) +
             " bytes" + what);
-  if (!reason.empty() && reason != "evil" && asked == "application/grpc+json" && type != asked)
+  if (call.refused && reason != "evil" && asked == "application/grpc+json" && type != asked)
     report_("the proxy's own answer is in another media type: " + type + " for " + asked + what);
   const bool grpc = asked == "Application/gRPC" || asked == "application/grpc;x=y";
   if (!reason.empty() && reason != "evil" && (grpc || asked == "application/grpcish") && grpc == status.empty())

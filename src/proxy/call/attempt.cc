@@ -165,7 +165,7 @@ void Attempt::CleanHeaders(bool end_stream) {
   response_.Remove(Token::kSluice);
   if (!exchange_.IsGrpc() || !IsGrpcContent(response_)) return;
   response_.Remove(Token::kContentLength);
-  if (end_stream || !http_ok_) return;
+  if (end_stream) return;
   response_.Remove(Token::kGrpcStatus);
   response_.Remove(Token::kGrpcMessage);
 }
