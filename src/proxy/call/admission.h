@@ -97,6 +97,8 @@ class Admission {
   const limits::LimiterMetrics* bound() const { return bound_; }
   bool is_rate() const { return stage_ >= kRouteRate && stage_ <= kClusterRate; }
   bool waiting() const { return waits_now_; }
+  // ... at the one of its client.
+  bool waits_for_client() const { return waits_now_ && stage_ == kClientRate; }
   // Of a call that was refused, for the words of its refusal: how long it waited there; the service time it was judged
   // by (0: not known); the queue_time of that limit.
   struct Refused {

@@ -90,6 +90,7 @@ bool Call::AskAdmission() {
       admission_->Advance(context.worker().now(), DeadlineOf(*this), {client_key, service_time});
   if (verdict.kind == VerdictKind::kRefused) Refuse(verdict);
   admission_->NoteRequest(request_ended);
+  if (sink.fetch() != nullptr && admission_->waits_for_client()) sink.fetch()->LeaveToClient();
   ArmTimer(verdict.check_at);
   if (verdict.kind == VerdictKind::kGo && !admission_->waits().empty()) {
     // The list and the routes may have changed while it waited.

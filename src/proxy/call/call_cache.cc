@@ -1,7 +1,9 @@
 // The steps of a call that may be answered without an attempt of its own: the message that is its key, the look-up, the
 // fetch that it leads or joins, and the relay of a response that is too large to share.
 #include "proxy/call/call.h"
+#include "proxy/call/hops.h"
 #include "proxy/message_field.h"
+#include "proxy/response_cache/sharing.h"
 #include "runtime/runtime.h"
 
 namespace sluice::proxy {
@@ -22,6 +24,7 @@ std::optional<CachePlan> Call::PlanCache() {
   if (config_->cache == nullptr) return std::nullopt;
   const CachedMethod* method = ResponseCache::Find(rule, request);
   if (method == nullptr) return std::nullopt;
+  if (request.HasAny(kSaidByProxies) && HopsOf(request) > kHopsShared) return std::nullopt;
   // As with authorization that is there and not part of the key: RFC 9111 3.5.
   const bool dropped = history_ != nullptr && history_->gates != nullptr && history_->gates->credential_dropped;
   if (dropped && !rule.shared && !route_->key_has_credential) {
@@ -102,6 +105,7 @@ void Call::StartFetch(const CacheKey& key, bool refresh) {
   ResponseCache& cache = *config_->cache;
   auto anchor = std::make_shared<ResponseCollector::Anchor>();
   std::shared_ptr<Fetch> fetch;
+  if (route_->limits != nullptr && route_->limits->client_rate->enabled()) cache_use_->plan->client = ClientKey();
   const auto joined =
       cache.Join(key, *cache_use_->plan, refresh ? nullptr : &cache_use_->participant, deadline, context.worker().now(),
                  ResponseCollector::Canceller(context.worker(), anchor), &fetch, context.index());
@@ -163,6 +167,10 @@ bool Call::WaitsForFetch() {
   if (result->response == nullptr || cut_short) {
     cache_ = CacheOutcome::kMiss;
     attempts_ = 0;
+    if (result->response == nullptr) {
+      maybe_processed_ |= result->cause ? result->cause->maybe_processed : result->attempts > 0;
+      if (fetch_sharing::IsSuspect(*result)) history().lost = 1;  // so that it goes alone
+    }
     use.plan.reset();  // it points into the previous configuration
     Reroute();
     if (cut_short && !over() && MetGates()) use.plan = PlanCache();

@@ -19,6 +19,9 @@ namespace sluice::proxy {
 // A call that has passed so many proxies is refused (base::ErrorKind::kLoop).
 inline constexpr uint32_t kHopsMax = 16;
 
+// A call that has passed more of them shares no fetch: the others would have them too.
+inline constexpr uint32_t kHopsShared = kHopsMax / 2;
+
 // Token of the field, as HeaderList::HasAny has it.
 inline constexpr uint64_t kSaidByProxies = uint64_t{1} << static_cast<uint32_t>(http2::Token::kSluice);
 

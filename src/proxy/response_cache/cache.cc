@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "http2/fields/grpc_type.h"
 #include "proxy/response_cache/fetch_table.h"
+#include "proxy/response_cache/sharing.h"
 #include "proxy/response_cache/store.h"
 
 namespace sluice::proxy {
@@ -219,9 +220,10 @@ ResponseCache::Joined ResponseCache::Join(const CacheKey& key, const CachePlan& 
   const FetchTable::Request request{.hash = key.hash,
                                     .key = key.bytes,
                                     .fetch_deadline = fetch_end,
-                                    .supersede = plan.revalidate,
+                                    .own = plan.revalidate,
                                     .least = least,
-                                    .fetches_max = impl_->fetches_max.load(std::memory_order_relaxed)};
+                                    .fetches_max = impl_->fetches_max.load(std::memory_order_relaxed),
+                                    .client = plan.client};
   const auto stored_since = [&] {
     Found found = impl_->Find(key, plan, now, /*use=*/false);
     return found.kind == Found::Kind::kFresh ? std::move(found.response) : nullptr;
@@ -246,15 +248,14 @@ ResponseCache::Joined ResponseCache::Join(const CacheKey& key, const CachePlan& 
 std::optional<NotCached> ResponseCache::Impl::Put(const Fetch& fetch, std::unique_ptr<Entry>& entry,
                                                   base::TimePoint now) {
   cache::ClockCache& table = store->table();
-  // An error that is cached for a second must not push out the answer that is kept for just that case.
-  if (entry != nullptr && !cache_policy::Answered(entry->response->status)) {
-    bool keep_old = false;
-    const CacheKey key{fetch.hash(), fetch.key()};
-    store->With(key, now, /*use=*/false, [&](const Entry& old) {
-      keep_old = cache_policy::Answered(old.response->status) && now < old.life.end();
-    });
-    if (keep_old) return NotCached::kStatus;
-  }
+  std::optional<NotCached> keep_old;
+  store->With({fetch.hash(), fetch.key()}, now, /*use=*/false, [&](const Entry& old) {
+    // An error that is cached for a second must not push out the answer that is kept for just that case.
+    const bool failed = entry != nullptr && !cache_policy::Answered(entry->response->status);
+    if (failed && cache_policy::Answered(old.response->status) && now < old.life.end()) keep_old = NotCached::kStatus;
+    if (old.sequence > fetch.sequence()) keep_old = NotCached::kSuperseded;
+  });
+  if (keep_old) return keep_old;
   // The table keeps an old value on insert.
   const size_t replaced = table.Erase(fetch.hash());
   store->replaced.fetch_add(replaced, std::memory_order_relaxed);
@@ -281,17 +282,18 @@ void ResponseCache::Complete(const std::shared_ptr<Fetch>& fetch, const CachePla
   if (result.response != nullptr) {
     const cache_policy::Lifetime life = cache_policy::LifetimeOf(result, plan, response_bytes_max(), now);
     refused = life.refused;
-    out_of_date = refused && !result.cause && cache_policy::Answered(result.response->status);
-    if (!refused) entry.reset(new Entry{fetch->key(), result.response, life});
+    result.leaders_only = refused && !fetch_sharing::IsForAll(result);
+    // The upstream has said something else since. Of a client that asked past what is stored it takes nothing away.
+    out_of_date = refused && !result.cause && result.response->status == GrpcCode::kOk && !plan.revalidate;
+    if (!refused) entry.reset(new Entry{fetch->key(), result.response, life, fetch->sequence()});
   }
   const bool storable = entry != nullptr;
   auto shared = std::make_shared<const FetchResult>(std::move(result));
   const FetchTable::Stored stored = impl_->fetches.Complete(fetch, std::move(shared), [&] {
     if (!storable && !out_of_date) return;
-    if (const auto why = impl_->Put(*fetch, entry, now)) refused = why;
+    if (const auto why = impl_->Put(*fetch, entry, now); why && storable) refused = why;
   });
   if (storable && stored == FetchTable::Stored::kPurged) refused = NotCached::kPurged;
-  if (storable && stored == FetchTable::Stored::kSuperseded) refused = NotCached::kSuperseded;
   if (refused && stored != FetchTable::Stored::kAbandoned) Count(*refused, worker);
 }
 

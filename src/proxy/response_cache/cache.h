@@ -107,10 +107,11 @@ class ResponseCache {
     kAlone,    // fetches_max (counted): call the upstream without sharing
   };
   // Takes part in the fetch for `key`, or starts one (then *fetch is set). `participant` null: refresh a stale entry;
-  // goes on without participants, until now + fetch_timeout. With plan.revalidate no fetch is joined: a new one takes
-  // its place. A participant that starts a fetch takes part in it too. Its waker is the task's that runs now; waking is
-  // spurious for other waits, so wait in a loop on result(). If the response was stored after the caller had looked,
-  // the participant has it on return, without a fetch. A started fetch's upstream call must end by
+  // goes on without participants, until now + fetch_timeout. With plan.revalidate no fetch is joined: another one
+  // begins, beside one that is there. A participant that starts a fetch takes part in it too. Its waker is the task's
+  // that runs now; waking is spurious for other waits, so wait in a loop on result(). If the response was stored after
+  // the caller had looked, the participant has it on return, without a fetch. A started fetch's upstream call must end
+  // by
   // (*fetch)->deadline(), which is `deadline` or that of a call that joined in time. on_abandoned: runs at most once,
   // on any thread, outside of locks, when the last participant has left early; perhaps after Complete has returned, so
   // it must own what it uses.
@@ -118,8 +119,9 @@ class ResponseCache {
               base::TimePoint now, std::function<void()> on_abandoned, std::shared_ptr<Fetch>* fetch, uint32_t worker);
 
   // Exactly once for each started fetch, abandoned ones too. Stores result.response if it may be stored (status,
-  // cache-control, size, no purge since), then wakes every participant. A null response: all go by themselves; why is
-  // for the caller to Count. `plan`: the call's that started the fetch.
+  // cache-control, size, no purge since), then wakes every participant: where it is not stored and its leader's alone
+  // (sharing.h), the others with a result without a response. A null response: all go by themselves; why is for the
+  // caller to Count. `plan`: the call's that started the fetch.
   void Complete(const std::shared_ptr<Fetch>& fetch, const CachePlan& plan, FetchResult result, base::TimePoint now,
                 uint32_t worker);
 

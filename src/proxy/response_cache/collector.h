@@ -67,6 +67,7 @@ class ResponseCollector final : public http2::StreamIo {
   bool relaying() const { return relaying_; }
   base::TimePoint deadline() const { return fetch_->deadline(); }
   base::TimePoint FixDeadline() { return fetch_->FixDeadline(); }
+  void LeaveToClient() { fetch_->LeaveToClient(); }
   const std::string& scope() const { return scope_; }
 
   // http2::StreamIo

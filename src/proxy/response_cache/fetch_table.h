@@ -27,16 +27,18 @@ namespace sluice::proxy {
 class FetchTable {
  public:
   enum class Joined : uint8_t { kStarted, kJoined, kAnswered, kFull };
-  // Whether the response was stored, or why it could not be.
-  enum class Stored : uint8_t { kStored, kPurged, kSuperseded, kAbandoned };
+  // Whether the response might be stored, or why it could not be.
+  enum class Stored : uint8_t { kStored, kPurged, kAbandoned };
   struct Request {
     const cache::Key128& hash;
     std::string_view key;
     base::TimePoint fetch_deadline;  // of a fetch that this one starts, and at least of one that it joins in time
-    bool supersede = false;          // never join: start another, whose response is the newer one
-    // The same for a fetch whose deadline is before this point and fixed.
+    bool own = false;                // never join: start another, beside one that is there
+    // A fetch whose deadline is before this point and fixed is not joined: another one takes its place.
     base::TimePoint least = base::TimePoint::min();
     uint32_t fetches_max = 1;
+    // Whose rate limit the fetch may have to wait at, which calls of other clients must not (Fetch::LeaveToClient).
+    uint64_t client = 0;
   };
 
   FetchTable() = default;
@@ -48,10 +50,12 @@ class FetchTable {
   // then the participant has it at once (kAnswered).
   Joined Join(const Request& request, Fetch::Participant* participant, std::function<void()> on_abandoned,
               absl::FunctionRef<CachedResponsePtr()> answer, std::shared_ptr<Fetch>* fetch);
-  // `store` runs under the mutex, if the response may be stored.
+  // `store` runs under the mutex, if the response may be stored. With result->leaders_only the participant that started
+  // the fetch gets the result, and the others one without a response.
   Stored Complete(const std::shared_ptr<Fetch>& fetch, std::shared_ptr<const FetchResult> result,
                   absl::FunctionRef<void()> store);
   void Leave(Fetch::Participant& participant);
+  void LeaveToClient(Fetch& fetch);
   base::TimePoint DeadlineOf(const Fetch& fetch);
   base::TimePoint FixDeadline(Fetch& fetch);
   // For a purge: of fetches whose key `covers`, the response will not be stored and no call joins any more.
@@ -80,6 +84,7 @@ class FetchTable {
   struct alignas(64) Shard {
     std::mutex mutex;
     absl::flat_hash_map<Ref, std::shared_ptr<Fetch>, HashOf> fetches;  // those that may be joined
+    uint64_t started = 0;
   };
   struct Wake {
     runtime::Waker task;
@@ -93,12 +98,15 @@ class FetchTable {
     return {std::move(participant.waker_), std::exchange(participant.wake_for_test_, nullptr)};
   }
   void Detach(Shard& shard, Fetch& fetch, Fetch::Keep why);
+  std::function<void()> AbandonIfEmpty(Shard& shard, Fetch& fetch);
   bool Reserve(uint32_t fetches_max);
   Shard& ShardOf(const cache::Key128& hash) { return shards_[hash.hi % kShards]; }
 
   std::array<Shard, kShards> shards_;
   // A bound, checked and raised apart from any other state: relaxed.
   std::atomic<size_t> fetches_{0};
+  // Forget calls. Raised before it takes a shard's mutex, which orders what a fetch reads: relaxed.
+  std::atomic<uint64_t> purges_{0};
 };
 
 }  // namespace sluice::proxy

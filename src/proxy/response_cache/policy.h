@@ -28,7 +28,7 @@ enum class NotCached : uint8_t {
   kNotAdmitted,       // the doorkeeper has not seen the key before
   kFull,              // no room could be made
   kPurged,            // a purge came while it was fetched
-  kSuperseded,        // a newer fetch of the same key began meanwhile, for a client that wants no stored response
+  kSuperseded,        // the answer of a fetch of the same key that began later is stored already
   kFetchesFull,       // fetches_max fetches were under way
   kVary,              // the upstream's vary: "*", or a field that the key does not have
   kSetCookie,         // the response sets a cookie, which is one caller's
@@ -47,6 +47,8 @@ struct CachePlan {
   std::optional<std::chrono::seconds> age_max;
   // A fetch that this call took part in ended before the call's own deadline: it joins none that ends much sooner.
   bool joined_before = false;
+  // What the route's client_rate_limit tells the call's client by, where it has one: FetchTable::Request::client.
+  uint64_t client = 0;
 };
 
 }  // namespace sluice::proxy
@@ -67,7 +69,7 @@ struct CacheControl {
 std::optional<NotCached> PlanFor(const CacheRule& rule, const CachedMethod& method, const CanonicalRequest& request,
                                  CachePlan& plan);
 
-// The upstream has answered the question, and did not merely fail: what was stored before is out of date.
+// The upstream has answered the question, and did not merely fail.
 bool Answered(GrpcCode status);
 
 // Why a response that begins with `headers` is only for the caller that it was fetched for (RFC 9111 4.1).

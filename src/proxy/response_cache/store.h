@@ -27,6 +27,7 @@ struct StoredEntry {
   std::string key;
   CachedResponsePtr response;
   cache_policy::Lifetime life;
+  uint64_t sequence = 0;  // Fetch::sequence of the one that it is from; 0: from another process
 
   // This client takes nothing older, and nothing stale (RFC 9111 5.2.1.1).
   bool older(std::chrono::seconds age_max, base::TimePoint now) const {

@@ -120,6 +120,7 @@ TEST_F(CallCacheEdgeTest, ARouteThatCachesNoMoreWhenTheMessageIsThere) {
 
 // An error is of the calls that end with it: not of the fetch that they shared, nor of one that all of them have left.
 TEST_F(CallCacheEdgeTest, ErrorsAreCountedOnceForEachCallThatEndsWithOne) {
+  routes[0].retry.attempts_max = 1;
   Start({"10.0.0.1:1"});
   FramePeer& client = Client();
   Call(client, 1, "q");
@@ -127,10 +128,10 @@ TEST_F(CallCacheEdgeTest, ErrorsAreCountedOnceForEachCallThatEndsWithOne) {
   Run();
   EXPECT_EQ(Errors(base::ErrorKind::kCancelled), 1);
   for (uint32_t id : {3, 5, 7}) Call(client, id, "q");
-  Up().wire().Close();
+  Up().Send(h2::RstStream(3, 7));
   Run();
   for (uint32_t id : {3, 5, 7}) EXPECT_EQ(client.streams[id].Value("grpc-status"), "14") << id;
-  EXPECT_EQ(Errors(base::ErrorKind::kConnectionLost), 3);
+  EXPECT_EQ(Errors(base::ErrorKind::kUpstreamRefused), 3);
 }
 
 TEST_F(CallCacheEdgeTest, AnErrorInARelayIsCountedOnce) {

@@ -226,13 +226,13 @@ TEST_F(CallCacheTest, AnUpstreamsDeadlineExceededIsForThoseWithNoMoreTime) {
   EXPECT_EQ(Upstream(), 2u);
 }
 
-TEST_F(CallCacheTest, AFailureGoesToAllOnceAndIsNotKept) {
+TEST_F(CallCacheTest, AFailureOfTheServiceGoesToAllOnceAndIsNotKept) {
   Start({"10.0.0.1:1"});
   FramePeer& client = Client();
   for (uint32_t id : {1, 3}) Call(client, id, "q");
-  Up().Send(Headers(1, Block(With(GrpcResponse(), {{"grpc-status", "13"}, {"grpc-message", "no"}})), kLast));
+  Up().Send(Headers(1, Block(With(GrpcResponse(), {{"grpc-status", "14"}, {"grpc-message", "no"}})), kLast));
   Run();
-  EXPECT_EQ(client.streams[1].Value("grpc-status"), "13");
+  EXPECT_EQ(client.streams[1].Value("grpc-status"), "14");
   EXPECT_EQ(client.streams[3].Value("grpc-message"), "no");
   EXPECT_EQ(client.streams[3].Value("sluice-cache"), "coalesced");
   Call(client, 5, "q");

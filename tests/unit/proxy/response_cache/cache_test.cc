@@ -164,14 +164,28 @@ TEST(ResponseCache, ARefreshThatMayNotBeStoredLeavesNoOldAnswer) {
   f.rule.stale_while_revalidate = seconds(60);
   const CacheKey key = f.Key();
   for (const test::ResponseSpec& spec : {test::ResponseSpec{.headers = {{"cache-control", "no-store"}}},
-                                         test::ResponseSpec{.message = std::string(65 << 10, 'x')},
-                                         test::ResponseSpec{.status = GrpcCode::kNotFound, .trailers_only = true}}) {
+                                         test::ResponseSpec{.message = std::string(65 << 10, 'x')}}) {
     f.Store(key);
     f.clock.Advance(seconds(11));
     EXPECT_EQ(f.KindOf(key), Kind::kStale);
     f.Store(key, spec);
     EXPECT_EQ(f.Look(key).response, nullptr);
   }
+}
+
+// It may be the answer to metadata of the call that began the refresh; one that is in `errors` is stored instead.
+TEST(ResponseCache, ARefreshThatIsAnsweredWithAnErrorKeepsTheOldAnswer) {
+  CacheFixture f;
+  f.rule.stale_while_revalidate = seconds(60);
+  const CacheKey key = f.Key();
+  const test::ResponseSpec gone{.status = GrpcCode::kNotFound, .trailers_only = true};
+  f.Store(key, {.message = "old"});
+  f.clock.Advance(seconds(11));
+  f.Store(key, gone);
+  EXPECT_EQ(f.Text(key), "old");
+  f.rule.errors = {static_cast<uint8_t>(GrpcCode::kNotFound)};
+  f.Store(key, gone);
+  EXPECT_EQ(f.Look(key).response->status, GrpcCode::kNotFound);
 }
 
 TEST(ResponseCache, AFailedRefreshKeepsTheOldAnswer) {

@@ -277,6 +277,7 @@ TEST(Fetch, AResponseStoredBetweenLookAndJoinIsTheAnswer) {
   EXPECT_EQ(caller.participant.result(), nullptr);
 }
 
+// It runs beside the one that is there, which calls go on to join.
 TEST(Fetch, NoCacheStartsANewerOneWhoseAnswerWins) {
   for (const bool older_ends_last : {false, true}) {
     CacheFixture f;
@@ -291,14 +292,105 @@ TEST(Fetch, NoCacheStartsANewerOneWhoseAnswerWins) {
     f.Complete(older_ends_last ? older : newer, {.message = older_ends_last ? "older" : "newer"});
     EXPECT_EQ(TextOf(one), "older");
     EXPECT_EQ(TextOf(strict), "newer");
-    EXPECT_EQ(TextOf(third), "newer");
+    EXPECT_EQ(TextOf(third), "older");
     EXPECT_EQ(f.Text(key), "newer");
-    EXPECT_EQ(f.NotCachedFor(NotCached::kSuperseded), 1u);
+    EXPECT_EQ(f.NotCachedFor(NotCached::kSuperseded), older_ends_last ? 1u : 0u);
     // Not even a fresh one does for that client.
     Caller again;
     EXPECT_EQ(f.Join(key, &again, &newer, nullptr, seconds(5), no_cache), Joined::kStarted);
     f.Complete(newer);
   }
+}
+
+TEST(Fetch, AFailureThatIsTheLeadersAloneSendsTheOthersByThemselves) {
+  CacheFixture f;
+  const CacheKey key = f.Key();
+  const auto limited = base::MakeError(base::ErrorKind::kRateLimited, "no token");
+  for (const auto& [status, cause] : std::vector<std::pair<GrpcCode, std::optional<base::Error>>>{
+           {GrpcCode::kInvalidArgument, std::nullopt}, {GrpcCode::kResourceExhausted, limited}}) {
+    Caller leader, follower, left;
+    std::shared_ptr<Fetch> fetch, none;
+    f.Join(key, &leader, &fetch);
+    f.Join(key, &follower, &none);
+    f.Complete(fetch, {.status = status, .trailers_only = true}, cause);
+    EXPECT_EQ(leader.participant.result()->response->status, status);
+    ASSERT_NE(follower.participant.result(), nullptr);
+    EXPECT_EQ(follower.participant.result()->response, nullptr);
+    EXPECT_EQ(follower.participant.result()->cause.has_value(), cause.has_value());
+    EXPECT_EQ(f.Look(key).response, nullptr);
+  }
+}
+
+TEST(Fetch, OneThatIsLeftToItsClientIsNotWaitedForByOthers) {
+  CacheFixture f;
+  const CacheKey key = f.Key();
+  CachePlan plans[2] = {f.Plan(), f.Plan()};
+  plans[0].client = 1;
+  plans[1].client = 2;
+  int abandoned = 0;
+  const auto join = [&](Caller& caller, int client, std::shared_ptr<Fetch>* fetch) {
+    return f.cache.Join(
+        key, plans[client], &caller.participant, f.clock.Now() + seconds(5), f.clock.Now(),
+        [&abandoned] { ++abandoned; }, fetch, 0);
+  };
+  Caller leader, same, other, later;
+  std::shared_ptr<Fetch> fetch, second, none;
+  join(leader, 0, &fetch);
+  join(same, 0, &none);
+  join(other, 1, &none);
+  fetch->LeaveToClient();
+  fetch->LeaveToClient();
+  EXPECT_EQ(other.woken(), 1);
+  ASSERT_NE(other.participant.result(), nullptr);
+  EXPECT_EQ(other.participant.result()->response, nullptr);
+  EXPECT_EQ(same.participant.result(), nullptr);
+  other.participant.Leave();
+  EXPECT_EQ(join(later, 1, &second), Joined::kStarted);
+  f.Complete(fetch, {.message = "late"});
+  EXPECT_EQ(TextOf(leader), "late");
+  EXPECT_EQ(TextOf(same), "late");
+  EXPECT_EQ(f.Text(key), "late");
+  f.Complete(second, {.message = "second"});
+  EXPECT_EQ(TextOf(later), "second");
+  EXPECT_EQ(f.Text(key), "second");
+  EXPECT_EQ(abandoned, 0);
+}
+
+TEST(Fetch, OneThatIsLeftToAClientThatHasGoneIsAbandoned) {
+  CacheFixture f;
+  CachePlan plan = f.Plan();
+  plan.client = 1;
+  int abandoned = 0;
+  Caller other;
+  std::shared_ptr<Fetch> fetch, none;
+  {
+    Caller leader;
+    f.cache.Join(
+        f.Key(), plan, &leader.participant, f.clock.Now() + seconds(5), f.clock.Now(), [&abandoned] { ++abandoned; },
+        &fetch, 0);
+    f.Join(f.Key(), &other, &none);
+  }
+  EXPECT_EQ(abandoned, 0);
+  fetch->LeaveToClient();
+  EXPECT_EQ(abandoned, 1);
+  EXPECT_EQ(other.woken(), 1);
+  f.Complete(fetch);
+}
+
+// A fetch that runs beside another is not found by a purge, whatever that is of: it stores nothing after one.
+TEST(Fetch, APurgeHoldsForOneThatRunsBesideAnother) {
+  CacheFixture f;
+  const CacheKey key = f.Key();
+  Caller one, strict;
+  std::shared_ptr<Fetch> older, newer;
+  f.Join(key, &one, &older);
+  EXPECT_EQ(f.Join(key, &strict, &newer, nullptr, seconds(5), {{"cache-control", "no-cache"}}), Joined::kStarted);
+  f.cache.Purge({});
+  f.Complete(newer, {.message = "newer"});
+  f.Complete(older, {.message = "older"});
+  EXPECT_EQ(TextOf(strict), "newer");
+  EXPECT_EQ(f.Text(key), "(none)");
+  EXPECT_EQ(f.NotCachedFor(NotCached::kPurged), 2u);
 }
 
 // A purge before each step of: start, join, complete, look. What began before it must not be seen by what begins after
