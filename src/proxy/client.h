@@ -23,10 +23,11 @@ struct ClientCertificate {
 };
 
 struct Client {
-  std::string peer_name;  // "127.0.0.1:40000"
-  uint64_t peer_hash;     // of the address without its port
-  uint64_t flow;          // unique to the connection: whose turn it is in a fair queue
-  bool tls = false;       // it came over TLS
+  std::string peer_name;   // "127.0.0.1:40000"
+  uint64_t peer_hash;      // of the address without its port
+  uint64_t flow;           // unique to the connection: whose turn it is in a fair queue
+  uint64_t limit_key = 0;  // whose limits hold for it: net::PeerAddressKey, or peer_hash where it has no address
+  bool tls = false;        // it came over TLS
   std::string
       identity;  // the name in its certificate: a URI, else a DNS name, else the common name; empty: it has shown none
   uint64_t listener = 0;             // ListenerId of the name of the one that accepted it

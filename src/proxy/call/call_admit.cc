@@ -16,7 +16,7 @@ using VerdictKind = limits::Verdict::Kind;
 
 uint64_t Call::ClientKey() const {
   const ClientRateOptions& by = route_->options.client_rate_limit;
-  if (by.metadata.empty()) return base::Hash64(client_->peer_hash, config_->hash_seed);
+  if (by.metadata.empty()) return base::Hash64(client_->limit_key, config_->hash_seed);
   std::string joined;
   const auto key = MetadataKey(request, by.metadata, by.repeated, joined);
   return key ? base::Hash64(*key, config_->hash_seed) : 0;

@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "net/peer_address.h"
 #include "proxy/call/call.h"
 #include "proxy/call/hops.h"
 #include "proxy/grpc_status.h"
@@ -44,6 +45,7 @@ std::unique_ptr<Client> MakeClient(std::string peer_name, const ListenerOptions&
         ClientCertificate{tls->names, tls->certificate_ends, tls->client_cert});
   }
   client.peer_hash = base::Hash64(client.address());
+  client.limit_key = net::PeerAddressKey(client.peer_name).value_or(client.peer_hash);
   Trust(listener.trusted_proxies, client);
   return std::make_unique<Client>(std::move(client));
 }

@@ -21,6 +21,7 @@ bool MeetsAll(const base::Error& cause) {
     case ErrorKind::kUpstreamStalled:
     case ErrorKind::kTryTimeout:
     case ErrorKind::kQueueFull:
+    case ErrorKind::kQueueTime:  // of its client's own limit no other call waits for it (Fetch::LeaveToClient)
     case ErrorKind::kDraining:
     case ErrorKind::kDeadlineExceeded:  // participants with more time ask again (FetchResult::deadline)
     case ErrorKind::kCancelled:         // all have left
@@ -28,7 +29,6 @@ bool MeetsAll(const base::Error& cause) {
     // Limits: by whose call it is, where it stands in a queue, and what time it has.
     case ErrorKind::kRateLimited:
     case ErrorKind::kConcurrencyLimited:
-    case ErrorKind::kQueueTime:
     case ErrorKind::kDeadlineTooNear:
     case ErrorKind::kTooManyClients:
     case ErrorKind::kMemoryLimited:

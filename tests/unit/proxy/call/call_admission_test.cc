@@ -108,6 +108,24 @@ TEST_F(CallAdmissionTest, AWaitThatWouldPassTheDeadlineIsRefusedAtOnce) {
   EXPECT_EQ(Upstream(), 2u);
 }
 
+// A host has all addresses of its /64 (RFC 6177), and an IPv4 client of a listener on [::] comes with a mapped one.
+TEST_F(CallAdmissionTest, AClientIsNotAnotherByAnotherAddressOfItsNetwork) {
+  routes[0].client_rate_limit.rate = {.rate = 1, .burst = 1, .queue_max = 0};
+  Start({"10.0.0.1:1"});
+  const auto goes = [this](const std::string& peer) {
+    FramePeer& client = ClientOf(front(), peer);
+    const size_t before = Upstream();
+    Call(client, 1);
+    return Upstream() == before + 1;
+  };
+  EXPECT_TRUE(goes("[2001:db8:1:2::1]:40000"));
+  EXPECT_FALSE(goes("[2001:db8:1:2::1]:40001"));
+  EXPECT_FALSE(goes("[2001:db8:1:2:aaaa::7]:40000"));
+  EXPECT_TRUE(goes("[2001:db8:1:3::1]:40000"));
+  EXPECT_TRUE(goes("192.0.2.7:40000"));
+  EXPECT_FALSE(goes("[::ffff:192.0.2.7]:40000"));
+}
+
 TEST_F(CallAdmissionTest, ADeadlineThatPassesInTheQueueNamesTheBound) {
   cluster.concurrency = {.max = 1};
   Start({"10.0.0.1:1"});
