@@ -16,8 +16,11 @@ milliseconds DrawQueueTime(const Plan& plan, Dice& dice) {
 }
 
 limits::RateOptions DrawRate(const Plan& plan, Dice& dice) {
-  if (!dice.OneIn(3)) return {};
   limits::RateOptions rate;
+  if (!dice.OneIn(3)) {
+    if (!plan.tight) rate.queue_time = milliseconds(0);  // for the limit that the script may set
+    return rate;
+  }
   rate.rate = dice.Of<double>({30, 100, 1000, 50000});
   rate.capped = dice.OneIn(2);
   rate.burst = static_cast<uint32_t>(dice.In(rate.capped ? 2 : 1, 20));
@@ -27,7 +30,11 @@ limits::RateOptions DrawRate(const Plan& plan, Dice& dice) {
 }
 
 limits::ConcurrencyOptions DrawConcurrency(const Plan& plan, Dice& dice) {
-  if (!dice.OneIn(3)) return {};
+  if (!dice.OneIn(3)) {
+    limits::ConcurrencyOptions none;
+    if (!plan.tight) none.queue_time = milliseconds(0);  // the same
+    return none;
+  }
   return {static_cast<uint32_t>(dice.In(1, 12)), plan.tight ? static_cast<uint32_t>(dice.Below(5)) : 1000,
           DrawQueueTime(plan, dice)};
 }
