@@ -35,7 +35,7 @@ using proxy::ShownText;
 
 namespace {
 
-// What the call has of that name.
+// The call's values of that name, for a sentence.
 std::string SaidBy(const CanonicalRequest& request, std::string_view name) {
   std::string said;
   for (const http2::Field* field : request) {

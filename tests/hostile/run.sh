@@ -7,6 +7,7 @@ cd "$(dirname "$0")/../.."
 seeds=20000 from=1 part=1000 more=()
 while [ $# -gt 0 ]; do
   case $1 in
+    -h | --help) sed -n '2,4s/^# //p' "$0"; exit 0 ;;
     --seeds) seeds=$2; shift 2 ;;
     --from) from=$2; shift 2 ;;
     --part) part=$2; shift 2 ;;

@@ -15,7 +15,7 @@ namespace sluice::http2 {
 // at: validate what Respell() makes of the fields.
 inline constexpr char kToRespell[] = "a field is to be spelled otherwise";
 
-// What the session needs to know of a message.
+// The facts about a message that the session needs.
 struct MessageHead {
   const char* malformed = nullptr;  // the rule that was broken, kToRespell among them; null: none
   int64_t content_length = -1;      // -1: not given
@@ -30,7 +30,7 @@ MessageHead WalkResponse(const HeaderList& fields);
 const char* WalkTrailers(const HeaderList& fields);
 // A regular field that is legal wherever it stands, and goes on as it is.
 bool IsPlain(const Field& field);
-// Of a run that has come before, with its request line, only what follows it is looked at.
+// Looks only at the fields behind a run that has come before with its request line.
 inline MessageHead ValidateRequest(const HeaderList& fields) {
   const FieldRun* run = fields.run();
   if (run == nullptr || !run->request_line) return WalkRequest(fields);
@@ -44,7 +44,7 @@ inline MessageHead ValidateRequest(const HeaderList& fields) {
 inline bool IsWholeRun(const HeaderList& fields) {
   return fields.run() != nullptr && fields.run()->count == fields.size();
 }
-// Of a run that has come before and is the whole of a block, the verdict stands in it.
+// The verdict on a run that is the whole of a block stands in the run, once that was walked over.
 inline MessageHead ValidateResponse(const HeaderList& fields) {
   if (!IsWholeRun(fields) || fields.run()->status == 0) return WalkResponse(fields);
   MessageHead head;

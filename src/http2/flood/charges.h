@@ -30,6 +30,7 @@ inline constexpr uint32_t kLateBytesPerUnit = 1024;
 inline constexpr uint32_t kTlsMessageCost = 25;
 // Decoding a field for nothing, beside handling a frame.
 inline constexpr uint32_t kDroppedFieldsPerUnit = 16;
+// Reading a block for nothing, by its bytes: one literal may fill it.
 inline constexpr uint32_t kBlockBytesPerUnit = 16 * 1024;
 // A window opened by less than this, for a stream that has more to send, is suspicious (CVE-2019-9511).
 inline constexpr uint32_t kDribbleBytes = 1024;

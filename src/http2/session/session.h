@@ -274,7 +274,7 @@ class Session {
   // the name of the first.
   enum class RespellEnd : uint8_t { kWhole, kUndecodable, kTooLarge };
   RespellEnd RespellFields(HeaderList& fields);
-  // Of a block that is malformed, or to be spelled otherwise: whether it is well-formed now. If not, it was refused.
+  // Whether a block that is malformed, or to be spelled otherwise, is well-formed now. If not, it was refused.
   [[gnu::cold]] bool RespellRequest(uint32_t id, bool end_stream, HeaderList& fields, MessageHead& head);
   [[gnu::cold]] bool RespellResponse(Stream& stream, bool end_stream, HeaderList& fields, MessageHead& head);
   [[gnu::cold]] bool RespellTrailers(Stream& stream, bool end_stream, HeaderList& fields, const char* malformed);

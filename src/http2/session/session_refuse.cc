@@ -164,7 +164,7 @@ Session::RespellEnd Session::RespellFields(HeaderList& fields) {
   return RespellEnd::kUndecodable;
 }
 
-// What is malformed is reset, however its other fields are spelled.
+// A malformed block is reset, however its other fields are spelled.
 bool Session::RespellRequest(uint32_t id, bool end_stream, HeaderList& fields, MessageHead& head) {
   RespellEnd respelled = RespellEnd::kWhole;
   if (head.malformed == kToRespell) {

@@ -58,7 +58,7 @@ class CanonicalRequest : public http2::HeaderList {
                                        uint64_t{1} << static_cast<uint32_t>(http2::Token::kAuthority) |
                                        uint64_t{1} << static_cast<uint32_t>(http2::Token::kHost);
   static bool IsCanonical(const http2::Field& field);
-  // Of a run that was not judged yet.
+  // Judges a run for the first time.
   static bool Judge(http2::FieldRun& run);
   // Nothing is to be corrected. What all calls have is judged here, so that it is inlined.
   bool InOneForm() const {

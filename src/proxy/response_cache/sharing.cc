@@ -6,7 +6,7 @@ using base::ErrorKind;
 
 namespace {
 
-// What any other call would have met in its place. No default: a new kind has to be put in its place.
+// Whether any other call would have met it in its place. No default: a new kind has to be put in its place.
 bool MeetsAll(const base::Error& cause) {
   if (cause.source == base::ErrorSource::kDownstream) return false;
   switch (cause.kind) {
