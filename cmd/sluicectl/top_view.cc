@@ -15,7 +15,7 @@ using Rows = std::vector<std::vector<std::string>>;
 
 std::string Number(double value) {
   char text[40];
-  std::snprintf(text, sizeof(text), value >= 100 ? "%.0f" : "%.1f", value);
+  std::snprintf(text, sizeof(text), value >= 99.95 ? "%.0f" : "%.1f", value);
   return text;
 }
 std::string Percent(double share) { return Number(share * 100) + "%"; }

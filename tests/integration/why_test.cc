@@ -143,7 +143,7 @@ TEST_F(Why, TopShowsTheTrafficAndTheHotKey) {
   })) << table;
   EXPECT_THAT(table, HasSubstr("echo-1"));
   EXPECT_THAT(table, HasSubstr("cluster/echo/concurrency"));
-  EXPECT_THAT(table, testing::ContainsRegex("ann +echo +100.0% +9[0-9].[0-9]% +echo-1"));
+  EXPECT_THAT(table, testing::ContainsRegex("ann +echo +100% +9[0-9].[0-9]% +echo-1"));
 }
 
 }  // namespace
