@@ -151,6 +151,7 @@ class EndpointPool final : private http2::ConnectionEvents, private LoneCalls::O
   void OnPending(base::TimePoint now);
   void BackOff();
   http2::Connection* FindRoom() const;
+  http2::Connection* FindWindow() const;
   size_t UsableConnections() const;  // those that may take streams, now or later
   void UpdateLink();
   void NoteLoss();

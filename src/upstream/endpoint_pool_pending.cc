@@ -13,9 +13,29 @@ using base::MakeError;
 
 http2::Connection* EndpointPool::FindRoom() const {
   for (const auto& connection : connections_) {
-    if (connection.get() != greeting_ && connection->CanOpen()) return connection.get();
+    if (connection.get() != greeting_ && connection->CanOpen()) {
+      if (connection->session().window_is_low()) [[unlikely]]
+        return FindWindow();
+      return connection.get();
+    }
   }
   return nullptr;
+}
+
+// The backend has not returned the connection's window, so requests that are not read there would hold up new ones. A
+// further connection has a window of its own; where none can be made, the widest of those with room has to do: no
+// stream may hold all of it (send_path.h).
+http2::Connection* EndpointPool::FindWindow() const {
+  http2::Connection* widest = nullptr;
+  for (const auto& connection : connections_) {
+    if (connection.get() == greeting_ || !connection->CanOpen()) continue;
+    if (!connection->session().window_is_low()) return connection.get();
+    if (widest == nullptr || connection->session().send_window() > widest->session().send_window())
+      widest = connection.get();
+  }
+  const bool more = connecting() || (!closing_ && !draining_ && context_.worker.now() >= retry_at_ &&
+                                     UsableConnections() < options_->connections_max);
+  return more ? nullptr : widest;
 }
 
 bool EndpointPool::Wait(Waiter& waiter) {

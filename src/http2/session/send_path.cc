@@ -141,10 +141,28 @@ void SendPath::WriteData(Stream& stream, const base::Slice& bytes, bool end_stre
   TakeFromWindows(stream, size);
 }
 
+void SendPath::SetWidest(int64_t bytes) {
+  widest_ = bytes;
+  ample_ = bytes / (kShareTimes + 1) + int64_t{kDataFrameBytesMax};
+  low_ = std::min(bytes / kLowPart, kLowBytes);
+}
+
+// What the stream has sent and not got back at its own level. A peer may return that later than the connection's, so it
+// is no more than what is out of the connection's window.
+int64_t SendPath::HeldBy(const Stream& stream) const {
+  return std::clamp<int64_t>(int64_t{initial_window_} - stream.send_window_, 0,
+                             std::max<int64_t>(widest_ - window_, 0));
+}
+
+// Bytes that it may send before it has kShareTimes of what the connection has left then.
+[[gnu::cold]] int64_t SendPath::ShareLeft(const Stream& stream) const {
+  return (kShareTimes * window_ - HeldBy(stream)) / (kShareTimes + 1);
+}
+
 bool SendPath::HasRoom(const Stream& stream, size_t bytes, size_t output_bytes_max) const {
   return ready_.empty() && bytes <= kDataFrameBytesMax &&
          static_cast<int64_t>(bytes) <= std::min<int64_t>(stream.send_window_, window_) &&
-         output_.size() < output_bytes_max;
+         output_.size() < output_bytes_max && (window_ >= ample_ || static_cast<int64_t>(bytes) <= ShareLeft(stream));
 }
 
 void SendPath::Queue(Stream& stream, const base::Slice& bytes, bool end_stream) {
@@ -160,18 +178,41 @@ void SendPath::Queue(Stream& stream, const base::Slice& bytes, bool end_stream) 
 }
 
 void SendPath::MarkReady(Stream& stream) {
-  if (stream.send_window_ <= 0 || !stream.has_queued() || stream.backlog_->linked()) return;
+  if (stream.send_window_ <= 0 || !stream.has_queued()) return;
+  StreamBacklog& backlog = *stream.backlog_;
+  if (backlog.linked()) {
+    if (!backlog.over_share) return;
+    backlog.Unlink();  // something of it has come back: it is looked at again
+  }
   if (window_ > 0) signals_ |= kSignalOutput;
-  ready_.PushBack(*stream.backlog_);
+  backlog.over_share = false;
+  ready_.PushBack(backlog);
+}
+
+// Out of the line until the connection's window has grown, or the stream's own.
+void SendPath::HoldBack(StreamBacklog& backlog, size_t wanted) {
+  backlog.over_share = true;
+  held_.PushBack(backlog);
+  const int64_t held = HeldBy(backlog.stream) + (kShareTimes + 1) * static_cast<int64_t>(wanted);
+  held_until_ = std::min(held_until_, (held + kShareTimes - 1) / kShareTimes);
 }
 
 Stream* SendPath::TakeTurn(size_t output_bytes_max) {
-  return can_frame() && output_.size() < output_bytes_max ? &ready_.PopFront()->stream : nullptr;
+  while (can_frame() && output_.size() < output_bytes_max) {
+    StreamBacklog& first = *ready_.PopFront();
+    if (window_ >= ample_) [[likely]]
+      return &first.stream;
+    const size_t wanted = std::min(first.queue.bytes(), kShareBytesMin);
+    if (static_cast<int64_t>(wanted) <= ShareLeft(first.stream)) return &first.stream;
+    HoldBack(first, wanted);
+  }
+  return nullptr;
 }
 
 SendPath::Framed SendPath::WriteQueued(Stream& stream) {
   StreamBacklog& backlog = *stream.backlog_;
-  const int64_t window = std::min<int64_t>(stream.send_window_, window_);
+  int64_t window = std::min<int64_t>(stream.send_window_, window_);
+  if (window_ < ample_) window = std::min(window, ShareLeft(stream));
   const size_t bytes = std::min({backlog.queue.bytes(), kDataFrameBytesMax, static_cast<size_t>(window)});
   const bool last = bytes == backlog.queue.bytes();
   const bool end_stream = last && stream.end_with_data_;
@@ -195,6 +236,14 @@ void SendPath::Drop(Stream& stream) {
 bool SendPath::GrowWindow(uint32_t increment) {
   window_ += increment;
   if (window_ > kWindowBytesMax) return false;
+  if (window_ > widest_) SetWidest(window_);
+  if (window_ >= std::min(held_until_, ample_) && !held_.empty()) {
+    held_until_ = INT64_MAX;
+    while (StreamBacklog* backlog = held_.PopFront()) {
+      backlog->over_share = false;
+      ready_.PushBack(*backlog);
+    }
+  }
   if (!ready_.empty()) signals_ |= kSignalOutput;
   return true;
 }

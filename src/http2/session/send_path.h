@@ -2,6 +2,11 @@
 //
 // It knows neither events nor errors: the session decides what is said, and when. Header blocks are encoded straight
 // into the output, so their order there is their order in the peer's HPACK table. Not thread-safe.
+//
+// The connection's window is shared (RFC 9113 5.2.1), and many peers return it only as their consumers read. So a
+// stream may hold unreturned at most kShareTimes of what is left of that window: one that is not read leaves a fifth to
+// the others, a second one a fifth of that (dynamic thresholds, Choudhury and Hahne 1998). One stream alone still has
+// four fifths in flight, which is more than the half or three quarters behind which peers return a window.
 #pragma once
 
 #include <cstddef>
@@ -26,12 +31,21 @@ class SendPath {
   static constexpr uint8_t kSignalOutput = 1;
   // Our DATA frames are no larger, whatever the peer accepts: between two of them other streams have their turn.
   static constexpr size_t kDataFrameBytesMax = 16384;
+  // What a stream may hold of the connection's window, in multiples of what is left of it.
+  static constexpr int64_t kShareTimes = 4;
+  // A stream that has reached its share waits until it may send so much, or all that it has queued.
+  static constexpr size_t kShareBytesMin = 1024;
+  // The connection's window is low at this part of its widest, and at most at so many bytes.
+  static constexpr int64_t kLowPart = 64, kLowBytes = 16384;
 
   struct Stats {
     uint64_t frames_sent = 0, resets_sent = 0, data_bytes_sent = 0;
   };
 
-  SendPath(InternTable& interns, uint8_t& signals) : signals_(signals), encoder_(interns) {}
+  // `shared`: the streams are of callers that know nothing of each other, so that each has its share of the window.
+  SendPath(InternTable& interns, uint8_t& signals, bool shared) : signals_(signals), encoder_(interns) {
+    if (shared) SetWidest(window_);
+  }
 
   base::BufferChain& output() { return output_; }
   const base::BufferChain& output() const { return output_; }
@@ -83,6 +97,8 @@ class SendPath {
 
   // ---- The peer's windows and settings ----
   int64_t window() const { return window_; }
+  // Streams that are not read hold nearly all of the connection's window: a new one had better begin elsewhere.
+  bool window_is_low() const { return window_ <= low_; }
   // The first in the line that the connection's window holds back; null: it holds back none.
   const StreamBacklog* held_back() { return window_ <= 0 && !ready_.empty() ? ready_.front() : nullptr; }
   // False: beyond what a window may be (RFC 9113 6.9.1).
@@ -101,13 +117,22 @@ class SendPath {
   void CommitFrame(size_t bytes);
   void WriteHeadersSplit(uint32_t id, const HeaderList& fields, size_t bytes_max, bool end_stream);
   void TakeFromWindows(Stream& stream, size_t bytes);
+  void SetWidest(int64_t bytes);
+  int64_t HeldBy(const Stream& stream) const;
+  int64_t ShareLeft(const Stream& stream) const;
+  void HoldBack(StreamBacklog& backlog, size_t wanted);
 
   uint8_t& signals_;
   base::BufferChain output_;
   uint64_t appended_ = 0;
   Stats stats_;
   int64_t window_ = kDefaultWindowBytes;                // the connection's
+  int64_t widest_ = kWindowBytesMax + 1;                // the largest that it has been, if shared
+  int64_t ample_ = 0;                                   // from here on no frame brings a stream above its share
+  int64_t low_ = -1;                                    // window_is_low
   base::IntrusiveList<StreamBacklog, ReadyTag> ready_;  // the line: those that have DATA and a window of their own
+  base::IntrusiveList<StreamBacklog, ReadyTag> held_;   // of these, those that have reached their share
+  int64_t held_until_ = INT64_MAX;                      // the window that lets one of them go on, or less
   size_t queued_bytes_ = 0;
   uint32_t pieces_joined_ = 0;
   uint32_t initial_window_ = kDefaultWindowBytes;

@@ -12,7 +12,7 @@ Session::Session(Role role, const SessionOptions& options, InternTable& interns,
       options_(options),
       interns_(interns),
       events_(events),
-      send_(interns, signals_),
+      send_(interns, signals_, /*shared=*/role == Role::kClient),
       charges_(options_),
       reader_(/*preface=*/role == Role::kServer),
       // Until the peer has acknowledged our SETTINGS it uses the default table at most (RFC 7541 4.2, 6.3).

@@ -134,6 +134,9 @@ class Session {
   Stream* Open(const HeaderList& fields, bool end_stream, StreamEvents& events);
   // Neither side said GOAWAY, the peer's concurrency limit has room, stream ids are left, not failed.
   bool CanOpen() const { return role_ == Role::kClient && !closing() && streams_.size() < peer_streams_max_; }
+  // What the peer has not returned of the connection's window leaves next to nothing for new streams' DATA.
+  int64_t send_window() const { return send_.window(); }
+  bool window_is_low() const { return send_.window_is_low(); }
   // The peer's part of the preface has come (RFC 9113 3.4): it speaks HTTP/2, and we know its limits.
   bool settings_received() const { return settings_received_; }
   // The client is another Sluice: its calls have passed a proxy (SettingId::kProxied).

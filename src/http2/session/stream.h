@@ -55,6 +55,7 @@ struct StreamBacklog final : ReadyNode {
   std::unique_ptr<HeaderList> trailers;  // to be sent when the queue is empty
   uint32_t piece_bytes = 0;              // what the producer gives at a time, on average over the last few
   uint8_t still_rounds = 0;              // sweeps since any of it went (Session::SweepUnread)
+  bool over_share = false;               // linked: in the line of those that SendPath's share holds back
 };
 
 class Stream final : public RequestStream, public OwnedNode {

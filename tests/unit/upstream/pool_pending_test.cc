@@ -102,5 +102,26 @@ TEST_F(PoolPendingTest, AConnectUnderWayHasItsOwnBound) {
   EXPECT_EQ(Log(), (Strings{"a connection"}));
 }
 
+// Requests that are not read hold the connection's window, and new ones would wait behind them.
+TEST_F(PoolPendingTest, AConnectionWhoseWindowIsUsedUpIsPassedOver) {
+  NewCall("a");
+  Run();
+  host.last().credit = false;
+  while (host.connections.size() == 1 && callers.size() < 60) {
+    Caller& unread = NewCall("b");
+    Run();
+    ASSERT_NE(unread.stream, nullptr);
+    if (host.connections.size() == 1) unread.stream->SendData(base::Slice::Copy(std::string(65535, 'x')), false);
+    Run();
+  }
+  ASSERT_EQ(host.connections.size(), 2u);
+  Caller& call = NewCall("d");
+  ASSERT_NE(call.stream, nullptr);
+  call.stream->SendData(base::Slice::Copy("request"), true);
+  Run();
+  EXPECT_TRUE(call.stream->send_complete());
+  EXPECT_EQ(host.connections.size(), 2u);
+}
+
 }  // namespace
 }  // namespace sluice::upstream

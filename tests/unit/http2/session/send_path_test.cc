@@ -21,7 +21,7 @@ class SendPathTest : public ::testing::Test {
 
   InternTable interns;
   uint8_t signals = 0;
-  SendPath send{interns, signals};
+  SendPath send{interns, signals, /*shared=*/false};
 };
 
 TEST_F(SendPathTest, WritesFramesInTheirOrder) {

@@ -233,15 +233,66 @@ TEST(SendFlow, ConnectionWindowHoldsAllStreams) {
   Stream& one = client.Open();
   Stream& two = client.Open();
   one.SendData(Bytes(65535), false);
-  two.SendData(Bytes(10, 'y'), false);
-  std::string seen = DataOf(client.Frames(), 1);
-  EXPECT_LT(seen.size() + DataOf(client.Frames(), 3).size(), 65536u);
+  two.SendData(Bytes(65535, 'y'), false);
+  const std::vector<h2::Frame> sent = client.Frames();
+  EXPECT_LE(DataOf(sent, 1).size() + DataOf(sent, 3).size(), 65535u);
   EXPECT_FALSE(client.session->HasOutput());
   client.output_signals = 0;
-  client.Feed(h2::WindowUpdate(0, 1000));
+  client.Feed(h2::WindowUpdate(0, 3 * 65535));
   EXPECT_EQ(client.output_signals, 1);
   client.Frames();
   EXPECT_EQ(one.queued_bytes() + two.queued_bytes(), 0u);
+}
+
+// RFC 9113 5.2.1: the connection's window is for all its streams. A peer may return it only as its consumers read.
+TEST(SendFlow, StreamsThatAreNotReadLeaveAPartOfTheConnectionsWindowToTheOthers) {
+  constexpr int64_t kWindow = 1 << 20;
+  SessionHarness client(Role::kClient);
+  client.Handshake({{4, kWindow}});
+  client.Feed(h2::WindowUpdate(0, kWindow - 65535));
+  int64_t left = kWindow;
+  for (int unread = 1; unread <= 3; ++unread) {
+    client.Open().SendData(Bytes(kWindow), false);
+    client.Frames();
+    left /= 5;
+    EXPECT_GE(client.session->send_window(), left) << unread;
+    EXPECT_EQ(client.session->window_is_low(), unread > 2) << unread;
+    Stream& other = client.Open();
+    const uint32_t id = other.id();
+    other.SendData(Bytes(500), true);
+    EXPECT_EQ(DataOf(client.Frames(), id).size(), 500u) << unread;
+    client.Feed(h2::WindowUpdate(0, 500));
+  }
+}
+
+TEST(SendFlow, AStreamAtItsShareGoesOnWhenTheWindowComesBack) {
+  constexpr uint32_t kWindow = 1 << 20;
+  SessionHarness client(Role::kClient);
+  client.Handshake({{4, kWindow}});
+  client.Feed(h2::WindowUpdate(0, kWindow - 65535));
+  Stream& stream = client.Open();
+  stream.SendData(Bytes(4 * kWindow), true);
+  client.Open();
+  size_t sent = DataOf(client.Frames(), 1).size();
+  EXPECT_GT(sent, size_t{kWindow} * 3 / 4) << "peers return a window when half or three quarters of it are read";
+  for (int round = 0; round < 6 && !stream.send_complete(); ++round) {
+    const uint32_t read = static_cast<uint32_t>(sent);
+    client.Feed(h2::WindowUpdate(1, read) + h2::WindowUpdate(0, read));
+    sent = DataOf(client.Frames(), 1).size();
+  }
+  EXPECT_TRUE(stream.send_complete()) << "four fifths of the window a round trip";
+}
+
+// Not all peers return both windows at once.
+TEST(SendFlow, AStreamAtItsShareGoesOnWhenItsOwnWindowComesBack) {
+  SessionHarness client(Role::kClient);
+  client.Handshake();
+  Stream& stream = client.Open();
+  stream.SendData(Bytes(60000), false);
+  const size_t sent = DataOf(client.Frames(), 1).size();
+  EXPECT_EQ(sent, 65535u * 4 / 5);
+  client.Feed(h2::WindowUpdate(1, 65000));
+  EXPECT_EQ(DataOf(client.Frames(), 1).size(), 60000 - sent);
 }
 
 TEST(SendFlow, LoweredInitialWindowMakesWindowsNegative) {
