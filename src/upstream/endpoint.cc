@@ -47,7 +47,7 @@ uint64_t Endpoint::calls() const {
   uint64_t sum = 0;
   for (const auto& each : cells_) {
     if (const OutcomeCell* cell = each.load(std::memory_order_acquire))
-      sum += cell->sent.load(std::memory_order_relaxed);
+      sum += cell->sent.load(std::memory_order_relaxed) + cell->unended.load(std::memory_order_relaxed);
   }
   return sum;
 }
@@ -79,7 +79,8 @@ Judge::Subject Endpoint::Look(bool with_latency, base::TimePoint now) {
     OutcomeCell* cell = each.load(std::memory_order_acquire);
     if (cell == nullptr) continue;
     const uint32_t bad = cell->bad.load(std::memory_order_relaxed);
-    subject.counts += {static_cast<uint32_t>(cell->sent.load(std::memory_order_relaxed)),
+    subject.counts += {static_cast<uint32_t>(cell->sent.load(std::memory_order_relaxed)) +
+                           cell->ended_later.load(std::memory_order_relaxed),
                        cell->answered.load(std::memory_order_relaxed),
                        cell->good.load(std::memory_order_relaxed),
                        bad,

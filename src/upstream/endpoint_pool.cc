@@ -32,12 +32,12 @@ EndpointPool::~EndpointPool() {
 
 http2::Connection* EndpointPool::Ready() { return waiters_.empty() ? FindRoom() : nullptr; }
 
-void EndpointPool::BeginCall() {
+void EndpointPool::BeginCall(bool whole) {
   ++in_flight_;
   uint32_t w = context_.worker.index();
   ++endpoint_->load().of(w);
   endpoint_->metrics().in_flight->Add(w, 1);
-  cell_.Sent();
+  cell_.Sent(whole);
 }
 
 void EndpointPool::EndCall(Outcome outcome, size_t status, Cause cause, uint64_t key) {

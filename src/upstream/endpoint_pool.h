@@ -66,13 +66,16 @@ class EndpointPool final : private http2::ConnectionEvents, private LoneCalls::O
   bool AllowsNone() const;
 
   // Bracket an attempt of a call, an outcome of which kAnswered, kFailed and kAbandoned are one. The pool stays alive
-  // from BeginCall to EndCall.
-  void BeginCall();
+  // from BeginCall to EndCall. `whole`: the client has ended the request, so that the endpoint owes an answer. Else
+  // Owes follows when it has, or when the endpoint has answered before: what a client does not end says nothing against
+  // it.
+  void BeginCall(bool whole = true);
+  void Owes() { cell_.Owes(); }
   // `status`: gRPC's code that the attempt ended with, below EndpointSeries::kStatuses. `cause`: what went wrong, where
   // that is the endpoint's own making; it counts against its health, as far as it is not the making of `key`, the
   // call's (FailingKeys).
   void EndCall(Outcome outcome, size_t status, Cause cause = Cause::kNone, uint64_t key = 0);
-  // The client has taken back a call that has no response yet: before EndCall.
+  // The client has taken back a call that has no response yet, after Owes: before EndCall.
   void Withdrawn() { cell_.Withdrawn(); }
   // Whether an endpoint that answers as usual would have answered in `time`: a deadline that is shorter is the call's
   // own. True where nothing is known yet.

@@ -55,7 +55,8 @@ void Attempt::SetEndpoint(upstream::Endpoint& endpoint, Permit permit) {
 
 void Attempt::Connect(upstream::EndpointPool& pool) {
   pool_ = &pool;
-  pool.BeginCall();
+  owed_ = exchange_.request_ended;
+  pool.BeginCall(owed_);
   if (alone_) [[unlikely]] {
     opened_ = exchange_.context.worker().now();
     if (pool.WaitAlone(*this)) return;
@@ -118,7 +119,9 @@ void Attempt::SendBody() {
     end_sent_ = ends_on_data && body.AllTaken(sent_);
     stream_->SendData(part, end_sent_);
   }
-  if (!exchange_.request_ended || end_sent_) return;
+  if (!exchange_.request_ended) return;
+  Owe();
+  if (end_sent_) return;
   end_sent_ = true;
   if (ends_on_data) {
     stream_->SendData(base::Slice(), true);
@@ -137,6 +140,7 @@ void Attempt::OnHeaders(http2::HeaderList&& fields, bool end_stream) {
     if (response_.HasAny(end_stream ? kLooksAtOnly : kLooksAtFirst)) [[unlikely]]
       CleanHeaders(end_stream);
     state_ = State::kAnswering;
+    Owe();
     pool_->Answered(exchange_.context.worker().now() - opened_);
     if (!end_stream && !http_ok_ && exchange_.IsGrpc() && !IsGrpcContent(response_)) [[unlikely]]
       return EndByHttpStatus();
@@ -369,7 +373,7 @@ void Attempt::Restart() {
   sent_ = {};
   state_ = State::kPicking;
   end_sent_ = complete_ = http_ok_ = has_trailers_ = lacks_status_ = maybe_processed_ = asks_at_sending_ = was_sent_ =
-      alone_ = must_be_alone_ = false;
+      alone_ = must_be_alone_ = owed_ = false;
   status_ = GrpcCode::kUnknown;
 }
 
@@ -388,6 +392,7 @@ void Attempt::TakeOver(Attempt& other) {
   state_ = std::exchange(other.state_, State::kEnded);
   status_ = other.status_;
   end_sent_ = other.end_sent_;
+  owed_ = other.owed_;
   complete_ = other.complete_;
   http_ok_ = other.http_ok_;
   has_trailers_ = other.has_trailers_;

@@ -60,7 +60,7 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   // It took too long: ends it with `error`, which the exchange is told of. Connecting or sent.
   void GiveUp(base::Error error) {
     EndWith(std::move(error), upstream::Outcome::kFailed,
-            state_ == State::kSent ? upstream::Cause::kDeadline : upstream::Cause::kNone);
+            state_ == State::kSent && end_sent_ ? upstream::Cause::kDeadline : upstream::Cause::kNone);
   }
   // Lets go of everything, in whatever state it is; a stream that is open is reset with CANCEL. Nothing is told.
   void Cancel() {
@@ -68,7 +68,7 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   }
   // The same, because its client has.
   void CancelForClient() {
-    if (pool_ != nullptr && (state_ == State::kConnecting || state_ == State::kSent)) pool_->Withdrawn();
+    if (owed_ && (state_ == State::kConnecting || state_ == State::kSent)) pool_->Withdrawn();
     Cancel();
   }
   // The same, because the deadline of the call, which began at `started`, has passed.
@@ -111,6 +111,11 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   base::TimePoint waits_since() const { return was_sent_ ? base::TimePoint{} : opened_; }
 
  private:
+  void Owe() {
+    if (owed_) return;
+    owed_ = true;
+    pool_->Owes();
+  }
   void OpenOn(http2::Connection& connection);
   void Complete(bool in_block);
   void PassInterim(http2::HeaderList&& fields);
@@ -149,6 +154,7 @@ class Attempt final : private http2::StreamEvents, private upstream::EndpointPoo
   State state_ = State::kPicking;
   GrpcCode status_ = GrpcCode::kUnknown;
   bool end_sent_ : 1 = false;  // the request's END_STREAM
+  bool owed_ : 1 = false;      // the pool has been told of Owes
   bool complete_ : 1 = false;
   bool http_ok_ : 1 = false;  // :status was 200
   bool has_trailers_ : 1 = false;

@@ -34,14 +34,16 @@ constexpr bool IsSoft(Cause cause) { return cause >= Cause::kInternal; }
 std::string_view ToString(Cause cause);
 
 struct alignas(64) OutcomeCell {
-  std::atomic<uint64_t> sent{0};  // attempts begun; counted also where the health is not judged
+  // Attempts begun, counted also where the health is not judged: with a request that its client had ended, and others.
+  std::atomic<uint64_t> sent{0}, unended{0};
+  std::atomic<uint32_t> ended_later{0};  // of `unended`, those whose requests have ended since, or that were answered
   std::atomic<uint32_t> good{0};
   std::atomic<uint32_t> bad{0};       // failures of the endpoint's own making
   std::atomic<uint32_t> apart{0};     // of `bad`, passed deadlines and lost connections
   std::atomic<uint32_t> soft{0};      // those of a soft cause
   std::atomic<uint32_t> row{0};       // of `bad`, since the last good one
   std::atomic<uint32_t> answered{0};  // responses that have begun
-  // Of `sent`, those that their clients took back before a response.
+  // Of those that are owed an answer, those that their clients took back before it.
   std::atomic<uint32_t> withdrawn{0};
   std::atomic<Cause> cause{Cause::kNone};
   std::atomic<base::TimePoint> answered_at{base::TimePoint::min()};  // when the last response began
@@ -51,7 +53,8 @@ struct alignas(64) OutcomeCell {
   std::array<std::atomic<uint32_t>, metrics::Histogram::kBuckets> first_byte{};
 
   // The writer's side.
-  void Sent() { Add(sent); }
+  void Sent(bool whole) { Add(whole ? sent : unended); }
+  void Owes() { Add(ended_later); }
   void Good() {
     Add(good);
     row.store(0, std::memory_order_relaxed);

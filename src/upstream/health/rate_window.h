@@ -13,6 +13,7 @@ namespace sluice::upstream {
 
 // Counts of calls. Sums of several endpoints' are sums of their fields.
 struct CallCounts {
+  // `sent`: whole requests, to which an answer is owed.
   uint32_t sent = 0, answered = 0, good = 0, bad = 0, soft = 0;
   uint32_t withdrawn = 0;  // of `sent`, by their clients, before a response
   uint32_t apart = 0;      // of `bad`, passed deadlines and lost connections: one event may bring many of them

@@ -95,7 +95,7 @@ TEST_F(ClusterPaceTest, AnEndpointThatIsEjectedForItsSilenceIsNamedOnce) {
       for (const char* name : {"b", "c"}) calls.Count(calls.Get(name), 10, 0);
       if (!sick.record().ejected()) {
         for (int failure = 0; failure < 5; ++failure) {
-          sick.MakeCell(0).Sent();
+          sick.MakeCell(0).Sent(true);
           sick.MakeCell(0).Bad(cause);
         }
       }

@@ -155,6 +155,31 @@ TEST_F(CallEvidenceTest, ACallThatItsClientTakesBackIsWithdrawn) {
   EXPECT_EQ(Cell().withdrawn, 1u) << "it was answered";
 }
 
+TEST_F(CallEvidenceTest, ACallWhoseRequestHasNotEndedIsOwedNoAnswer) {
+  Start({kOne});
+  upstream::Endpoint& endpoint = *state().endpoints[0].endpoint;
+  const auto owed = [&] { return endpoint.Look(false, worker->context.worker().now()).counts.asked(); };
+  FramePeer& client = Client();
+  for (const uint32_t id : {1u, 3u, 5u}) client.Send(Headers(id, Block(h2::GrpcRequest())));
+  Run();
+  EXPECT_EQ(endpoint.calls(), 3u);
+  EXPECT_EQ(owed(), 0u);
+  client.Send(h2::Data(1, h2::Message("all"), kLast));
+  Run();
+  EXPECT_EQ(owed(), 1u);
+  Up().Send(Headers(3, Block(h2::GrpcResponse())));  // answered before it has ended
+  Run();
+  EXPECT_EQ(owed(), 2u);
+  client.Send(h2::Data(3, h2::Message("all"), kLast) + h2::RstStream(5, 8));
+  Run();
+  EXPECT_EQ(owed(), 2u) << "counted once, and what was never owed is not withdrawn";
+  EXPECT_EQ(Cell().withdrawn, 0u);
+  client.Send(h2::RstStream(1, 8));
+  Run();
+  EXPECT_EQ(owed(), 1u);
+  EXPECT_EQ(endpoint.calls(), 3u);
+}
+
 // An endpoint is ejected because it gives no answers.
 class CallSilenceTest : public CallEvidenceTest {
  public:
