@@ -17,7 +17,7 @@ namespace sluice::upstream {
 
 class LoneCalls {
  public:
-  static constexpr size_t kLoneMax = 16;
+  static constexpr size_t kLoneMax = 64;
 
   // What the pool does for them.
   class Owner {

@@ -141,7 +141,10 @@ void Session::StreamError(Stream& stream, ErrorCode code) {
 void Session::CloseAll(ErrorCode code, bool output_lost, ResetCause cause) {
   // All are closed before the first handler runs, so that none sends on another. What handlers release is
   // only put aside (Scope): the pointers stay good.
-  const std::vector<Stream*> open = streams_.Select([](const Stream&) { return true; });
+  std::vector<Stream*> open = streams_.Select([](const Stream&) { return true; });
+  // The youngest first: if one of them has ended the connection, it is the likeliest, and what follows is tried in the
+  // order in which they hear of it (LoneCalls have few places).
+  std::sort(open.begin(), open.end(), [](const Stream* a, const Stream* b) { return a->id() > b->id(); });
   for (Stream* stream : open) ResetStream(*stream);
   const uint64_t written = send_.written();
   for (Stream* stream : open) {
@@ -164,6 +167,7 @@ void Session::ResetByConsumer(Stream& stream, ErrorCode code) {
   stream.events_ = nullptr;
   WriteReset(stream.id_, code, /*peer_caused=*/false);
   ResetStream(stream);
+  if (role_ == Role::kClient) events_.OnCancelled();
 }
 
 void Session::ReleaseByConsumer(Stream& stream) {

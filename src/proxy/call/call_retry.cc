@@ -25,6 +25,10 @@ AttemptEnd Call::EndOf(const Attempt& attempt) const {
   if (attempt.error() != nullptr && attempt.error()->kind == ErrorKind::kPendingTimeout && !AnyUntried() &&
       !MayLeaveCluster())
     return AttemptEnd::kFinal;
+  // Another endpoint may take larger headers.
+  if (attempt.error() != nullptr && attempt.error()->kind == ErrorKind::kTooLarge &&
+      attempt.error()->source == base::ErrorSource::kDownstream && !attempt.maybe_processed() && AnyUntried())
+    return AttemptEnd::kUnsent;
   return end == AttemptEnd::kInDoubt && !attempt.maybe_processed() ? AttemptEnd::kUnsent : end;
 }
 

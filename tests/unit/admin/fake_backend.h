@@ -155,12 +155,24 @@ class FakeBackend final : public Backend {
     std::lock_guard lock(mutex_);
     return routes_;
   }
+  void set_routes(std::vector<RouteView> routes) {
+    std::lock_guard lock(mutex_);
+    routes_ = std::move(routes);
+  }
   base::Result<CallExplanation> ExplainCall(const CallQuestion& question) override {
     std::lock_guard lock(mutex_);
     questions_.push_back(question);
     if (question.listener == "unknown")
       return base::MakeError(base::ErrorKind::kNotFound, "no listener unknown; there is in");
     return explanation_;
+  }
+  void set_explanation(CallExplanation explanation) {
+    std::lock_guard lock(mutex_);
+    explanation_ = std::move(explanation);
+  }
+  std::vector<CallQuestion> questions() {
+    std::lock_guard lock(mutex_);
+    return questions_;
   }
 
   CacheView DescribeCache() override {

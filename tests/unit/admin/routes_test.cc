@@ -30,17 +30,19 @@ class Routes : public testing::Test {
     any.name = "routes[1]";
     any.clusters = {{"users", 1}};
     any.retry = "declared";
-    backend_.routes_ = {get, any};
-    backend_.explanation_.listener = "main";
-    backend_.explanation_.path = "/pkg.Users/Put";
-    backend_.explanation_.passed = {{"get", "it wants the path /pkg.Users/Get"}};
-    backend_.explanation_.route = any;
-    backend_.explanation_.gates = {{"jwt/corp", CallExplanation::Gate::Verdict::kDepends, "by the call's token"}};
-    backend_.explanation_.cluster = "users";
-    backend_.explanation_.endpoint = "a";
-    backend_.explanation_.endpoint_why = "by metadata x-user";
-    backend_.explanation_.cache = {false, "the route caches nothing"};
-    backend_.explanation_.repeat = {true, "retry.methods: all, at most 3 attempts"};
+    backend_.set_routes({get, any});
+    CallExplanation told;
+    told.listener = "main";
+    told.path = "/pkg.Users/Put";
+    told.passed = {{"get", "it wants the path /pkg.Users/Get"}};
+    told.route = any;
+    told.gates = {{"jwt/corp", CallExplanation::Gate::Verdict::kDepends, "by the call's token"}};
+    told.cluster = "users";
+    told.endpoint = "a";
+    told.endpoint_why = "by metadata x-user";
+    told.cache = {false, "the route caches nothing"};
+    told.repeat = {true, "retry.methods: all, at most 3 attempts"};
+    backend_.set_explanation(told);
   }
   void SetUp() override {
     base::Result<std::unique_ptr<AdminServer>> server = AdminServer::Start("unix:" + (dir_ / "s"), backend_);
@@ -66,7 +68,7 @@ TEST_F(Routes, AreATableInTheirOrder) {
             "1  routes[1]  *          *              *               *               -                          "
             "-               users                           no        declared\n");
   EXPECT_THAT(Ctl({"--json", "routes"}).out, HasSubstr("\"cached_methods\": 1"));
-  backend_.routes_.clear();
+  backend_.set_routes({});
   EXPECT_EQ(Ctl({"routes"}).out, "no routes\n");
 }
 
@@ -91,20 +93,21 @@ TEST_F(Routes, AnExplanationBeginsWithWhereTheCallGoes) {
             "endpoint   a: by metadata x-user\n"
             "cache      no: the route caches nothing\n"
             "repeat     yes: retry.methods: all, at most 3 attempts\n");
-  ASSERT_EQ(backend_.questions_.size(), 1u);
-  const CallQuestion& asked = backend_.questions_[0];
+  ASSERT_EQ(backend_.questions().size(), 1u);
+  const CallQuestion asked = backend_.questions()[0];
   EXPECT_EQ(asked.path, "/pkg.Users/Put");
   EXPECT_EQ(asked.metadata, (std::vector<std::pair<std::string, std::string>>{{"x-user", "ann"}, {"b", "c"}}));
   EXPECT_EQ(asked.type, std::nullopt);
   EXPECT_EQ(Ctl({"explain", "/x", "--plain"}).code, 0);
-  EXPECT_EQ(backend_.questions_[1].type, "");
+  EXPECT_EQ(backend_.questions()[1].type, "");
 }
 
 TEST_F(Routes, ARefusalIsSaidFirst) {
-  backend_.explanation_ = {};
-  backend_.explanation_.listener = "main";
-  backend_.explanation_.path = "/x\x1b";
-  backend_.explanation_.refusal = CallExplanation::Refusal{"UNIMPLEMENTED", "404", "no_route", "no route for /x"};
+  CallExplanation refused;
+  refused.listener = "main";
+  refused.path = "/x\x1b";
+  refused.refusal = CallExplanation::Refusal{"UNIMPLEMENTED", "404", "no_route", "no route for /x"};
+  backend_.set_explanation(refused);
   const ProgramResult told = Ctl({"explain", "/x"});
   EXPECT_EQ(told.code, 0);
   EXPECT_EQ(told.out,

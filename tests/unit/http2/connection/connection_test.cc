@@ -261,7 +261,7 @@ TEST_F(ConnectionTest, ARequestThatNeverLeftIsRefusedNotLost) {
   Run();
   peer->wire().Break(ECONNRESET);
   Run();
-  EXPECT_EQ(log, (Strings{"0: reset NO_ERROR lost", "0: reset NO_ERROR refused", "closed Connection reset by peer"}));
+  EXPECT_EQ(log, (Strings{"0: reset NO_ERROR refused", "0: reset NO_ERROR lost", "closed Connection reset by peer"}));
 }
 
 TEST_F(ConnectionTest, AProtocolErrorIsSaidBeforeTheEndAndWhatStillComesIsIgnored) {

@@ -117,12 +117,12 @@ TEST(Reentrancy, HandlersReleaseEachOthersStreamsWhenAllAreLost) {
 TEST(Reentrancy, ResetOfAStreamThatWasLostAndNotToldYetEndsItsEvents) {
   SessionHarness client(Role::kClient);
   client.Handshake();
+  Stream& first = client.Open();
   client.Open();
-  Stream& second = client.Open();
-  client.Heard(1).on_reset = [&] { second.Reset(ErrorCode::kCancel); };
+  client.Heard(3).on_reset = [&] { first.Reset(ErrorCode::kCancel); };
   client.session->TransportClosed("gone");
-  EXPECT_TRUE(client.Heard(1).reset);
-  EXPECT_FALSE(client.Heard(3).reset);
+  EXPECT_TRUE(client.Heard(3).reset) << "the youngest hears of it first";
+  EXPECT_FALSE(client.Heard(1).reset);
 }
 
 // A call spliced through two sessions: bytes that arrive at the server leave through the client, and credits come back.

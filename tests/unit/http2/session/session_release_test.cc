@@ -82,7 +82,7 @@ TEST(Lost, StreamsWhoseHeadersWereNeverWrittenAreSafeToTryAgain) {
   client.Frames();  // written
   client.Open();    // still in the output
   client.session->TransportClosed("gone", /*output_lost=*/true);
-  EXPECT_THAT(client.log, ElementsAre("1: reset NO_ERROR lost", "3: reset NO_ERROR refused"));
+  EXPECT_THAT(client.log, ElementsAre("3: reset NO_ERROR refused", "1: reset NO_ERROR lost"));
 }
 
 TEST(Lost, NothingIsSafeToTryAgainWhileTheOutputMayStillBeWritten) {

@@ -1,6 +1,8 @@
 // What one call's header fields may cost: its own call, and no other, no connection, and no endpoint's good name.
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "support/proxy_fixture.h"
 #include "upstream/cluster_health.h"
 
@@ -121,6 +123,24 @@ TEST_F(CallIsolationTest, ARequestAboveTheEndpointsLimitIsNotSent) {
   EXPECT_EQ(Up().streams.size(), heard);
   ExpectHonest(client, 5);
   ExpectGoodName();
+}
+
+TEST_F(CallIsolationTest, ARequestAboveOneEndpointsLimitGoesToAnother) {
+  const std::string other = "10.0.0.2:1";
+  net.host(kEndpoint).settings = {{kMaxHeaderListSize, 8192}};
+  Start({kEndpoint, other});
+  FramePeer& client = Client();
+  std::set<uint32_t> answered;
+  for (uint32_t id = 1; id <= 7; id += 2) {
+    Ask(client, id, {{"x", std::string(9000, 'x')}});
+    ASSERT_FALSE(net.host(other).connections.empty());
+    FramePeer& up = *net.host(other).connections.back();
+    for (auto& [stream, heard] : up.streams) {
+      if (!heard.headers.empty() && !heard.reset && answered.insert(stream).second) Respond(up, stream, "ok");
+    }
+    Run();
+    EXPECT_EQ(client.streams[id].Value("grpc-status"), "0") << id;
+  }
 }
 
 // RFC 9113 6.5.2 counts names, values and 32 bytes a field.

@@ -167,6 +167,19 @@ TEST_F(CallPoisonTest, WhereNothingMayBeRepeatedItIsAloneAfterTwoLosses) {
   EXPECT_EQ(runs["p"], 10);
 }
 
+// There is not a connection for each of them: the youngest have one, and it has just begun.
+TEST_F(CallPoisonTest, BesideManyOldCallsItCostsNoneOfThem) {
+  Start(kPoisoned);
+  FramePeer& client = Client();
+  const auto many = static_cast<uint32_t>(upstream::LoneCalls::kLoneMax + 40);
+  for (uint32_t i = 0; i < many; ++i) Ask(client, 1 + 2 * i, Beside("p", 0));
+  Ask(client, 1 + 2 * many, "p");
+  Work({"p"});
+  for (uint32_t i = 0; i < many; ++i) EXPECT_EQ(client.streams[1 + 2 * i].Value("grpc-status"), "0") << i;
+  EXPECT_EQ(client.streams[1 + 2 * many].Value("sluice-reason"), "poison_call");
+  EXPECT_EQ(runs["p"], 2);
+}
+
 TEST_F(CallPoisonTest, InQuarantineItIsNeverBesideOthersEvenIfThereAreTooMany) {
   Start(kPoisoned);
   FramePeer& client = Client();
