@@ -30,7 +30,13 @@ EndpointPool::~EndpointPool() {
   endpoint_->set_pool(context_.worker.index(), nullptr);
 }
 
-http2::Connection* EndpointPool::Ready() { return waiters_.empty() ? FindRoom() : nullptr; }
+http2::Connection* EndpointPool::Ready() {
+  if (!waiters_.empty()) return nullptr;
+  http2::Connection* const connection = FindRoom();
+  if (connection != nullptr && connection->session().window_is_low()) [[unlikely]]
+    Reconnect();
+  return connection;
+}
 
 void EndpointPool::BeginCall(bool whole) {
   ++in_flight_;

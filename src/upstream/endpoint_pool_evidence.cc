@@ -8,9 +8,10 @@ namespace sluice::upstream {
 
 void EndpointPool::CountFailure(Cause cause, uint64_t key) {
   const base::TimePoint now = context_.worker.now();
-  // A connection that ends is one failure, however many calls are on it: all of them hear it in one turn.
-  if (cause == Cause::kLost && std::exchange(lost_at_, now) == now) return;
   FailingKeys& keys = endpoint_->load().failing_keys(context_.worker.index());
+  // A connection that ends is one failure, however many calls are on it: all of them hear it in one turn. The key that
+  // carries failures with it may be that of any of them.
+  if (cause == Cause::kLost && std::exchange(lost_at_, now) == now) return keys.Remember(key, endpoint_.get(), now);
   if (!keys.Counts(key, endpoint_.get(), evidence_, now)) return;
   if (IsSoft(cause))
     cell_.Soft(cause);

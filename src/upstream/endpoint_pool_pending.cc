@@ -23,8 +23,8 @@ http2::Connection* EndpointPool::FindRoom() const {
 }
 
 // The backend has not returned the connection's window, so requests that are not read there would hold up new ones. A
-// further connection has a window of its own; where none can be made, the widest of those with room has to do: no
-// stream may hold all of it (send_path.h).
+// further connection has a window of its own, and Ready has one made; until it is there, the widest of those with room
+// has to do.
 http2::Connection* EndpointPool::FindWindow() const {
   http2::Connection* widest = nullptr;
   for (const auto& connection : connections_) {
@@ -33,9 +33,7 @@ http2::Connection* EndpointPool::FindWindow() const {
     if (widest == nullptr || connection->session().send_window() > widest->session().send_window())
       widest = connection.get();
   }
-  const bool more = connecting() || (!closing_ && !draining_ && context_.worker.now() >= retry_at_ &&
-                                     UsableConnections() < options_->connections_max);
-  return more ? nullptr : widest;
+  return widest;
 }
 
 bool EndpointPool::Wait(Waiter& waiter) {

@@ -139,15 +139,6 @@ void Connection::OnRespelled(const Respelled& respelled) {
 
 void Connection::OnPingAck(uint64_t) { bounds_.PingAnswered(); }
 
-void Connection::OnCancelled() {
-  const TimePoint now = context_.worker.now();
-  if (now - cancels_since_ >= kCancelsTime) {
-    cancels_since_ = now;
-    cancels_ = 0;
-  }
-  ++cancels_;
-}
-
 void Connection::OnOutput() {
   if (state_ != State::kClosed && !flushing_) context_.worker.AtTurnEnd(*this);
 }
@@ -155,10 +146,6 @@ void Connection::OnOutput() {
 void Connection::OnTurnEnd() {
   if (session_.has_too_much_queued()) [[unlikely]]
     ResetHeaviest();
-  if (cancels_ >= kCancelsMax && !draining_) [[unlikely]] {
-    Drain();
-    events_.OnGoaway(*this);  // another one is made
-  }
   Flush();
 }
 

@@ -155,11 +155,6 @@ class Connection final : public PausedNode,
            session_.output().size() < options_.session.output_bytes_max;
   }
 
-  // A server ends connections on which too many calls are taken back (CVE-2023-44487; Netty's bound is 200 in 30 s),
-  // with what others have there. A client's connection takes no new streams after so many in that time: what is open
-  // goes on.
-  static constexpr uint32_t kCancelsMax = 100;
-  static constexpr std::chrono::seconds kCancelsTime{30};
   // No new streams; closes when the last one has ended, a client's not before it has seen that, or kDrainAnswer has
   // passed. OnClosed follows, perhaps from inside.
   void Drain();
@@ -198,7 +193,6 @@ class Connection final : public PausedNode,
   void OnCapacity() override;
   void OnGoaway(ErrorCode code, uint32_t last_stream_id, std::string_view debug) override;
   void OnPingAck(uint64_t payload) override;
-  void OnCancelled() override;
   void OnOutput() override;
   void OnReadable() override;
   void OnWritable() override;
@@ -261,8 +255,6 @@ class Connection final : public PausedNode,
   size_t lingered_bytes_ = 0;     // read after our last word
   bool output_was_full_ = false;  // CanOpen was false for it: OnCapacity is due when it has drained
   uint32_t background_streams_ = 0;
-  uint32_t cancels_ = 0;  // since
-  base::TimePoint cancels_since_{};
   uint32_t taken_ = 0;  // server: requests of the last read that had some
   std::string why_;
   base::TimePoint timer_at_ = base::kNever;  // when the timer is armed for

@@ -154,9 +154,12 @@ int64_t SendPath::HeldBy(const Stream& stream) const {
                              std::max<int64_t>(widest_ - window_, 0));
 }
 
-// Bytes that it may send before it has kShareTimes of what the connection has left then.
+// Bytes that it may send before it has kShareTimes of what the connection has left then, or half of the window, behind
+// which many peers return it, as long as a part is left.
 [[gnu::cold]] int64_t SendPath::ShareLeft(const Stream& stream) const {
-  return (kShareTimes * window_ - HeldBy(stream)) / (kShareTimes + 1);
+  const int64_t held = HeldBy(stream);
+  const int64_t half = std::min(widest_ / 2 + 1 - held, window_ - widest_ / kReservePart);
+  return std::max((kShareTimes * window_ - held) / (kShareTimes + 1), half);
 }
 
 bool SendPath::HasRoom(const Stream& stream, size_t bytes, size_t output_bytes_max) const {

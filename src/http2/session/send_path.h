@@ -6,7 +6,8 @@
 // The connection's window is shared (RFC 9113 5.2.1), and many peers return it only as their consumers read. So a
 // stream may hold unreturned at most kShareTimes of what is left of that window: one that is not read leaves a fifth to
 // the others, a second one a fifth of that (dynamic thresholds, Choudhury and Hahne 1998). One stream alone still has
-// four fifths in flight, which is more than the half or three quarters behind which peers return a window.
+// four fifths in flight, which is more than the half or three quarters behind which peers return a window; beside one
+// that is not read it has the half.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +34,8 @@ class SendPath {
   static constexpr size_t kDataFrameBytesMax = 16384;
   // What a stream may hold of the connection's window, in multiples of what is left of it.
   static constexpr int64_t kShareTimes = 4;
+  // A stream may have half of the window also where that leaves less to the others, but not less than this part.
+  static constexpr int64_t kReservePart = 16;
   // A stream that has reached its share waits until it may send so much, or all that it has queued.
   static constexpr size_t kShareBytesMin = 1024;
   // The connection's window is low at this part of its widest, and at most at so many bytes.

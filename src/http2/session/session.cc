@@ -167,7 +167,6 @@ void Session::ResetByConsumer(Stream& stream, ErrorCode code) {
   stream.events_ = nullptr;
   WriteReset(stream.id_, code, /*peer_caused=*/false);
   ResetStream(stream);
-  if (role_ == Role::kClient) events_.OnCancelled();
 }
 
 void Session::ReleaseByConsumer(Stream& stream) {

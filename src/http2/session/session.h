@@ -83,8 +83,6 @@ class SessionEvents {
   // stream has ended.
   virtual void OnGoaway(ErrorCode code, uint32_t last_stream_id, std::string_view debug) = 0;
   virtual void OnPingAck(uint64_t payload) = 0;
-  // Client: a stream was reset by its consumer, which has taken its call back.
-  virtual void OnCancelled() {}
   // output() went from empty to not empty, or a stream has DATA to frame: schedule a flush.
   virtual void OnOutput() = 0;
 

@@ -234,6 +234,7 @@ std::string Attempt::OverOurLimit(const std::string& where) const {
 bool Attempt::ExceedsPeer(const http2::HeaderList& fields, const char* what, uint64_t bytes_max) {
   if (fields.hpack_size() <= bytes_max) [[likely]]
     return false;
+  if (owed_ && state_ == State::kConnecting) pool_->Withdrawn();
   EndWith(base::MakeError(ErrorKind::kTooLarge,
                           std::string(what) + " of " + std::to_string(fields.hpack_size()) + " bytes are above the " +
                               std::to_string(bytes_max) + " bytes that endpoint " + endpoint_->name() + " takes",

@@ -4,8 +4,7 @@
 
 namespace sluice::upstream {
 
-bool FailingKeys::Counts(uint64_t key, const void* endpoint, Evidence& of, base::TimePoint now) {
-  if (of.total == 0 || now - of.since >= kMemory) of = {now, 0};
+FailingKeys::Place& FailingKeys::Failed(uint64_t key, const void* endpoint, base::TimePoint now) {
   Place& place = places_[key % kPlaces];
   if (place.at == nullptr || place.key != key || now - place.last >= kMemory || now - place.since >= 3 * kMemory) {
     place = {};
@@ -14,6 +13,14 @@ bool FailingKeys::Counts(uint64_t key, const void* endpoint, Evidence& of, base:
     place.since = now;
   }
   place.last = now;
+  return place;
+}
+
+void FailingKeys::Remember(uint64_t key, const void* endpoint, base::TimePoint now) { Failed(key, endpoint, now); }
+
+bool FailingKeys::Counts(uint64_t key, const void* endpoint, Evidence& of, base::TimePoint now) {
+  if (of.total == 0 || now - of.since >= kMemory) of = {now, 0};
+  Place& place = Failed(key, endpoint, now);
   if (place.at != endpoint) {
     if (++place.elsewhere >= kElsewhere) place.moved_until = {};
     return false;

@@ -39,6 +39,8 @@ class FailingKeys {
 
   // A call with `key` has failed at `endpoint`, which is only compared. Whether that counts; then it is added to `of`.
   bool Counts(uint64_t key, const void* endpoint, Evidence& of, base::TimePoint now);
+  // It has failed there with others, of whose failures one counts: what it meets elsewhere may have followed it.
+  void Remember(uint64_t key, const void* endpoint, base::TimePoint now);
   // Calls with `key` pass `endpoint` over while another one takes them.
   bool PassesOver(uint64_t key, const void* endpoint, base::TimePoint now) const {
     if (now >= moved_until_) [[likely]]
@@ -57,6 +59,7 @@ class FailingKeys {
     base::TimePoint moved_until{};
     uint32_t counted = 0, row = 0, elsewhere = 0;
   };
+  Place& Failed(uint64_t key, const void* endpoint, base::TimePoint now);
   const Place& PlaceOf(uint64_t key) const { return places_[key % kPlaces]; }
 
   std::array<Place, kPlaces> places_{};

@@ -330,43 +330,6 @@ TEST_F(EndpointPoolTest, AConnectionThatSpokeAndEndedIsReplacedAtOnce) {
   EXPECT_EQ(Log(), (Strings{"b connection"}));
 }
 
-// Servers end connections on which too many calls are taken back, with the calls of others on them.
-TEST_F(EndpointPoolTest, AConnectionWithTooManyCancelledCallsIsReplacedAndWhatIsOnItGoesOn) {
-  Caller& other = NewCall("a");
-  Run();
-  ASSERT_NE(other.stream, nullptr);
-  uint32_t most = 0;
-  for (uint32_t i = 0; i < 3 * http2::Connection::kCancelsMax; ++i) {
-    Caller& taken_back = NewCall("b");
-    Run();
-    ASSERT_NE(taken_back.stream, nullptr) << i;
-    std::exchange(taken_back.stream, nullptr)->Release();
-    Run();
-  }
-  for (const auto& peer : host.connections) {
-    uint32_t resets = 0;
-    for (const auto& [id, heard] : peer->streams) resets += heard.reset ? 1 : 0;
-    most = std::max(most, resets);
-  }
-  EXPECT_EQ(most, http2::Connection::kCancelsMax);
-  EXPECT_GE(host.connections.size(), 3u);
-  EXPECT_FALSE(host.connections.front()->end) << "a call is on it";
-  std::exchange(other.stream, nullptr)->Release();
-  Run();
-  EXPECT_TRUE(host.connections.front()->end);
-  const size_t connections = host.connections.size();
-  // Now and then it takes back a call, as every client does.
-  for (uint32_t i = 0; i < 3 * http2::Connection::kCancelsMax; ++i) {
-    Advance(std::chrono::seconds(1));
-    Caller& taken_back = NewCall("c");
-    Run();
-    ASSERT_NE(taken_back.stream, nullptr) << i;
-    std::exchange(taken_back.stream, nullptr)->Release();
-    Run();
-  }
-  EXPECT_LE(host.connections.size(), connections + 1);
-}
-
 // A call that has another endpoint to go to does not wait for the connection, but has it made.
 TEST_F(EndpointPoolTest, WhereAConnectionWasLostCallsArePassedOnUntilTheNextOneIsThere) {
   EXPECT_TRUE(Pool().TakesCalls()) << "none was needed yet";

@@ -265,6 +265,16 @@ TEST(SendFlow, StreamsThatAreNotReadLeaveAPartOfTheConnectionsWindowToTheOthers)
   }
 }
 
+// nghttp2 and Netty return the window when half of it is consumed.
+TEST(SendFlow, BesideAStreamThatIsNotReadAnotherHasHalfOfTheWindow) {
+  SessionHarness client(Role::kClient);
+  client.Handshake({{4, 1 << 20}});
+  client.Open().SendData(Bytes(28000), false);  // not read
+  Stream& read = client.Open();
+  read.SendData(Bytes(200000), true);
+  EXPECT_GE(DataOf(client.Frames(), read.id()).size(), 32768u);
+}
+
 TEST(SendFlow, AStreamAtItsShareGoesOnWhenTheWindowComesBack) {
   constexpr uint32_t kWindow = 1 << 20;
   SessionHarness client(Role::kClient);

@@ -99,7 +99,7 @@ TEST_F(CallPoisonTest, ItRunsTwiceAndCostsNoOtherCallAnything) {
   cluster.retry_budget.min_per_second = 0;
   Start(kPoisoned);
   FramePeer& client = Client();
-  Ask(client, 1, "p");
+  Ask(client, 1, "p");  // the oldest, which hears of the loss last
   for (int i = 0; i < 3; ++i) Ask(client, static_cast<uint32_t>(3 + 2 * i), Beside("p", i));
   Work({"p"});
   EXPECT_EQ(client.streams[1].Value("grpc-status"), "14");
