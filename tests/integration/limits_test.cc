@@ -91,7 +91,7 @@ TEST_P(ABound, StopsWithAStalledBackendAndRecoversWithIt) {
   for (const AsyncCallPtr& call : doomed) {
     // A call is also refused when less of its deadline is left than the service lately took, which may be 1 ms here.
     if (call->status().error_code() != StatusCode::DEADLINE_EXCEEDED) {
-      ExpectRefused(*call, GetParam().reason, GetParam().limit);
+      ExpectRefused(*call, "deadline_too_near", GetParam().limit);
       EXPECT_THAT(call->status().error_message(), HasSubstr("of its deadline"));
     }
     shortest = std::min(shortest, call->took());
