@@ -147,8 +147,8 @@ void SendPath::SetWidest(int64_t bytes) {
   low_ = std::min(bytes / kLowPart, kLowBytes);
 }
 
-// What the stream has sent and not got back at its own level. A peer may return that later than the connection's, so it
-// is no more than what is out of the connection's window.
+// Counts what the stream has sent and not got back at its own level. A peer may return that later than the
+// connection's, so it is no more than what is out of the connection's window.
 int64_t SendPath::HeldBy(const Stream& stream) const {
   return std::clamp<int64_t>(int64_t{initial_window_} - stream.send_window_, 0,
                              std::max<int64_t>(widest_ - window_, 0));
@@ -196,8 +196,9 @@ void SendPath::MarkReady(Stream& stream) {
 void SendPath::HoldBack(StreamBacklog& backlog, size_t wanted) {
   backlog.over_share = true;
   held_.PushBack(backlog);
-  const int64_t held = HeldBy(backlog.stream) + (kShareTimes + 1) * static_cast<int64_t>(wanted);
-  held_until_ = std::min(held_until_, (held + kShareTimes - 1) / kShareTimes);
+  const int64_t held = HeldBy(backlog.stream), more = static_cast<int64_t>(wanted);
+  held_until_ = std::min(held_until_, (held + (kShareTimes + 1) * more + kShareTimes - 1) / kShareTimes);
+  if (held + more <= widest_ / 2 + 1) held_until_ = std::min(held_until_, widest_ / kReservePart + more);
 }
 
 Stream* SendPath::TakeTurn(size_t output_bytes_max) {

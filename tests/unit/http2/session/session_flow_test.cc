@@ -275,6 +275,22 @@ TEST(SendFlow, BesideAStreamThatIsNotReadAnotherHasHalfOfTheWindow) {
   EXPECT_GE(DataOf(client.Frames(), read.id()).size(), 32768u);
 }
 
+// The half that it may hold is there again before its share is.
+TEST(SendFlow, AStreamBelowHalfGoesOnWhenMoreThanTheReserveIsLeft) {
+  SessionHarness client(Role::kClient);
+  client.Handshake({{4, 1 << 20}});
+  client.Open().SendData(Bytes(31000), false);  // not read
+  Stream& read = client.Open();
+  read.SendData(Bytes(29000), false);
+  read.SendData(Bytes(200000), true);
+  client.Frames();
+  const size_t queued = read.queued_bytes();
+  ASSERT_GT(queued, 0u);
+  client.Feed(h2::WindowUpdate(0, 1500));
+  client.Frames();
+  EXPECT_LT(read.queued_bytes(), queued);
+}
+
 TEST(SendFlow, AStreamAtItsShareGoesOnWhenTheWindowComesBack) {
   constexpr uint32_t kWindow = 1 << 20;
   SessionHarness client(Role::kClient);
