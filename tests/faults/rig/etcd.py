@@ -67,6 +67,8 @@ class Etcd(Process):
     # The revision in which the key has come; it has another one when it has been away.
     def created(self, key):
         text = self.ctl("get", key, "-w", "json").stdout
+        if '"create_revision":' not in text:
+            raise AssertionError(f"{key} is not there: {text}")
         return int(text.split('"create_revision":')[1].split(",")[0])
 
     def revision(self):
