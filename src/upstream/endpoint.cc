@@ -79,14 +79,16 @@ Judge::Subject Endpoint::Look(bool with_latency, base::TimePoint now) {
     OutcomeCell* cell = each.load(std::memory_order_acquire);
     if (cell == nullptr) continue;
     const uint32_t bad = cell->bad.load(std::memory_order_relaxed);
-    subject.counts += {static_cast<uint32_t>(cell->sent.load(std::memory_order_relaxed)) +
-                           cell->ended_later.load(std::memory_order_relaxed),
+    const uint32_t ended_later = cell->ended_later.load(std::memory_order_relaxed);
+    subject.counts += {static_cast<uint32_t>(cell->sent.load(std::memory_order_relaxed)) + ended_later,
                        cell->answered.load(std::memory_order_relaxed),
                        cell->good.load(std::memory_order_relaxed),
                        bad,
                        cell->soft.load(std::memory_order_relaxed),
                        cell->withdrawn.load(std::memory_order_relaxed),
-                       cell->apart.load(std::memory_order_relaxed)};
+                       cell->apart.load(std::memory_order_relaxed),
+                       static_cast<uint32_t>(cell->unended.load(std::memory_order_relaxed)),
+                       ended_later};
     // A row of a worker without calls is old, and another worker may have seen good answers since.
     if (std::exchange(cell->judged_bad, bad) != bad) {
       subject.row = std::max(subject.row, cell->row.load(std::memory_order_relaxed));

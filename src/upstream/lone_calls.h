@@ -1,9 +1,9 @@
 // LoneCalls: calls of one worker to one endpoint that share their connections with no other call, because a connection
 // may be lost for what they are. Each has a new connection, which ends with it.
 //
-//   dialed -> there, its server's SETTINGS awaited -> carries its call -> drained
+//   waits -> dialed, its server's SETTINGS awaited -> carries its call -> over
 //
-// At most kLoneMax such connections a worker and endpoint. Owned by the endpoint's pool, whose thread it shares.
+// At most kLoneMax such calls a worker and endpoint, of which kDialsMax are dialed at a time. Owned by the endpoint's pool, whose thread it shares.
 #pragma once
 
 #include <memory>
@@ -18,6 +18,8 @@ namespace sluice::upstream {
 class LoneCalls {
  public:
   static constexpr size_t kLoneMax = 64;
+  // A connection that is lost sends all of its calls here in one turn, and the endpoint may just be restarting.
+  static constexpr size_t kDialsMax = 8;
 
   // What the pool does for them.
   class Owner {
@@ -52,6 +54,8 @@ class LoneCalls {
  private:
   class One;
   void Forget(One& one);
+  // Dials for those that wait, the oldest first.
+  void DialNext();
 
   http2::ConnectionContext& context_;
   Owner& owner_;

@@ -45,8 +45,12 @@ class EndpointRecord {
   // It has failed where the median of so many answers is slow.
   static constexpr uint32_t kTrialsSlow = 3;
   static constexpr base::Nanos kTrialTime = std::chrono::seconds(1);
+  // And as long as this where only calls came whose requests have not ended.
+  static constexpr base::Nanos kTrialOpenTime = std::chrono::seconds(5);
   // Calls of a trial that may be without an answer at a time.
   static constexpr uint32_t kTrialsOut = 2;
+  // And with requests that have not ended, which show nothing: more, or they would keep those out that do.
+  static constexpr uint32_t kTrialsOpen = 8;
   // After a trial it is spared calls that may not be repeated until it has had so many good answers, or for this long.
   static constexpr uint32_t kSparedGood = 20;
   static constexpr base::Nanos kSparedTime = std::chrono::seconds(3);
@@ -79,7 +83,9 @@ class EndpointRecord {
   // Probing: a connection to it works, and calls that may be repeated are to show whether its answers are good.
   bool on_trial() const { return state_ == HealthState::kProbing && on_trial_; }
   // One such call is to be sent now.
-  bool wants_trial() const { return on_trial() && sums.asked() < sums.ended() + kTrialsOut; }
+  bool wants_trial() const {
+    return on_trial() && sums.asked() < sums.ended() + kTrialsOut && sums.open() < kTrialsOpen;
+  }
   // It takes only calls that may be repeated.
   bool passed_over() const { return spared_ || doubted_; }
   // So: a trial has just brought it back.
@@ -173,6 +179,7 @@ class EndpointRecord {
   base::TimePoint quiet_since{};  // no answer since
   base::TimePoint last_answer{};
   uint32_t sent_quiet = 0;  // calls sent since the last answer
+  bool owes = false;        // an answer, as of the last pass
   bool held_up = false;     // most others owe answers too
   RateWindow window{std::chrono::seconds(1)}, newest_window{std::chrono::milliseconds(125)};
   LatencyWindow latency, latency_lately{kLatelyHalf};

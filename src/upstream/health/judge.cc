@@ -53,18 +53,21 @@ void Judge::Count(const Subject& subject, TimePoint now) {
   record.failed_row = more.good == 0 ? record.failed_row + more.failed() : 0;
   record.more = more;
   record.good_since_return_ += more.good;
+  const bool owed_before = std::exchange(record.owes, true);
   if (more.answered > 0) {
     const bool known = subject.answered_at != TimePoint::min();
     record.last_answer = record.quiet_since =
         known ? std::max(record.quiet_since, std::min(subject.answered_at, now)) : now;
     record.sent_quiet = 0;
-  } else if (subject.in_flight == 0 && more.sent == 0) {
+  } else if (more.sent == 0 && (subject.in_flight == 0 || record.sent_quiet <= more.withdrawn)) {
+    // What is out, if anything, are requests that have not ended.
+    record.owes = false;
     record.quiet_since = now;
     record.sent_quiet = 0;
   } else {
     // What its client takes back tells nothing of the endpoint.
     record.sent_quiet -= std::min(record.sent_quiet, more.withdrawn);
-    if (more.withdrawn > 0 && record.sent_quiet == 0) record.quiet_since = now;
+    if (!owed_before || (more.withdrawn > 0 && record.sent_quiet == 0)) record.quiet_since = now;
     record.sent_quiet += more.sent;
   }
 }
@@ -187,14 +190,22 @@ void Judge::JudgeTrial(const Subject& subject, const Whole& whole, TimePoint now
   // A few show it, as each is a client's call.
   if (slow && sums.good >= EndpointRecord::kTrialsSlow) return failed("it is slow");
   if (sums.good < record.trials() && spent < EndpointRecord::kTrialTime) return;
-  if (sums.sent == 0) return record.Return(context, "a new connection to it works", slow_start_);
-  if (sums.good == 0) {
+  if (sums.sent == 0) {
+    // Requests that have not ended are on their way: whole ones are waited for, which show it.
+    if (sums.open() > 0 && subject.in_flight > 0 && spent < EndpointRecord::kTrialOpenTime) return;
+    return record.Return(context, "a new connection to it works", slow_start_);
+  }
+  if (sums.good == 0 && sums.answered == 0) {
     const double p99 = Quantile(whole.latency, 0.99, 0);
     if (static_cast<double>(spent.count()) >= kStuckTimes * p99) failed("no call was answered", true);
     return;
   }
   if (slow) return failed("it is slow");
-  record.Return(context, std::to_string(sums.good) + " calls were answered well", slow_start_, /*shown=*/true);
+  // Streams that are answered and go on show that it lives.
+  record.Return(context,
+                sums.good > 0 ? std::to_string(sums.good) + " calls were answered well"
+                              : std::to_string(sums.answered) + " calls are being answered",
+                slow_start_, /*shown=*/true);
 }
 
 bool Judge::Held(const EndpointRecord& record, const Whole& whole) const {

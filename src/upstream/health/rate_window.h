@@ -15,13 +15,17 @@ namespace sluice::upstream {
 struct CallCounts {
   // `sent`: whole requests, to which an answer is owed.
   uint32_t sent = 0, answered = 0, good = 0, bad = 0, soft = 0;
-  uint32_t withdrawn = 0;  // of `sent`, by their clients, before a response
-  uint32_t apart = 0;      // of `bad`, passed deadlines and lost connections: one event may bring many of them
+  uint32_t withdrawn = 0;    // of `sent`, by their clients, before a response
+  uint32_t apart = 0;        // of `bad`, passed deadlines and lost connections: one event may bring many of them
+  uint32_t unended = 0;      // begun with requests that had not ended: nothing is owed to these
+  uint32_t ended_later = 0;  // of them, counted in `sent` since
 
   uint32_t ended() const { return good + bad + soft; }
   uint32_t failed() const { return bad + soft; }
   // That a response may be waited for. A call may be withdrawn in a later window than it was sent in.
   uint32_t asked() const { return sent > withdrawn ? sent - withdrawn : 0; }
+  // With requests that have not ended, or never did: it is not seen when they go.
+  uint32_t open() const { return unended > ended_later ? unended - ended_later : 0; }
   // Failures that neither the application, nor the deadlines that clients set, nor one lost connection account for. A
   // pass may read a failure's `apart` and not its `bad` yet.
   uint32_t plain() const { return bad > apart ? bad - apart : 0; }
@@ -33,11 +37,14 @@ struct CallCounts {
     soft += more.soft;
     withdrawn += more.withdrawn;
     apart += more.apart;
+    unended += more.unended;
+    ended_later += more.ended_later;
     return *this;
   }
   CallCounts operator-(const CallCounts& less) const {
-    return {sent - less.sent, answered - less.answered,   good - less.good,  bad - less.bad,
-            soft - less.soft, withdrawn - less.withdrawn, apart - less.apart};
+    return {sent - less.sent,   answered - less.answered, good - less.good,
+            bad - less.bad,     soft - less.soft,         withdrawn - less.withdrawn,
+            apart - less.apart, unended - less.unended,   ended_later - less.ended_later};
   }
 };
 

@@ -64,6 +64,45 @@ TEST_F(LoneCallsTest, TheirNumberIsBounded) {
   EXPECT_EQ(host.connections.size(), LoneCalls::kLoneMax);
 }
 
+TEST_F(LoneCallsTest, FewAreDialedAtATimeAndTheOthersFollow) {
+  host.speaks = false;
+  for (size_t i = 0; i < LoneCalls::kLoneMax; ++i) NewLone("a");
+  Run();
+  EXPECT_EQ(host.connections.size(), LoneCalls::kDialsMax);
+  host.connections[0]->Send(h2::Settings(host.settings));
+  Run();
+  EXPECT_EQ(Log(), (Strings{"a connection"}));
+  EXPECT_EQ(host.connections.size(), LoneCalls::kDialsMax + 1);
+  // None of them waits longer than the first.
+  Advance(options.connect_timeout);
+  EXPECT_EQ(Log().size(), LoneCalls::kLoneMax - 1);
+  EXPECT_EQ(host.connections.size(), LoneCalls::kDialsMax + 1);
+}
+
+TEST_F(LoneCallsTest, ACallThatLeavesBeforeItIsDialedIsNotDialed) {
+  host.speaks = false;
+  for (size_t i = 0; i < LoneCalls::kDialsMax; ++i) NewLone("a");
+  NewLone("b").CancelWait();
+  NewLone("c");
+  Run();
+  host.connections[0]->Send(h2::Settings(host.settings));
+  Run();
+  EXPECT_EQ(host.connections.size(), LoneCalls::kDialsMax + 1);
+  host.last().Send(h2::Settings(host.settings));
+  Run();
+  EXPECT_EQ(Log(), (Strings{"a connection", "c connection"}));
+}
+
+TEST_F(LoneCallsTest, ADrainDialsForNoneThatWaits) {
+  host.speaks = false;
+  for (size_t i = 0; i < LoneCalls::kDialsMax + 5; ++i) NewLone("a");
+  Run();
+  set->Drain(*endpoint);
+  Run();
+  EXPECT_EQ(Log().size(), LoneCalls::kDialsMax + 5);
+  EXPECT_EQ(host.connections.size(), LoneCalls::kDialsMax);
+}
+
 TEST_F(LoneCallsTest, AConnectThatFailsOrHangsFailsItsCallAlone) {
   NewCall("shared");
   Run();

@@ -141,6 +141,50 @@ TEST_F(JudgeReturnTest, ATrialWhoseCallsAreNotAnsweredFails) {
   EXPECT_EQ(cluster[0].record.last_error(), "no call was answered");
 }
 
+// Calls with requests that have not ended show nothing, whatever their number: whole ones are waited for.
+TEST_F(JudgeReturnTest, RequestsThatDoNotEndBringNoHungEndpointBack) {
+  Eject();
+  UntilProbe();
+  Probed("");
+  uint32_t opened = 0;
+  for (int i = 0; i < 20; ++i) {
+    if (cluster[0].record.wants_trial()) cluster[0].Opened(), ++opened;
+    GoodCalls(cluster, {1, 2}, 5);
+    cluster.Pass();
+  }
+  EXPECT_EQ(opened, EndpointRecord::kTrialsOpen);
+  EXPECT_EQ(cluster.State(0), HealthState::kProbing) << "a second is over";
+  cluster[0].Owes();
+  cluster.Pass();
+  EXPECT_EQ(cluster.State(0), HealthState::kEjected);
+  EXPECT_EQ(cluster[0].record.last_error(), "no call was answered");
+}
+
+TEST_F(JudgeReturnTest, RequestsThatDoNotEndAreNotWaitedForForEver) {
+  Eject();
+  UntilProbe();
+  Probed("");
+  cluster[0].Opened();
+  cluster.Pass(49);
+  EXPECT_EQ(cluster.State(0), HealthState::kProbing);
+  cluster.Pass();
+  EXPECT_EQ(cluster.State(0), HealthState::kWarming);
+  EXPECT_EQ(cluster.Why(0), "a new connection to it works");
+}
+
+// A stream goes on after its answer has begun.
+TEST_F(JudgeReturnTest, StreamsThatAreAnsweredBringItBack) {
+  Eject();
+  UntilProbe();
+  Probed("");
+  cluster[0].Opened();
+  cluster[0].Owes();
+  cluster[0].Answered(milliseconds(2));
+  cluster.Pass(10);
+  EXPECT_EQ(cluster.State(0), HealthState::kWarming);
+  EXPECT_EQ(cluster.Why(0), "1 calls are being answered");
+}
+
 TEST_F(JudgeReturnTest, ATrialThatIsSlowFails) {
   for (int i = 0; i < 10; ++i) {
     GoodCalls(cluster, {0, 1, 2}, 20);

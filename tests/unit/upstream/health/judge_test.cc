@@ -287,6 +287,30 @@ TEST(JudgeTest, StuckWhileTheOthersAnswer) {
   EXPECT_EQ(cluster.judge.counts().ejections[static_cast<size_t>(Detector::kStuck)], 1u) << cluster.Why(0);
 }
 
+// Requests that end together are owed their answers from then on, however long nothing was owed before.
+TEST(JudgeTest, ATimeInWhichNothingIsOwedIsNoSilence) {
+  JudgedCluster cluster(3);
+  for (int i = 0; i < 10; ++i) {
+    GoodCalls(cluster, {0, 1, 2}, 20);
+    cluster.Pass();
+  }
+  cluster[0].Opened(5);
+  for (int i = 0; i < 100; ++i) {
+    GoodCalls(cluster, {1, 2}, 20);
+    cluster.Pass();
+  }
+  cluster[0].Owes(5);
+  GoodCalls(cluster, {1, 2}, 20);
+  cluster.Pass();
+  EXPECT_EQ(cluster.State(0), HealthState::kUp) << cluster.Why(0);
+  EXPECT_FALSE(cluster[0].record.doubted());
+  for (int i = 0; i < 3; ++i) {
+    GoodCalls(cluster, {1, 2}, 20);
+    cluster.Pass();
+  }
+  EXPECT_EQ(cluster.State(0), HealthState::kEjected);
+}
+
 // Before it is called stuck, calls that may not be repeated pass it over; they come again with its answers.
 TEST(JudgeTest, OneThatOwesAnswersIsDoubtedBeforeItIsStuck) {
   JudgedCluster cluster(2);

@@ -32,6 +32,16 @@ struct JudgedEndpoint {
     counts.sent += n;
     in_flight += n;
   }
+  // With requests that have not ended.
+  void Opened(uint32_t n = 1) {
+    counts.unended += n;
+    in_flight += n;
+  }
+  // So many of those have ended.
+  void Owes(uint32_t n = 1) {
+    counts.sent += n;
+    counts.ended_later += n;
+  }
   void Answered(base::Nanos after) {
     ++counts.answered;
     ++first_bytes[metrics::Histogram::BucketOf(static_cast<uint64_t>(after.count()))];
