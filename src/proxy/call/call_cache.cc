@@ -24,14 +24,17 @@ std::optional<CachePlan> Call::PlanCache() {
   if (config_->cache == nullptr) return std::nullopt;
   const CachedMethod* method = ResponseCache::Find(rule, request);
   if (method == nullptr) return std::nullopt;
-  if (request.HasAny(kSaidByProxies) && HopsOf(request) > kHopsShared) return std::nullopt;
+  const uint32_t hops = request.HasAny(kSaidByProxies) ? HopsOf(request) : 0;
+  if (hops > kHopsShared) return std::nullopt;
   // As with authorization that is there and not part of the key: RFC 9111 3.5.
   const bool dropped = history_ != nullptr && history_->gates != nullptr && history_->gates->credential_dropped;
   if (dropped && !rule.shared && !route_->key_has_credential) {
     config_->cache->Count(NotCached::kAuthorization, context.index());
     return std::nullopt;
   }
-  return config_->cache->Plan(rule, *method, request, context.index());
+  std::optional<CachePlan> plan = config_->cache->Plan(rule, *method, request, context.index());
+  if (plan) plan->hops = hops;
+  return plan;
 }
 
 // Once, when the request's fields are those that count.

@@ -223,7 +223,8 @@ ResponseCache::Joined ResponseCache::Join(const CacheKey& key, const CachePlan& 
                                     .own = plan.revalidate,
                                     .least = least,
                                     .fetches_max = impl_->fetches_max.load(std::memory_order_relaxed),
-                                    .client = plan.client};
+                                    .client = plan.client,
+                                    .hops = plan.hops};
   const auto stored_since = [&] {
     Found found = impl_->Find(key, plan, now, /*use=*/false);
     return found.kind == Found::Kind::kFresh ? std::move(found.response) : nullptr;
@@ -282,7 +283,8 @@ void ResponseCache::Complete(const std::shared_ptr<Fetch>& fetch, const CachePla
   if (result.response != nullptr) {
     const cache_policy::Lifetime life = cache_policy::LifetimeOf(result, plan, response_bytes_max(), now);
     refused = life.refused;
-    result.leaders_only = refused && !fetch_sharing::IsForAll(result);
+    result.leaders_only =
+        refused && (!fetch_sharing::IsForAll(result) || cache_policy::IsForOneCaller(*plan.rule, *result.response));
     // The upstream has said something else since. Of a client that asked past what is stored it takes nothing away.
     out_of_date = refused && !result.cause && result.response->status == GrpcCode::kOk && !plan.revalidate;
     if (!refused) entry.reset(new Entry{fetch->key(), result.response, life, fetch->sequence()});

@@ -81,6 +81,7 @@ class Fetch {
     uint64_t purges;    // FetchTable::Forget calls before it
     uint64_t client;    // FetchTable::Request::client
     bool refresh;       // it goes on without participants
+    uint32_t hops;      // FetchTable::Request::hops
   };
   Fetch(FetchTable& table, const cache::Key128& hash, std::string_view key, base::TimePoint deadline,
         const Origin& origin, std::function<void()> on_abandoned)

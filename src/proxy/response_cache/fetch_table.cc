@@ -49,14 +49,15 @@ FetchTable::Joined FetchTable::Join(const Request& request, Fetch::Participant* 
     // One refresh is enough, whatever it waits for: no call waits for it.
     const bool left = running.left_.load(std::memory_order_relaxed) && request.client != running.origin_.client &&
                       participant != nullptr;
-    if (!request.own && in_time && !left) {
+    const bool own = request.own || (request.hops > running.origin_.hops && participant != nullptr);
+    if (!own && in_time && !left) {
       // A refresh goes on when the call has left: only its own bound ends it.
       if (!running.deadline_fixed_ && !running.origin_.refresh)
         running.deadline_ = std::max(running.deadline_, request.fetch_deadline);
       take_part(found->second);
       return Joined::kJoined;
     }
-    aside = request.own;
+    aside = own;
     if (!aside) replaced = found->second;
   } else if (CachedResponsePtr response = answer(); response != nullptr) {
     if (participant != nullptr) {
@@ -70,7 +71,7 @@ FetchTable::Joined FetchTable::Join(const Request& request, Fetch::Participant* 
   if (!Reserve(request.fetches_max)) return Joined::kFull;
   if (replaced != nullptr) Detach(shard, *replaced, Fetch::Keep::kAside);
   const Fetch::Origin origin{++shard.started, purges_.load(std::memory_order_relaxed), request.client,
-                             participant == nullptr};
+                             participant == nullptr, request.hops};
   auto started = std::make_shared<Fetch>(*this, request.hash, request.key, request.fetch_deadline, origin,
                                          std::move(on_abandoned));
   if (aside) {

@@ -173,6 +173,18 @@ std::optional<NotCached> NotShared(const CacheRule& rule, const http2::HeaderLis
   return std::nullopt;
 }
 
+bool IsForOneCaller(const CacheRule& rule, const CachedResponse& response) {
+  CacheControl control;
+  bool unshared = false;
+  for (const FlatHeaders* block : {&response.headers, &response.trailers}) {
+    AddAll(control, *block);
+    block->ForEach([&](std::string_view name, std::string_view value, http2::Indexing) {
+      unshared |= SharingRefused(rule, name, value).has_value();
+    });
+  }
+  return unshared || control.no_store || control.no_cache || control.is_private;
+}
+
 Lifetime LifetimeOf(const FetchResult& result, const CachePlan& plan, size_t response_bytes_max, base::TimePoint now) {
   const CachedResponse& response = *result.response;
   const CacheRule& rule = *plan.rule;

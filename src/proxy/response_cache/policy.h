@@ -49,6 +49,8 @@ struct CachePlan {
   bool joined_before = false;
   // What the route's client_rate_limit tells the call's client by, where it has one: FetchTable::Request::client.
   uint64_t client = 0;
+  // Proxies that the call has passed: FetchTable::Request::hops.
+  uint32_t hops = 0;
 };
 
 }  // namespace sluice::proxy
@@ -74,6 +76,10 @@ bool Answered(GrpcCode status);
 
 // Why a response that begins with `headers` is only for the caller that it was fetched for (RFC 9111 4.1).
 std::optional<NotCached> NotShared(const CacheRule& rule, const http2::HeaderList& headers);
+
+// Whether a response that is complete says so: RFC 9111 lets one that may not be stored satisfy no other request (4,
+// and 5.2.2.4, 5, 7). One whose time is over as it comes says nothing of the kind.
+bool IsForOneCaller(const CacheRule& rule, const CachedResponse& response);
 
 // Until when a response may be used; `refused` set: not at all.
 struct Lifetime {

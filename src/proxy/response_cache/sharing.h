@@ -9,6 +9,8 @@
 //   a limit's refusal, a gate's, a list that is too large, too many hops     its leader
 //   a lost connection, a reset, a broken response, a poison call             its leader: the headers may be the reason
 //   any other status that is not cached, as INVALID_ARGUMENT                 its leader: the same
+//   OK with private, no-store, no-cache, a cookie, a vary that the key has
+//     not (cache_policy::IsForOneCaller)                                     its leader
 //
 // The others go by themselves and meet their own limits. Calls whose service is down do not: single flight is worth
 // most when a service has no room for each of them.
@@ -22,7 +24,7 @@
 namespace sluice::proxy::fetch_sharing {
 
 // Whether an answer that is not stored is all participants'. `result.response` must not be null. That of a call that
-// succeeded is: what keeps it from being stored is no failure.
+// succeeded is, as far as its status goes.
 bool IsForAll(const FetchResult& result);
 
 // Whether the failure may be the request's own doing: it ends connections. A participant that goes by itself then

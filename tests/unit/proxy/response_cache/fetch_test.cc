@@ -321,6 +321,54 @@ TEST(Fetch, AFailureThatIsTheLeadersAloneSendsTheOthersByThemselves) {
   }
 }
 
+// RFC 9111 4: a response that may not be stored satisfies no other request.
+TEST(Fetch, AnAnswerThatSaysItIsForOneCallerIsItsLeadersAlone) {
+  for (const test::Fields& said : std::vector<test::Fields>{{{"cache-control", "private"}},
+                                                            {{"cache-control", "max-age=60, no-store"}},
+                                                            {{"cache-control", "no-cache"}},
+                                                            {{"set-cookie", "a=b"}},
+                                                            {{"vary", "x-tenant"}}}) {
+    for (const bool in_trailers : {false, true}) {
+      CacheFixture f;
+      Caller leader, follower;
+      std::shared_ptr<Fetch> fetch, none;
+      f.Join(f.Key(), &leader, &fetch);
+      f.Join(f.Key(), &follower, &none);
+      f.Complete(fetch, in_trailers ? test::ResponseSpec{.trailers = said} : test::ResponseSpec{.headers = said});
+      EXPECT_EQ(TextOf(leader), "hello");
+      EXPECT_EQ(TextOf(follower), "(none)") << said[0].second << in_trailers;
+    }
+  }
+  // Not so one whose time is over when it comes: it is what all of them asked for.
+  CacheFixture f;
+  Caller leader, follower;
+  std::shared_ptr<Fetch> fetch, none;
+  f.Join(f.Key(), &leader, &fetch);
+  f.Join(f.Key(), &follower, &none);
+  f.Complete(fetch, {.headers = {{"cache-control", "max-age=0"}}});
+  EXPECT_EQ(TextOf(follower), "hello");
+}
+
+// A loop of proxies brings the call that a fetch has sent back to it: with more proxies passed.
+TEST(Fetch, ACallThatHasPassedMoreProxiesIsNotHeldByIt) {
+  CacheFixture f;
+  const CacheKey key = f.Key();
+  Caller first, back, again, other;
+  std::shared_ptr<Fetch> fetch, own, third, none;
+  f.Join(key, &first, &fetch);
+  CachePlan plan = f.Plan();
+  const auto join = [&](uint32_t hops, Caller& caller, std::shared_ptr<Fetch>* in) {
+    plan.hops = hops;
+    return f.cache.Join(key, plan, &caller.participant, f.clock.Now() + seconds(5), f.clock.Now(), nullptr, in, 0);
+  };
+  EXPECT_EQ(join(1, back, &own), Joined::kStarted);
+  EXPECT_EQ(join(2, again, &third), Joined::kStarted);
+  EXPECT_EQ(join(0, other, &none), Joined::kJoined);
+  for (const auto& each : {third, own, fetch}) f.Complete(each);
+  EXPECT_EQ(TextOf(first), "hello");
+  EXPECT_EQ(TextOf(other), "hello");
+}
+
 TEST(Fetch, OneThatIsLeftToItsClientIsNotWaitedForByOthers) {
   CacheFixture f;
   const CacheKey key = f.Key();
