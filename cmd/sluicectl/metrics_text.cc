@@ -1,5 +1,6 @@
 #include "sluicectl/metrics_text.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -76,17 +77,18 @@ class Cumulative {
 
 }  // namespace
 
-double Quantile(const Buckets& buckets, double q) {
+double Quantile(const Buckets& buckets, double q, double max) {
   double all = 0;
   for (const auto& [bound, count] : buckets) all += count;
   if (all <= 0) return 0;
+  const auto capped = [max](double value) { return max > 0 ? std::min(value, max) : value; };
   double wanted = q * all, from = 0;
   for (const auto& [bound, count] : buckets) {
-    if (wanted <= count && count > 0) return std::isinf(bound) ? from : from + (bound - from) * wanted / count;
+    if (wanted <= count && count > 0) return capped(std::isinf(bound) ? from : from + (bound - from) * wanted / count);
     wanted -= count;
     if (!std::isinf(bound)) from = bound;
   }
-  return from;
+  return capped(from);
 }
 
 Buckets Since(const Buckets& now, const Buckets& before) {
@@ -118,13 +120,18 @@ CallMetrics ReadCallMetrics(std::string_view text) {
       const std::string series = latency->labels["cluster"] + '\n' + latency->labels["endpoint"];
       endpoint_of[series] = {latency->labels["cluster"], latency->labels["endpoint"]};
       latencies.Add(series, *latency);
+    } else if (auto longest = ReadSample(line, "sluice_call_duration_max_seconds")) {
+      double& cluster = out.clusters[longest->labels["cluster"]].longest;
+      cluster = std::max(cluster, longest->value);
+    } else if (auto slowest = ReadSample(line, "sluice_endpoint_latency_max_seconds")) {
+      out.endpoints[{slowest->labels["cluster"], slowest->labels["endpoint"]}].longest = slowest->value;
     }
   }
   durations.Split([&](const std::string& route) -> Buckets* {
     const auto cluster = cluster_of.find(route);
     return cluster == cluster_of.end() ? nullptr : &out.clusters[cluster->second].duration;
   });
-  latencies.Split([&](const std::string& series) { return &out.endpoints[endpoint_of[series]]; });
+  latencies.Split([&](const std::string& series) { return &out.endpoints[endpoint_of[series]].latency; });
   return out;
 }
 

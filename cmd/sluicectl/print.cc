@@ -188,6 +188,17 @@ std::string PrintEndpoints(const v1::Cluster& cluster) {
   return Table(rows, right);
 }
 
+namespace {
+
+// "connection refused, 12s ago"
+std::string LastErrorOf(const v1::Health& health) {
+  if (health.last_error().empty()) return "-";
+  if (!health.has_last_error_ago_ms()) return health.last_error();
+  return health.last_error() + ", " + AgeText(health.last_error_ago_ms() / 1000) + " ago";
+}
+
+}  // namespace
+
 std::string PrintHealth(const v1::Cluster& cluster) {
   std::vector<std::vector<std::string>> rows = {{"NAME", "HEALTH", "FOR", "SHARE", "PROBE-IN", "WHY", "LAST-ERROR"}};
   const bool asked = std::any_of(cluster.endpoints().begin(), cluster.endpoints().end(),
@@ -199,8 +210,7 @@ std::string PrintHealth(const v1::Cluster& cluster) {
     rows.push_back({endpoint.name(), health.state(), health.why().empty() ? "-" : AgeText(health.in_state_ms() / 1000),
                     Percent(health.share()),
                     health.has_probe_in_ms() ? Format("%.1fs", static_cast<double>(health.probe_in_ms()) / 1000) : "-",
-                    health.why().empty() ? "-" : health.why(),
-                    health.last_error().empty() ? "-" : health.last_error()});
+                    health.why().empty() ? "-" : health.why(), LastErrorOf(health)});
     if (asked) rows.back().push_back(health.health_service().empty() ? "-" : health.health_service());
   }
   std::vector<bool> right = {false, false, true, true, true, false, false};

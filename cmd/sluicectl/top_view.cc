@@ -19,8 +19,8 @@ std::string Number(double value) {
   return text;
 }
 std::string Percent(double share) { return Number(share * 100) + "%"; }
-std::string Millis(const Buckets& buckets, double q) {
-  const double seconds = Quantile(buckets, q);
+std::string Millis(const Buckets& buckets, double q, double longest) {
+  const double seconds = Quantile(buckets, q, longest);
   char text[40];
   std::snprintf(text, sizeof(text), seconds < 0.01 ? "%.2f" : "%.1f", seconds * 1000);
   return seconds == 0 ? "-" : text;
@@ -68,7 +68,8 @@ class View {
     uint64_t in_flight = 0;
     for (const v1::Endpoint& endpoint : cluster.endpoints()) in_flight += endpoint.in_flight();
     rows.push_back({cluster.name(), "", Number(Rate(is.calls, was.calls)), Number(Rate(is.errors, was.errors)),
-                    Millis(took, 0.5), Millis(took, 0.99), std::to_string(in_flight), "", cluster.policy()});
+                    Millis(took, 0.5, is.longest), Millis(took, 0.99, is.longest), std::to_string(in_flight), "",
+                    cluster.policy()});
     std::vector<std::pair<double, const v1::Endpoint*>> by_rate;
     for (const v1::Endpoint& endpoint : cluster.endpoints()) {
       const v1::Endpoint* const then = Before(cluster, endpoint);
@@ -85,17 +86,18 @@ class View {
 
   void AddEndpoint(const v1::Cluster& cluster, const v1::Endpoint& endpoint, double rate, Rows& rows) const {
     const std::pair<std::string, std::string> key(cluster.name(), endpoint.name());
-    static const Buckets kNone;
-    const auto latency = [&](const TopSample& sample) -> const Buckets& {
+    static const CallMetrics::Endpoint kNone;
+    const auto latency = [&](const TopSample& sample) -> const CallMetrics::Endpoint& {
       const auto found = sample.metrics.endpoints.find(key);
       return found == sample.metrics.endpoints.end() ? kNone : found->second;
     };
     const v1::Endpoint* const then = Before(cluster, endpoint);
     const double failures =
         Rate(static_cast<double>(endpoint.failures()), then == nullptr ? 0 : static_cast<double>(then->failures()));
-    const Buckets took = Since(latency(now_), latency(before_));
-    rows.push_back({"", endpoint.name(), Number(rate), Number(failures), Millis(took, 0.5), Millis(took, 0.99),
-                    std::to_string(endpoint.in_flight()), Percent(endpoint.share()),
+    const double longest = latency(now_).longest;
+    const Buckets took = Since(latency(now_).latency, latency(before_).latency);
+    rows.push_back({"", endpoint.name(), Number(rate), Number(failures), Millis(took, 0.5, longest),
+                    Millis(took, 0.99, longest), std::to_string(endpoint.in_flight()), Percent(endpoint.share()),
                     StateWord(endpoint) + ", " + endpoint.connection()});
   }
 

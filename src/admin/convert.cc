@@ -79,6 +79,7 @@ void ToMessage(const upstream::HealthView& view, v1::Health& message) {
   message.set_in_state_ms(Milliseconds(view.in_state));
   message.set_why(view.why);
   message.set_last_error(view.last_error);
+  if (view.last_error_ago) message.set_last_error_ago_ms(Milliseconds(*view.last_error_ago));
   if (view.probe_in) message.set_probe_in_ms(Milliseconds(*view.probe_in));
   message.set_share(view.share);
   message.set_health_service(view.health_service);

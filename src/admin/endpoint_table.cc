@@ -69,8 +69,10 @@ std::string WhyText(const EndpointView& endpoint) {
   if (!endpoint.health) return out;
   const upstream::HealthView& health = *endpoint.health;
   Append(out, Shown(health.why));
-  if (!health.last_error.empty() && health.why.find(health.last_error) == health.why.npos)
+  if (!health.last_error.empty() && health.why.find(health.last_error) == health.why.npos) {
     Append(out, out.empty() ? "" : "; ", "last error: ", Shown(health.last_error));
+    if (health.last_error_ago) Append(out, ", ", SpanText(*health.last_error_ago), " ago");
+  }
   if (!health.health_service.empty()) Append(out, out.empty() ? "" : "; ", "it says ", Shown(health.health_service));
   if (health.probe_in) Append(out, out.empty() ? "" : "; ", "tried in ", LatencyText(*health.probe_in));
   return out;

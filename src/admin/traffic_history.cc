@@ -70,6 +70,7 @@ void TrafficHistory::Add(const std::vector<ClusterTraffic>& sums, const std::vec
         all.statuses[i] += More(sum.statuses[i], series.last.statuses[i]);
       for (size_t i = 0; i < all.duration.buckets.size(); ++i)
         all.duration.buckets[i] += More(sum.duration.buckets[i], series.last.duration.buckets[i]);
+      all.duration.max = std::max(all.duration.max, sum.duration.max);
     }
     series.last.statuses = sum.statuses;
     series.last.duration = sum.duration;

@@ -1,6 +1,7 @@
 // Histogram: its buckets, and the memory of each slot, made on first use.
 //
 // Buckets: for 2^e < v <= 2^(e+1) the range is cut into four equal parts; v - 1 makes the upper bound inclusive.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -25,12 +26,12 @@ uint64_t Counter::Value() const {
 }
 
 size_t Histogram::BucketOf(uint64_t value) {
-  if (value <= kLowest) return 0;
-  if (value > kHighest) return kBuckets - 1;
   const uint64_t below = value - 1;
+  if (below - kLowest >= kHighest - kLowest) [[unlikely]]
+    return value <= kLowest ? 0 : kBuckets - 1;
   const unsigned exponent = static_cast<unsigned>(std::bit_width(below)) - 1;
-  const size_t part = (below >> (exponent - kSubBits)) & ((1u << kSubBits) - 1);
-  return 1 + ((exponent - kLowestBit) << kSubBits) + part;
+  // The leading bit, which is in the shifted number too, stands for one power of two.
+  return (exponent << kSubBits) + (below >> (exponent - kSubBits)) - (((kLowestBit + 1) << kSubBits) - 1);
 }
 
 uint64_t Histogram::UpperBound(size_t bucket) {
@@ -46,6 +47,7 @@ uint64_t Histogram::UpperBound(size_t bucket) {
 struct alignas(CellArena::kLineBytes) Histogram::Shard {
   std::array<std::atomic<uint64_t>, kBuckets> buckets{};
   std::atomic<uint64_t> sum{0};
+  std::atomic<uint64_t> max{0};
 };
 
 Histogram::Histogram(size_t shared_slot, double scale)
@@ -64,11 +66,23 @@ Histogram::~Histogram() {
   return *made.release();
 }
 
+[[gnu::noinline]] void Histogram::RaiseMax(Shard& shard, uint64_t value) {
+  uint64_t max = shard.max.load(std::memory_order_relaxed);
+  while (max < value && !shard.max.compare_exchange_weak(max, value, std::memory_order_relaxed)) {
+  }
+}
+
 void Histogram::Add(const Snapshot& observed) {
   Shard* there = shards_[shared_slot_].load(std::memory_order_acquire);
   Shard& shard = there != nullptr ? *there : MakeShard(shared_slot_);
   for (size_t i = 0; i < kBuckets; ++i) shard.buckets[i].fetch_add(observed.buckets[i], std::memory_order_relaxed);
   shard.sum.fetch_add(observed.sum, std::memory_order_relaxed);
+  uint64_t max = observed.max;
+  // Of one that does not tell it: as large as it may have been.
+  for (size_t i = 0; max == 0 && i < kBuckets; ++i) {
+    if (observed.buckets[kBuckets - 1 - i] != 0) max = UpperBound(kBuckets - 1 - i);
+  }
+  RaiseMax(shard, max);
 }
 
 void Histogram::Observe(size_t slot, uint64_t value) {
@@ -82,6 +96,8 @@ void Histogram::Observe(size_t slot, uint64_t value) {
     bucket.store(bucket.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     shard.sum.store(shard.sum.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
   }
+  if (value > shard.max.load(std::memory_order_relaxed)) [[unlikely]]
+    RaiseMax(shard, value);
 }
 
 Histogram::Snapshot Histogram::Read() const {
@@ -91,6 +107,7 @@ Histogram::Snapshot Histogram::Read() const {
     if (shard == nullptr) continue;
     for (size_t i = 0; i < kBuckets; ++i) snapshot.buckets[i] += shard->buckets[i].load(std::memory_order_relaxed);
     snapshot.sum += shard->sum.load(std::memory_order_relaxed);
+    snapshot.max = std::max(snapshot.max, shard->max.load(std::memory_order_relaxed));
   }
   // The count is made from the same loads as the buckets, so the rendered _count always equals the +Inf bucket.
   for (uint64_t n : snapshot.buckets) snapshot.count += n;
@@ -100,6 +117,7 @@ Histogram::Snapshot Histogram::Read() const {
 void Histogram::Snapshot::Add(const Snapshot& other) {
   count += other.count;
   sum += other.sum;
+  max = std::max(max, other.max);
   for (size_t i = 0; i < other.buckets.size(); ++i) buckets[i] += other.buckets[i];
 }
 
@@ -111,9 +129,9 @@ uint64_t Histogram::Snapshot::Quantile(double q) const {
   uint64_t seen = 0;
   for (size_t i = 0; i < buckets.size(); ++i) {
     seen += buckets[i];
-    if (seen >= rank && seen > 0) return UpperBound(i);
+    if (seen >= rank && seen > 0) return max == 0 ? UpperBound(i) : std::min(max, UpperBound(i));
   }
-  return UpperBound(buckets.size() - 1);
+  return max == 0 ? UpperBound(buckets.size() - 1) : max;
 }
 
 }  // namespace sluice::metrics

@@ -84,7 +84,8 @@ class Histogram {
   struct Snapshot {
     uint64_t count = 0, sum = 0;
     std::array<uint64_t, kBuckets> buckets{};
-    // The upper bound of the bucket where quantile q (0..1) lies; 0 without observations.
+    uint64_t max = 0;  // the largest of all values; 0: not known
+    // The upper bound of the bucket where quantile q (0..1) lies, and never above `max`; 0 without observations.
     uint64_t Quantile(double q) const;
     void Add(const Snapshot& other);
   };
@@ -100,6 +101,7 @@ class Histogram {
  private:
   struct Shard;
   Shard& MakeShard(size_t slot);
+  static void RaiseMax(Shard& shard, uint64_t value);
   const std::unique_ptr<std::atomic<Shard*>[]> shards_;  // owned; by slot, null until the slot's first observation
   const size_t shared_slot_;
   const double scale_;

@@ -67,6 +67,27 @@ void AddLatency(const Owner& of, const EndpointSeries::Sums& sums, Samples& out)
   out.Add({{"cluster", of.cluster}, {"endpoint", of.endpoint}}, static_cast<double>(all), "_count");
 }
 
+void AddLatencyMax(const Owner& of, const EndpointSeries::Sums& sums, Samples& out) {
+  if (sums.max == 0 && !out.all()) return;
+  out.Add({{"cluster", of.cluster}, {"endpoint", of.endpoint}}, static_cast<double>(sums.max) * 1e-9);
+}
+
+void AddDurationMax(const std::string& route, const std::string& cluster, const proxy::RouteMetrics& metrics,
+                    Samples& out) {
+  const uint64_t max = metrics.duration->Read().max;
+  if (max == 0 && !out.all()) return;
+  out.Add({{"cluster", cluster}, {"route", route}}, static_cast<double>(max) * 1e-9);
+}
+
+void CollectDurationMax(const Clusters& clusters, Samples& out) {
+  for (const proxy::Route& route : clusters.snapshot()->config->routes.routes()) {
+    if (route.split == nullptr) AddDurationMax(route.options.name, route.options.cluster, route.metrics, out);
+    if (route.split == nullptr) continue;
+    for (const proxy::ClusterSplit::Part& part : route.split->parts())
+      AddDurationMax(route.options.name, part.name, part.metrics, out);
+  }
+}
+
 // The samples that `add` makes of the counts of each endpoint with series of its own, and of all others together.
 template <typename Add>
 void Collect(Clusters& clusters, Samples& out, Add add) {
@@ -104,6 +125,11 @@ void AddEndpointMetrics(metrics::Registry& registry, Clusters& clusters) {
   registry.AddCollector("sluice_endpoint_latency_seconds",
                         "From the request of an attempt to the headers of its response.", "histogram",
                         [&clusters](Samples& out) { Collect(clusters, out, AddLatency); });
+  registry.AddCollector("sluice_endpoint_latency_max_seconds",
+                        "The longest from the request of an attempt to the headers of its response.", "gauge",
+                        [&clusters](Samples& out) { Collect(clusters, out, AddLatencyMax); });
+  registry.AddCollector("sluice_call_duration_max_seconds", "The longest time from a call's first byte to its end.",
+                        "gauge", [&clusters](Samples& out) { CollectDurationMax(clusters, out); });
   registry.AddCollector("sluice_endpoint_state",
                         "0 up, 1 suspect, 2 ejected, 3 probing, 4 warming, 5 draining, 6 not_serving.", "gauge",
                         [&clusters](Samples& out) { CollectStates(clusters, out); });

@@ -74,6 +74,7 @@ void WriteHealth(Clusters& clusters, TimePoint now, RecordsWriter& out) {
       to.set_warmed(saved.warmed);
       to.set_why(saved.why);
       to.set_last_error(saved.last_error);
+      to.set_last_error_at_ns(ToNanos(saved.last_error_at));
       out.Add(record);
     }
   }
@@ -105,6 +106,7 @@ void TakeHealth(const v1::Health& from, const States& states, TimePoint now) {
   if (std::isfinite(from.warmed())) saved.warmed = from.warmed();
   saved.why = from.why();
   saved.last_error = from.last_error();
+  saved.last_error_at = from.last_error_at_ns() <= 0 ? now : ToTime(from.last_error_at_ns());
   list.health->Restore(*list.endpoints[place].endpoint, saved, now);
 }
 
@@ -119,6 +121,7 @@ void ToProto(const metrics::Counted& from, v1::Series& to) {
   to.set_is_line(from.kind == metrics::Counted::Kind::kLine);
   if (from.kind != metrics::Counted::Kind::kHistogram) return;
   to.set_sum(from.observed.sum);
+  to.set_max(from.observed.max);
   for (const uint64_t bucket : from.observed.buckets) to.add_buckets(bucket);
 }
 
@@ -132,6 +135,7 @@ void TakeSeries(const v1::Series& from, metrics::Registry& registry) {
     if (from.buckets_size() != static_cast<int>(metrics::Histogram::kBuckets)) return;
     out.kind = metrics::Counted::Kind::kHistogram;
     out.observed.sum = from.sum();
+    out.observed.max = from.max();
     std::copy(from.buckets().begin(), from.buckets().end(), out.observed.buckets.begin());
   }
   registry.AddCounts(out);

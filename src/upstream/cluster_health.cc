@@ -195,10 +195,20 @@ void ClusterHealth::TakeResults(TimePoint now, Work* work) {
     Endpoint& endpoint = *pending.probe.endpoint;
     const std::string error = result.done() ? result.error() : "the probe was given up";
     judge_.Probed(endpoint.record(), endpoint.name(), error, result.done() && result.refused(), now);
-    if (!error.empty()) endpoint.record().set_last_error(error);  // also of one that is not ejected
+    if (!error.empty()) endpoint.record().set_last_error(error, now);  // also of one that is not ejected
     if (error.empty()) work->returned.push_back(std::move(pending.probe.endpoint));
     return true;
   });
+}
+
+// The newest of what probes and ejections said and of why a worker could not connect; else what the last failure was.
+ConnectError::Seen ClusterHealth::LastError(Endpoint& endpoint) {
+  const EndpointRecord& record = endpoint.record();
+  ConnectError::Seen connect = endpoint.connect_error().Last();
+  if (!connect.text.empty() && (record.last_error().empty() || connect.at > record.last_error_at())) return connect;
+  if (!record.last_error().empty()) return {record.last_error(), record.last_error_at()};
+  if (record.cause == Cause::kNone) return {};
+  return {std::string(ToString(record.cause)), record.cause_at};
 }
 
 // An endpoint with few calls, or where all are lost, is not ejected and changes no state: that it was lost, and that it
@@ -217,9 +227,9 @@ void ClusterHealth::TellReach(ListedEndpoints endpoints, TimePoint now) {
     if (known) {
       SLUICE_LOG_INFO("cluster {} endpoint {}: connected again{}", cluster_, endpoint->name(), *note);
     } else {
-      const std::string& error = listed.endpoint->record().last_error();
-      SLUICE_LOG_WARN("cluster {} endpoint {}: no connection can be made{}{}{}", cluster_, endpoint->name(),
-                      error.empty() ? "" : ": ", error, *note);
+      const std::string error = LastError(*listed.endpoint).text;
+      SLUICE_LOG_WARN("cluster {} endpoint {}: no connection can be made: {}{}", cluster_, endpoint->name(),
+                      error.empty() ? "the first one is still being tried" : error, *note);
     }
   }
 }
@@ -321,8 +331,10 @@ HealthView ClusterHealth::Describe(Endpoint& endpoint, TimePoint now) {
   view.why = record.why();
   if (record.passed_over() && !record.out())
     view.why += (view.why.empty() ? "" : "; ") + std::string("calls that may not be repeated pass it over");
-  view.last_error = record.last_error();
-  if (view.last_error.empty() && record.cause != Cause::kNone) view.last_error = ToString(record.cause);
+  if (ConnectError::Seen error = LastError(endpoint); !error.text.empty()) {
+    view.last_error = std::move(error.text);
+    view.last_error_ago = std::max(base::Nanos(0), base::Nanos(now - error.at));
+  }
   TimePoint probe_at = record.probe_at();
   if (const auto known = reconnect_at_.find(&endpoint); known != reconnect_at_.end())
     probe_at = std::min(probe_at, known->second);

@@ -35,10 +35,11 @@ struct HealthView {
   HealthState state = HealthState::kUp;
   base::Nanos in_state{};  // how long
   std::string why;         // of the last change, and which calls pass it over
-  std::string last_error;  // of the last probe or ejection, else the cause of the last failure; empty: none
-  std::optional<base::Nanos> probe_in;  // until the next try of a connection; null: none is planned
-  double share = 1;                     // of its keys that it takes
-  std::string health_service;           // what is asked of it, and its last answer; empty: it is not asked
+  std::string last_error;  // the newest of probes, ejections and connects, else the cause of a failure; empty: none
+  std::optional<base::Nanos> probe_in;          // until the next try of a connection; null: none is planned
+  double share = 1;                             // of its keys that it takes
+  std::string health_service;                   // what is asked of it, and its last answer; empty: it is not asked
+  std::optional<base::Nanos> last_error_ago{};  // null: there is none
 };
 // A change, to be shown.
 struct HealthChangeView {
@@ -121,6 +122,7 @@ class ClusterHealth {
   void BeginProbe(const std::shared_ptr<Endpoint>& endpoint, const ClusterOptions& options, base::TimePoint now,
                   Work* work);
   void Reconnect(const ClusterOptions& options, ListedEndpoints endpoints, base::TimePoint now, Work* work);
+  static ConnectError::Seen LastError(Endpoint& endpoint);
   void TellReach(ListedEndpoints endpoints, base::TimePoint now);
   void Spread(const SpillOptions& options, ListedEndpoints endpoints, Spill& spill, base::TimePoint now);
   void AskAll(const ClusterOptions& options, ListedEndpoints endpoints, base::TimePoint now, Work* work);

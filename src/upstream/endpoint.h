@@ -14,6 +14,7 @@
 #include "limits/concurrency_limiter.h"
 #include "metrics/registry.h"
 #include "upstream/cluster_limits.h"
+#include "upstream/connect_error.h"
 #include "upstream/drain_ramp.h"
 #include "upstream/endpoint_series.h"
 #include "upstream/endpoint_state.h"
@@ -134,6 +135,9 @@ class Endpoint {
   void NoteRefused() { port_.store(EndpointPort::kRefused, std::memory_order_relaxed); }
   void NoteConnected();
 
+  // Why a worker could not connect last.
+  ConnectError& connect_error() { return connect_error_; }
+
   // The state of each worker's connections, for inspection: any thread may read, worker w writes its own.
   void set_link(uint32_t w, EndpointLink link);
   // The best of all workers: connected, else connecting, else in back-off, else idle.
@@ -165,6 +169,7 @@ class Endpoint {
   std::atomic<HealthState> shown_state_{HealthState::kUp};
   std::atomic<EndpointPort> port_{EndpointPort::kSame};
   Asked asked_;
+  ConnectError connect_error_;
 };
 
 // An endpoint, and what a list says of it.

@@ -15,6 +15,7 @@ void EndpointPool::Probe(std::shared_ptr<ProbeResult> result) {
 
 // Whatever waits for the connect has its answer.
 void EndpointPool::ConnectFailed(const std::string& error, bool refused) {
+  endpoint_->connect_error().Note(error, context_.worker.now());
   TellProbe(error, refused);
   FailHealth(error, refused);
 }

@@ -1,5 +1,7 @@
 #include "upstream/endpoint_series.h"
 
+#include <algorithm>
+
 namespace sluice::upstream {
 
 EndpointSeries::Sums EndpointSeries::Read() const {
@@ -8,6 +10,7 @@ EndpointSeries::Sums EndpointSeries::Read() const {
     for (size_t i = 0; i < kStatuses; ++i) sums.statuses[i] += cell.statuses_[i].load(std::memory_order_relaxed);
     for (size_t i = 0; i < kBuckets; ++i) sums.buckets[i] += cell.buckets_[i].load(std::memory_order_relaxed);
     sums.nanos += cell.nanos_.load(std::memory_order_relaxed);
+    sums.max = std::max(sums.max, cell.max_.load(std::memory_order_relaxed));
   }
   return sums;
 }

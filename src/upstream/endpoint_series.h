@@ -34,7 +34,10 @@ class EndpointSeries {
     // `bucket`: metrics::Histogram::BucketOf(after).
     void Answered(size_t bucket, base::Nanos after) {
       Add(buckets_[(bucket + 3) / 4], 1);
-      Add(nanos_, static_cast<uint64_t>(after.count()));
+      const auto nanos = static_cast<uint64_t>(after.count());
+      Add(nanos_, nanos);
+      if (nanos > max_.load(std::memory_order_relaxed)) [[unlikely]]
+        max_.store(nanos, std::memory_order_relaxed);
     }
 
    private:
@@ -43,7 +46,7 @@ class EndpointSeries {
       cell.store(cell.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
     }
     std::array<std::atomic<uint64_t>, kStatuses> statuses_{};
-    std::atomic<uint64_t> nanos_{0};
+    std::atomic<uint64_t> nanos_{0}, max_{0};
     std::array<std::atomic<uint64_t>, kBuckets> buckets_{};
   };
 
@@ -52,7 +55,7 @@ class EndpointSeries {
 
   struct Sums {
     std::array<uint64_t, kStatuses> statuses{};
-    uint64_t nanos = 0;
+    uint64_t nanos = 0, max = 0;  // the sum, and the largest
     std::array<uint64_t, kBuckets> buckets{};
   };
   Sums Read() const;

@@ -40,7 +40,8 @@ std::optional<EndpointRecord::Saved> EndpointRecord::Save(base::TimePoint now) c
             share_,
             warmed_,
             why_,
-            last_error_};
+            last_error_,
+            last_error_at_};
   return out;
 }
 
@@ -57,7 +58,7 @@ void EndpointRecord::Restore(const Context& context, const Saved& saved, const E
   share_ = std::clamp(saved.share, 0.0, 1.0);
   warmed_ = std::clamp(saved.warmed, 0.0, 1.0);
   warmed_at_ = context.now;
-  last_error_ = saved.last_error;
+  set_last_error(saved.last_error, std::min(saved.last_error_at, context.now));
   if (saved.state == HealthState::kEjected && saved.detector != Detector::kManual)
     probe_at_ = std::min(saved.probe_at, base::DeadlineAfter(context.now, options.max));
   Change(context, saved.state, saved.why);
@@ -93,7 +94,7 @@ void EndpointRecord::Eject(const Context& context, Detector detector, std::strin
   trial_needed_ = detector != Detector::kConsecutive || !refused_;
   spared_ = false;
   failed_probes_ = 0;
-  if (detector != Detector::kManual) last_error_ = why;  // an order is no error of the endpoint
+  if (detector != Detector::kManual) set_last_error(why, context.now);  // an order is no error of the endpoint
   // Only what costs clients calls is done more and more rarely: a return on the word of a connection alone, where the
   // endpoint then fails its calls.
   if (std::exchange(returned_, false)) ++tries_;
@@ -128,12 +129,13 @@ void EndpointRecord::ProbeFailed(const Context& context, const std::string& erro
   if (refused) trial_needed_ = false;  // what will listen there is another process
   ++failed_probes_;
   ArmProbe(context.now, static_cast<double>(base::Nanos(options.base).count()), random);
-  if (error == last_error_) {  // nothing new
+  const bool known = error == last_error_;
+  set_last_error(error, context.now);
+  if (known) {
     state_ = HealthState::kEjected;
     since_ = context.now;
     return;
   }
-  last_error_ = error;
   Change(context, HealthState::kEjected, "probe failed: " + error);
 }
 

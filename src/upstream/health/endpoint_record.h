@@ -65,7 +65,11 @@ class EndpointRecord {
   bool silent() const { return silent_; }
   // What a probe or a call met last; empty: nothing.
   const std::string& last_error() const { return last_error_; }
-  void set_last_error(std::string text) { last_error_ = std::move(text); }
+  base::TimePoint last_error_at() const { return last_error_at_; }
+  void set_last_error(std::string text, base::TimePoint now) {
+    last_error_ = std::move(text);
+    last_error_at_ = now;
+  }
   // When the next probe begins; kNever: by itself not, or not ejected.
   base::TimePoint probe_at() const { return probe_at_; }
   // Takes no calls while another endpoint can.
@@ -107,6 +111,7 @@ class EndpointRecord {
     uint32_t tries = 0, failed_probes = 0, trials = kTrials;
     double share = 1, warmed = 0;
     std::string why, last_error;
+    base::TimePoint last_error_at{};
   };
   // nullopt: it is in no such state. One that is being probed is to be probed anew.
   std::optional<Saved> Save(base::TimePoint now) const;
@@ -175,8 +180,9 @@ class EndpointRecord {
   base::TimePoint plain_since{}, plain_at{};  // the first plain failure behind a pause, and the last one
   uint32_t plain_later = 0;                   // of those since plain_since, the ones that are no burst
   CallCounts more;                            // counted since the last pass
-  Cause cause = Cause::kNone;
-  base::TimePoint quiet_since{};  // no answer since
+  Cause cause = Cause::kNone;                 // of the last failure
+  base::TimePoint cause_at{};                 // the pass that has seen it
+  base::TimePoint quiet_since{};              // no answer since
   base::TimePoint last_answer{};
   uint32_t sent_quiet = 0;  // calls sent since the last answer
   bool owes = false;        // an answer, as of the last pass
@@ -209,6 +215,7 @@ class EndpointRecord {
   double share_ = 1, cap_ = 1;
   base::TimePoint since_{}, probe_at_ = base::kNever, warmed_at_{};
   std::string why_, last_error_;
+  base::TimePoint last_error_at_{};
 
   friend class Judge;
 };

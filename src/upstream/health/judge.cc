@@ -36,7 +36,10 @@ void Judge::Count(const Subject& subject, TimePoint now) {
   record.newest_window.Add(more, now);
   // Over all workers: where none has seen a good answer the rows add up, else the longest row of one worker is sure.
   record.streak = more.good == 0 ? record.streak + more.bad : subject.row;
-  if (more.failed() > 0) record.cause = subject.cause;
+  if (more.failed() > 0) {
+    record.cause = subject.cause;
+    record.cause_at = now;
+  }
   record.alone_before = record.alone;
   // Not the whole row of a worker that has seen no good answer yet: other endpoints may have failed when it began.
   record.alone += more.bad;

@@ -41,7 +41,7 @@ TEST(MetricsText, BucketsAreOnTheirOwnAndOfAllRoutesOfACluster) {
   EXPECT_EQ(users.begin()->second, 3);
   EXPECT_EQ(users.at(0.01), 2);
   EXPECT_EQ(users.rbegin()->second, 1);
-  EXPECT_EQ(metrics.endpoints.at({"users", "e1"}).at(0.5), 2);
+  EXPECT_EQ(metrics.endpoints.at({"users", "e1"}).latency.at(0.5), 2);
 }
 
 TEST(MetricsText, QuantilesAreStraightBetweenBounds) {
@@ -52,6 +52,19 @@ TEST(MetricsText, QuantilesAreStraightBetweenBounds) {
   EXPECT_DOUBLE_EQ(Quantile(buckets, 1), 0.01);  // of what is beyond, no more is known
   EXPECT_EQ(Quantile({}, 0.5), 0);
   EXPECT_EQ(Quantile({{1.0, 0}}, 0.5), 0);
+}
+
+TEST(MetricsText, NoQuantileIsAboveTheLongestTime) {
+  const CallMetrics metrics = ReadCallMetrics(
+      "sluice_call_duration_max_seconds{cluster=\"users\",route=\"a\"} 1.5\n"
+      "sluice_call_duration_max_seconds{cluster=\"users\",route=\"b\"} 2.001\n"
+      "sluice_endpoint_latency_max_seconds{cluster=\"users\",endpoint=\"e1\"} 0.25\n");
+  EXPECT_EQ(metrics.clusters.at("users").longest, 2.001);
+  EXPECT_EQ(metrics.endpoints.at({"users", "e1"}).longest, 0.25);
+  const Buckets buckets{{1.610612736, 0}, {2.147483648, 100}};
+  EXPECT_GT(Quantile(buckets, 0.99), 2.1);
+  EXPECT_EQ(Quantile(buckets, 0.99, 2.001), 2.001);
+  EXPECT_LT(Quantile(buckets, 0.5, 2.001), 2.001);
 }
 
 TEST(MetricsText, OnlyWhatCameBetweenTwoLooksCounts) {

@@ -175,12 +175,12 @@ TEST_F(Sluicectl, ASocketOfAnotherUserIsNamedAsThat) {
 TEST_F(Sluicectl, HealthIsTwoTables) {
   using State = upstream::HealthState;
   using std::chrono::milliseconds;
-  backend_.set_health(
-      {State::kEjected, milliseconds(62'500), "5 failures in a row: UNAVAILABLE", "refused", milliseconds(1'250), 0},
-      {{milliseconds(62'600), "a", State::kUp, State::kSuspect, "5 failures in a row: UNAVAILABLE"}});
+  backend_.set_health({State::kEjected, milliseconds(62'500), "5 failures in a row: UNAVAILABLE", "refused",
+                       milliseconds(1'250), 0, "", milliseconds(12'400)},
+                      {{milliseconds(62'600), "a", State::kUp, State::kSuspect, "5 failures in a row: UNAVAILABLE"}});
   EXPECT_EQ(Ctl({"endpoints", "users", "--why"}).out,
             "NAME  HEALTH     FOR  SHARE  PROBE-IN  WHY                               LAST-ERROR\n"
-            "a     ejected  1m 2s   0.0%      1.2s  5 failures in a row: UNAVAILABLE  refused\n"
+            "a     ejected  1m 2s   0.0%      1.2s  5 failures in a row: UNAVAILABLE  refused, 12s ago\n"
             "\n"
             "  AGO  NAME  FROM  TO       WHY\n"
             "1m 2s  a     up    suspect  5 failures in a row: UNAVAILABLE\n");

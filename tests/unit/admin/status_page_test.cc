@@ -61,6 +61,7 @@ TEST_F(StatusPageTest, AnEndpointThatIsNotWellIsShownFirstAndWithItsReason) {
   ClusterView cluster = Cluster("users", 3);
   cluster.endpoints[2].health = Health(HealthState::kEjected, "5 of 5 calls failed: UNAVAILABLE <script>");
   cluster.endpoints[2].health->last_error = "connection refused";
+  cluster.endpoints[2].health->last_error_ago = std::chrono::milliseconds(12'400);
   const std::string overview = Overview({cluster});
   EXPECT_THAT(overview,
               AllOf(HasSubstr("5 of 5 calls failed: UNAVAILABLE &lt;script&gt;"), HasSubstr("connection refused"),
@@ -68,7 +69,8 @@ TEST_F(StatusPageTest, AnEndpointThatIsNotWellIsShownFirstAndWithItsReason) {
   EXPECT_LT(overview.find("endpoint-2"), overview.find("endpoint-0"));
   const std::string page = RenderClusterPage(cluster, history, 1);
   EXPECT_LT(page.find("endpoint-2"), page.find("endpoint-0"));
-  EXPECT_THAT(page, AllOf(HasSubstr("ejected"), HasSubstr("last error: connection refused"), HasSubstr("33.3%")));
+  EXPECT_THAT(page,
+              AllOf(HasSubstr("ejected"), HasSubstr("last error: connection refused, 12 s ago"), HasSubstr("33.3%")));
 }
 
 TEST_F(StatusPageTest, ADrainedOrWarmingEndpointIsWell) {

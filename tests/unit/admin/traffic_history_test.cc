@@ -132,5 +132,15 @@ TEST_F(TrafficHistoryTest, ItsTableIsBounded) {
   EXPECT_TRUE(history.Of(std::to_string(TrafficHistory::kClustersMax)).empty());
 }
 
+TEST_F(TrafficHistoryTest, NoQuantileIsAboveTheLongestCall) {
+  constexpr uint64_t kDeadline = 2'000'000'000;
+  ClusterTraffic before = Sum("a", 10, 0, kDeadline), after = Sum("a", 110, 0, kDeadline);
+  before.duration.max = after.duration.max = kDeadline;
+  Read({before});
+  Read({after});
+  EXPECT_EQ(history.Of("a")[0].p99, base::Nanos(kDeadline));
+  EXPECT_EQ(history.OfAll()[0].p99, base::Nanos(kDeadline));
+}
+
 }  // namespace
 }  // namespace sluice::admin

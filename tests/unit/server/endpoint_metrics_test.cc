@@ -70,6 +70,7 @@ TEST_F(EndpointMetrics, TimesAreShownInAFewBuckets) {
   EXPECT_TRUE(Has(name + "_bucket{" + labels + R"(,le="+Inf"} 3)"));
   EXPECT_TRUE(Has(name + "_sum{" + labels + "} 60.000301"));
   EXPECT_TRUE(Has(name + "_count{" + labels + "} 3"));
+  EXPECT_TRUE(Has("sluice_endpoint_latency_max_seconds{" + labels + "} 60"));
   const std::string text = registry.RenderPrometheus();
   size_t lines = 0;
   for (size_t at = text.find(name + "_bucket"); at != npos; at = text.find(name + "_bucket", at + 1)) ++lines;

@@ -49,5 +49,32 @@ TEST_F(ClusterReachTest, AlsoWhereAllAreLostAndWithoutEjection) {
   EXPECT_THAT(back, HasSubstr("endpoint b: connected again"));
 }
 
+// The first time, too: no probe has told it yet.
+TEST_F(ClusterReachTest, TheLineHasItsCause) {
+  Pass(kUp, kUp);
+  cluster.Get("a").connect_error().Note("connect to 10.0.0.1:1: Connection refused", cluster.now);
+  const std::string lost = Pass(kDown, kDown);
+  EXPECT_THAT(lost, HasSubstr("endpoint a: no connection can be made: connect to 10.0.0.1:1: Connection refused"));
+  EXPECT_THAT(lost, HasSubstr("endpoint b: no connection can be made: the first one is still being tried"));
+}
+
+TEST_F(ClusterReachTest, TheLastErrorIsTheNewestAndHasAnAge) {
+  Endpoint& a = cluster.Get("a");
+  const auto shown = [&] { return cluster.state->health->Describe(a, cluster.now); };
+  EXPECT_EQ(shown().last_error, "");
+  EXPECT_FALSE(shown().last_error_ago);
+  a.connect_error().Note("refused", cluster.now);
+  cluster.now += std::chrono::seconds(12);
+  EXPECT_EQ(shown().last_error, "refused");
+  EXPECT_EQ(shown().last_error_ago, std::chrono::seconds(12));
+  a.record().set_last_error("the probe was given up", cluster.now);
+  cluster.now += std::chrono::seconds(3);
+  EXPECT_EQ(shown().last_error, "the probe was given up");
+  EXPECT_EQ(shown().last_error_ago, std::chrono::seconds(3));
+  a.connect_error().Note("refused again", cluster.now);
+  EXPECT_EQ(shown().last_error, "refused again");
+  EXPECT_EQ(shown().last_error_ago, std::chrono::seconds(0));
+}
+
 }  // namespace
 }  // namespace sluice::upstream

@@ -260,6 +260,8 @@ TEST_F(CallHealthTest, ARefusedPortThatAnswersAgainTakesCallsWithinASecond) {
   EXPECT_EQ(At(0).health(), upstream::EndpointHealth::kBackoff);
   auto shown = [&] { return state().health->Describe(At(0), time.clock.Now()); };
   Judge();
+  EXPECT_NE(shown().last_error, "") << "of the call's own connect: no probe has ended";
+  EXPECT_TRUE(shown().last_error_ago.has_value());
   ASSERT_TRUE(shown().probe_in.has_value()) << "the back-off shows, though it is not ejected";
   EXPECT_LE(*shown().probe_in, seconds(1));
   for (int i = 0; i < 50; ++i) Judge();
