@@ -108,6 +108,12 @@ Judge::Subject Endpoint::Look(bool with_latency, base::TimePoint now) {
   return subject;
 }
 
+void Endpoint::LearnResets(uint32_t resets) {
+  uint32_t known = resets_max();
+  while (resets / 2 < known && !resets_max_.compare_exchange_weak(known, resets / 2, std::memory_order_relaxed)) {
+  }
+}
+
 void Endpoint::NoteConnected() {
   EndpointPort port = EndpointPort::kRefused;
   port_.compare_exchange_strong(port, EndpointPort::kRestarted, std::memory_order_relaxed);

@@ -135,6 +135,12 @@ class Endpoint {
   void NoteRefused() { port_.store(EndpointPort::kRefused, std::memory_order_relaxed); }
   void NoteConnected();
 
+  // Its server has ended a connection on which `resets` streams had been reset lately: half of that is the most that
+  // one of them is to have. Any thread.
+  void LearnResets(uint32_t resets);
+  // UINT32_MAX: nothing is known of such a bound.
+  uint32_t resets_max() const { return resets_max_.load(std::memory_order_relaxed); }
+
   // Why a worker could not connect last.
   ConnectError& connect_error() { return connect_error_; }
 
@@ -170,6 +176,7 @@ class Endpoint {
   std::atomic<EndpointPort> port_{EndpointPort::kSame};
   Asked asked_;
   ConnectError connect_error_;
+  std::atomic<uint32_t> resets_max_{UINT32_MAX};  // a bound, beside any other state: relaxed
 };
 
 // An endpoint, and what a list says of it.

@@ -33,8 +33,8 @@ EndpointPool::~EndpointPool() {
 http2::Connection* EndpointPool::Ready() {
   if (!waiters_.empty()) return nullptr;
   http2::Connection* const connection = FindRoom();
-  if (connection != nullptr && connection->session().window_is_low()) [[unlikely]]
-    Reconnect();
+  if (connection != nullptr && MayBeWorn(connection->session())) [[unlikely]]
+    DialBeside(connection->session());
   return connection;
 }
 
@@ -208,7 +208,10 @@ void EndpointPool::UpdateLink() {
 }
 
 void EndpointPool::OnCapacity(http2::Connection& connection) {
-  if (&connection != greeting_) return ServeWaiters();
+  if (&connection != greeting_) {
+    LeaveWorn(connection);
+    return ServeWaiters();
+  }
   if (connection.session().settings_received() && connection.usable()) OnGreeted();
 }
 
@@ -224,6 +227,8 @@ void EndpointPool::NoteBroken(const http2::Session& session) {
 }
 
 void EndpointPool::OnGoaway(http2::Connection& connection) {
+  const uint32_t resets = connection.session().recent_resets().count();
+  if (connection.session().blamed() && resets >= kResetsMin) endpoint_->LearnResets(resets);
   MoveHealth(connection);
   if (&connection != greeting_) {
     if (connection.session().failed()) NoteBroken(connection.session());

@@ -36,6 +36,11 @@ class EndpointPool final : private http2::ConnectionEvents, private LoneCalls::O
   // A first connection that takes longer than this is slow, and so is a stream that calls wait for on connections that
   // are there: further calls do not wait while another endpoint can take them.
   static constexpr base::Nanos kConnectGrace = std::chrono::milliseconds(100);
+  // A server that ends a connection with so many resets lately, and names an error, may have ended it for them.
+  static constexpr uint32_t kResetsMin = 50;
+  // Between two connections that are begun because of resets: those who cancel must not have us dial as fast as they
+  // do.
+  static constexpr base::Nanos kBetweenWorn = std::chrono::milliseconds(100);
   // Connections in a row that end with GOAWAY before their first call, and are followed by the next connect at once.
   static constexpr uint32_t kGoneAwayMax = 3;
 
@@ -154,7 +159,16 @@ class EndpointPool final : private http2::ConnectionEvents, private LoneCalls::O
   void OnPending(base::TimePoint now);
   void BackOff();
   http2::Connection* FindRoom() const;
-  http2::Connection* FindWindow() const;
+  http2::Connection* FindFresh() const;
+  // New calls had better begin on another connection. Of one with too many resets this may be over by now.
+  bool MayBeWorn(const http2::Session& session) const {
+    return session.window_is_low() || session.recent_resets().count() >= endpoint_->resets_max();
+  }
+  bool HasManyResets(const http2::Session& session) const {
+    return session.recent_resets().Count(context_.worker.now()) >= endpoint_->resets_max();
+  }
+  void DialBeside(const http2::Session& worn);
+  void LeaveWorn(http2::Connection& connection);
   size_t UsableConnections() const;  // those that may take streams, now or later
   void UpdateLink();
   void NoteLoss();
@@ -200,6 +214,7 @@ class EndpointPool final : private http2::ConnectionEvents, private LoneCalls::O
   // it itself.
   base::TimePoint able_until_ = base::kNever;
   bool retires_ = false;            // what ends now ends by a bound of ours
+  base::TimePoint worn_until_{};    // before this none is begun because of resets
   base::TimePoint broken_until_{};  // before this another connection that breaks HTTP/2 means back-off
   base::TimePoint lost_at_ = base::TimePoint::min();  // the turn in which a connection with calls was lost last
   FailingKeys::Evidence evidence_;                    // of the endpoint, on this worker

@@ -14,26 +14,50 @@ using base::MakeError;
 http2::Connection* EndpointPool::FindRoom() const {
   for (const auto& connection : connections_) {
     if (connection.get() != greeting_ && connection->CanOpen()) {
-      if (connection->session().window_is_low()) [[unlikely]]
-        return FindWindow();
+      if (MayBeWorn(connection->session())) [[unlikely]]
+        return FindFresh();
       return connection.get();
     }
   }
   return nullptr;
 }
 
-// The backend has not returned the connection's window, so requests that are not read there would hold up new ones. A
-// further connection has a window of its own, and Ready has one made; until it is there, the widest of those with room
-// has to do.
-http2::Connection* EndpointPool::FindWindow() const {
-  http2::Connection* widest = nullptr;
+// The backend has not returned a connection's window, so requests that are not read there would hold up new ones; or so
+// many streams of it were reset that the server may end it for the next ones. A further connection has a window and a
+// count of its own, and Ready has one made; until it is there, the best of those with room has to do.
+http2::Connection* EndpointPool::FindFresh() const {
+  http2::Connection* best = nullptr;
+  bool best_is_whole = false;
   for (const auto& connection : connections_) {
     if (connection.get() == greeting_ || !connection->CanOpen()) continue;
-    if (!connection->session().window_is_low()) return connection.get();
-    if (widest == nullptr || connection->session().send_window() > widest->session().send_window())
-      widest = connection.get();
+    const http2::Session& session = connection->session();
+    const bool whole = !HasManyResets(session);
+    if (whole && !session.window_is_low()) return connection.get();
+    if (best == nullptr || whole > best_is_whole ||
+        (whole == best_is_whole && session.send_window() > best->session().send_window())) {
+      best = connection.get();
+      best_is_whole = whole;
+    }
   }
-  return widest;
+  return best;
+}
+
+// The best there is, for a call, is this one.
+void EndpointPool::DialBeside(const http2::Session& worn) {
+  if (worn.window_is_low()) return Reconnect();
+  const base::TimePoint now = context_.worker.now();
+  if (now < worn_until_ || !HasManyResets(worn)) return;
+  worn_until_ = base::DeadlineAfter(now, kBetweenWorn);
+  Reconnect();
+}
+
+// A call has ended on one with many resets: with its last one it makes place, where another takes the calls.
+void EndpointPool::LeaveWorn(http2::Connection& connection) {
+  const http2::Session& session = connection.session();
+  if (session.open_streams() > 0 || session.recent_resets().count() < endpoint_->resets_max()) return;
+  const http2::Connection* const other = FindRoom();
+  if (other == nullptr || other == &connection || !HasManyResets(session)) return;
+  connection.Drain();
 }
 
 bool EndpointPool::Wait(Waiter& waiter) {

@@ -3,7 +3,8 @@
 //
 //   waits -> dialed, its server's SETTINGS awaited -> carries its call -> over
 //
-// At most kLoneMax such calls a worker and endpoint, of which kDialsMax are dialed at a time. Owned by the endpoint's pool, whose thread it shares.
+// At most kLoneMax such calls a worker and endpoint, of which kDialsMax are dialed at a time. Owned by the endpoint's
+// pool, whose thread it shares.
 #pragma once
 
 #include <memory>

@@ -46,6 +46,7 @@
 #include "http2/session/flow_control.h"
 #include "http2/session/goaway.h"
 #include "http2/session/header_block.h"
+#include "http2/session/reset_tally.h"
 #include "http2/session/send_path.h"
 #include "http2/session/stream.h"
 #include "http2/session/stream_io.h"
@@ -137,6 +138,10 @@ class Session {
   // What the peer has not returned of the connection's window leaves next to nothing for new streams' DATA.
   int64_t send_window() const { return send_.window(); }
   bool window_is_low() const { return send_.window_is_low(); }
+  // Client: streams that it has reset lately.
+  const ResetTally& recent_resets() const { return resets_; }
+  // The peer has ended the connection for a fault that it sees in us.
+  bool blamed() const { return goaway_.received() && !goaway_.received_in_order(); }
   // The peer's part of the preface has come (RFC 9113 3.4): it speaks HTTP/2, and we know its limits.
   bool settings_received() const { return settings_received_; }
   // The client is another Sluice: its calls have passed a proxy (SettingId::kProxied).
@@ -354,6 +359,8 @@ class Session {
   uint32_t peer_header_list_max_ = UINT32_MAX;  // unless SETTINGS say
   std::string undecodable_;
   SendPath send_;
+  ResetTally resets_;      // of a client
+  base::TimePoint now_{};  // of the last Feed
   FloodCharges charges_;
   // Of the DATA frame that is being passed on; null: its stream has closed, bytes are credited and dropped.
   Stream* data_stream_ = nullptr;

@@ -1,0 +1,49 @@
+// How many resets are recent.
+#include "http2/session/reset_tally.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice::http2 {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::seconds;
+
+TEST(ResetTally, TheyAreForgottenOneByOne) {
+  const base::TimePoint start{hours(1)};
+  ResetTally tally;
+  EXPECT_EQ(tally.Count(start), 0u);
+  for (int i = 0; i < 10; ++i) tally.Add(start);
+  EXPECT_EQ(tally.count(), 10u);
+  EXPECT_EQ(tally.Count(start + ResetTally::kForgotten - base::Nanos(1)), 10u);
+  EXPECT_EQ(tally.Count(start + ResetTally::kForgotten), 9u);
+  EXPECT_EQ(tally.Count(start + 3 * ResetTally::kForgotten), 7u);
+  EXPECT_EQ(tally.Count(start + hours(1)), 0u);
+  EXPECT_EQ(tally.count(), 10u) << "as of the last one";
+}
+
+TEST(ResetTally, ASteadyRateBelowTheirsCountsToNothing) {
+  base::TimePoint now{hours(1)};
+  ResetTally tally;
+  for (int i = 0; i < 1000; ++i) tally.Add(now += seconds(1));
+  EXPECT_EQ(tally.count(), 1u);
+}
+
+TEST(ResetTally, OneAboveItCountsTheRest) {
+  base::TimePoint now{hours(1)};
+  ResetTally tally;
+  for (int i = 0; i < 1000; ++i) tally.Add(now += ResetTally::kForgotten / 10);
+  EXPECT_NEAR(tally.count(), 900, 2);
+  now += seconds(30);
+  tally.Add(now);
+  EXPECT_NEAR(tally.count(), 811, 3);
+}
+
+TEST(ResetTally, AClockThatStandsStillCountsAll) {
+  ResetTally tally;
+  for (int i = 0; i < 100; ++i) tally.Add(base::TimePoint());
+  EXPECT_EQ(tally.Count(base::TimePoint()), 100u);
+}
+
+}  // namespace
+}  // namespace sluice::http2
