@@ -69,14 +69,14 @@ void AddLatency(const Owner& of, const EndpointSeries::Sums& sums, Samples& out)
 
 void AddLatencyMax(const Owner& of, const EndpointSeries::Sums& sums, Samples& out) {
   if (sums.max == 0 && !out.all()) return;
-  out.Add({{"cluster", of.cluster}, {"endpoint", of.endpoint}}, static_cast<double>(sums.max) * 1e-9);
+  out.Add({{"cluster", of.cluster}, {"endpoint", of.endpoint}}, static_cast<double>(sums.max) / 1e9);
 }
 
 void AddDurationMax(const std::string& route, const std::string& cluster, const proxy::RouteMetrics& metrics,
                     Samples& out) {
   const uint64_t max = metrics.duration->Read().max;
   if (max == 0 && !out.all()) return;
-  out.Add({{"cluster", cluster}, {"route", route}}, static_cast<double>(max) * 1e-9);
+  out.Add({{"cluster", cluster}, {"route", route}}, static_cast<double>(max) / 1e9);
 }
 
 void CollectDurationMax(const Clusters& clusters, Samples& out) {

@@ -38,8 +38,7 @@ class EndpointPool final : private http2::ConnectionEvents, private LoneCalls::O
   static constexpr base::Nanos kConnectGrace = std::chrono::milliseconds(100);
   // A server that ends a connection with so many resets lately, and names an error, may have ended it for them.
   static constexpr uint32_t kResetsMin = 50;
-  // Between two connections that are begun because of resets: those who cancel must not have us dial as fast as they
-  // do.
+  // At least between two connections that are begun because of resets: callers may cancel calls at full speed.
   static constexpr base::Nanos kBetweenWorn = std::chrono::milliseconds(100);
   // Connections in a row that end with GOAWAY before their first call, and are followed by the next connect at once.
   static constexpr uint32_t kGoneAwayMax = 3;
