@@ -33,6 +33,9 @@ Endpoint::Endpoint(std::string cluster, std::string name, net::Address address,
   metrics_.connects = registry.AddCounter("sluice_upstream_connects_total", "Connections opened.", labels, kShow);
   metrics_.connect_failures =
       registry.AddCounter("sluice_upstream_connect_failures_total", "Connections that failed to open.", labels, kShow);
+  metrics_.lost = registry.AddCounter("sluice_upstream_connections_lost_total",
+                                      "Connections that ended with calls on them, but for those that a bound ended.",
+                                      labels, kShow);
   metrics_.timeouts =
       registry.AddCounter("sluice_upstream_timeouts_total",
                           "Connections to the endpoint, or calls on them, that a bound in time ended.", labels, kShow);

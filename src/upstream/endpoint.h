@@ -35,6 +35,7 @@ struct EndpointMetrics {
   metrics::Gauge* connections;
   metrics::Counter* connects;
   metrics::Counter* connect_failures;
+  metrics::Counter* lost;
   metrics::Counter* timeouts;
 };
 

@@ -191,6 +191,7 @@ void EndpointPool::Forget(http2::Connection& connection) {
   auto it =
       std::find_if(connections_.begin(), connections_.end(), [&](const auto& c) { return c.get() == &connection; });
   SLUICE_CHECK(it != connections_.end());
+  if (connection.session().lost_streams()) endpoint_->metrics().lost->Add(context_.worker.index());
   context_.worker.Post([dead = std::shared_ptr<http2::Connection>(std::move(*it))] {});
   connections_.erase(it);
   endpoint_->metrics().connections->Add(context_.worker.index(), -1);

@@ -129,7 +129,7 @@ class EndpointPool final : private http2::ConnectionEvents, private LoneCalls::O
 
   std::unique_ptr<net::Attempt> DialLone(base::TimePoint deadline, net::Dialer::OnDone done) override;
   void OnLoneConnected(http2::Connection& connection) override;
-  void OnLoneClosed() override;
+  void OnLoneClosed(const http2::Session& session) override;
   void OnNoLone() override { FinishDrainIfIdle(); }
 
   void Report(Outcome outcome, uint64_t count = 1);

@@ -25,6 +25,10 @@ void EndpointPool::OnLoneConnected(http2::Connection& connection) {
   connection.session().SetScheme(options_->tls.enabled);
 }
 
-void EndpointPool::OnLoneClosed() { endpoint_->metrics().connections->Add(context_.worker.index(), -1); }
+void EndpointPool::OnLoneClosed(const http2::Session& session) {
+  const uint32_t w = context_.worker.index();
+  endpoint_->metrics().connections->Add(w, -1);
+  if (session.lost_streams()) endpoint_->metrics().lost->Add(w);
+}
 
 }  // namespace sluice::upstream

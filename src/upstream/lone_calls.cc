@@ -45,7 +45,7 @@ class LoneCalls::One final : private http2::ConnectionEvents, private runtime::T
     context_.worker.timers().Disarm(*this);
     if (connection_ != nullptr && !connection_->closed()) connection_->CloseNow(error.detail);
     PoolWaiter* waiter = waiter_.PopFront();
-    if (connection_ != nullptr) all_.owner_.OnLoneClosed();
+    if (connection_ != nullptr) all_.owner_.OnLoneClosed(connection_->session());
     all_.Forget(*this);
     if (waiter != nullptr) waiter->OnNoConnection(error);
   }
@@ -55,8 +55,8 @@ class LoneCalls::One final : private http2::ConnectionEvents, private runtime::T
     dialer_.reset();
     if (PoolWaiter* waiter = waiter_.PopFront()) waiter->OnNoConnection(error);
     if (connection_ == nullptr) return;
+    all_.owner_.OnLoneClosed(connection_->session());
     connection_->session().TransportClosed(error.detail, false, http2::Session::Ending::kDead);
-    all_.owner_.OnLoneClosed();
   }
 
  private:
@@ -93,7 +93,7 @@ class LoneCalls::One final : private http2::ConnectionEvents, private runtime::T
     if (state_ == State::kDialing)
       return Fail(MakeError(ErrorKind::kConnectFailed, "a new connection ended: " + std::string(why)));
     state_ = State::kOver;
-    all_.owner_.OnLoneClosed();
+    all_.owner_.OnLoneClosed(connection_->session());
     all_.Forget(*this);
   }
   void OnTimer(base::TimePoint) override {

@@ -28,8 +28,8 @@ class LoneCalls {
     virtual std::unique_ptr<net::Attempt> DialLone(base::TimePoint deadline, net::Dialer::OnDone done) = 0;
     // A connection is there, with nothing on it yet.
     virtual void OnLoneConnected(http2::Connection& connection) = 0;
-    // One has ended.
-    virtual void OnLoneClosed() = 0;
+    // One has ended, or ends now.
+    virtual void OnLoneClosed(const http2::Session& session) = 0;
     // The last one has been forgotten.
     virtual void OnNoLone() = 0;
 

@@ -120,12 +120,10 @@ void Monitor::Metrics(const std::string& text) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     const double value = std::strtod(line.c_str() + std::min(line.rfind(' '), line.size()), nullptr);
-    const bool opened = line.starts_with("sluice_upstream_connects_total{"),
-               open = line.starts_with("sluice_upstream_connections{");
-    if (!opened && !open) continue;
+    if (!line.starts_with("sluice_upstream_connections_lost_total{")) continue;
     const std::string cluster = Label(line, "cluster"), endpoint = Label(line, "endpoint");
     if (cluster == "aged" || !Honest(endpoint)) continue;  // these end by age
-    lost[cluster + "/" + endpoint] += opened ? value : -value;
+    lost[cluster + "/" + endpoint] += value;
   }
   std::string which;
   for (const auto& [name, count] : lost) {

@@ -142,6 +142,7 @@ void Session::CloseAll(ErrorCode code, bool output_lost, ResetCause cause) {
   // All are closed before the first handler runs, so that none sends on another. What handlers release is
   // only put aside (Scope): the pointers stay good.
   std::vector<Stream*> open = streams_.Select([](const Stream&) { return true; });
+  lost_streams_ |= !open.empty() && cause != ResetCause::kRetired;
   // The youngest first: if one of them has ended the connection, it is the likeliest, and what follows is tried in the
   // order in which they hear of it (LoneCalls have few places).
   std::sort(open.begin(), open.end(), [](const Stream* a, const Stream* b) { return a->id() > b->id(); });

@@ -140,6 +140,8 @@ class Session {
   bool window_is_low() const { return send_.window_is_low(); }
   // Client: streams that it has reset lately.
   const ResetTally& recent_resets() const { return resets_; }
+  // It has ended with streams open on it, other than by a bound of ours.
+  bool lost_streams() const { return lost_streams_; }
   // The peer has ended the connection for a fault that it sees in us.
   bool blamed() const { return goaway_.received() && !goaway_.received_in_order(); }
   // The peer's part of the preface has come (RFC 9113 3.4): it speaks HTTP/2, and we know its limits.
@@ -348,6 +350,7 @@ class Session {
 
   bool failed_ = false;             // GOAWAY written, or the transport ended: nothing more is parsed or written
   bool settings_received_ = false;  // the peer's part of the preface
+  bool lost_streams_ = false;
   bool peer_is_proxy_ = false;
   bool data_end_ = false;  // of the DATA frame that is being passed on
   Goaway goaway_;

@@ -513,6 +513,23 @@ TEST_F(EndpointPoolTest, DrainWhileDialingEndsAtOnce) {
   EXPECT_EQ(set->size(), 0u);
 }
 
+TEST_F(EndpointPoolTest, AConnectionThatEndsUnderCallsIsCountedAsLost) {
+  NewCall("a");
+  Run();
+  host.last().wire().Close();
+  Run();
+  EXPECT_EQ(endpoint->metrics().lost->Value(), 1u);
+  Caller& b = NewCall("b");
+  Run();
+  std::exchange(b.stream, nullptr)->Release();
+  Run();
+  host.last().wire().Close();
+  Run();
+  EXPECT_EQ(host.connections.size(), 2u);
+  EXPECT_EQ(endpoint->metrics().connections->Value(), 0);
+  EXPECT_EQ(endpoint->metrics().lost->Value(), 1u) << "no call was on it";
+}
+
 TEST_F(EndpointPoolTest, CloseNowEndsCallsAndConnections) {
   host.settings = {{3, 1}};
   options.connections_max = 1;

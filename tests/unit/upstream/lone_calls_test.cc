@@ -51,6 +51,7 @@ TEST_F(LoneCallsTest, TheConnectionEndsWithItsCall) {
   host.last().wire().Close();
   Run();
   EXPECT_EQ(Open(), 0u);
+  EXPECT_EQ(endpoint->metrics().lost->Value(), 0u);
   NewCall("b");
   Run();
   EXPECT_EQ(host.connections.size(), 2u);
