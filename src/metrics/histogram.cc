@@ -80,7 +80,7 @@ void Histogram::Add(const Snapshot& observed) {
   uint64_t max = observed.max;
   // Of one that does not tell it: as large as it may have been.
   for (size_t i = 0; max == 0 && i < kBuckets; ++i) {
-    if (observed.buckets[kBuckets - 1 - i] != 0) max = UpperBound(kBuckets - 1 - i);
+    if (observed.buckets[kBuckets - 1 - i] != 0) max = std::min(kHighest, UpperBound(kBuckets - 1 - i));
   }
   RaiseMax(shard, max);
 }

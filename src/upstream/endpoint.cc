@@ -111,9 +111,20 @@ Judge::Subject Endpoint::Look(bool with_latency, base::TimePoint now) {
   return subject;
 }
 
-void Endpoint::LearnResets(uint32_t resets) {
+void Endpoint::LearnResets(uint32_t resets, base::TimePoint now) {
   uint32_t known = resets_max();
   while (resets / 2 < known && !resets_max_.compare_exchange_weak(known, resets / 2, std::memory_order_relaxed)) {
+  }
+  resets_at_.store(now, std::memory_order_relaxed);
+}
+
+void Endpoint::EaseResets(base::TimePoint now) {
+  base::TimePoint at = resets_at_.load(std::memory_order_relaxed);
+  if (now - at < kResetsKept || !resets_at_.compare_exchange_strong(at, now, std::memory_order_relaxed)) return;
+  uint32_t known = resets_max();
+  while (known != UINT32_MAX &&
+         !resets_max_.compare_exchange_weak(known, known > UINT32_MAX / 2 ? UINT32_MAX : known * 2,
+                                            std::memory_order_relaxed)) {
   }
 }
 

@@ -138,7 +138,11 @@ class Endpoint {
 
   // Its server has ended a connection on which `resets` streams had been reset lately: half of that is the most that
   // one of them is to have. Any thread.
-  void LearnResets(uint32_t resets);
+  void LearnResets(uint32_t resets, base::TimePoint now);
+  // What was learned may have been another process's, or another fault's: after kResetsKept it is twice as much. The
+  // same.
+  static constexpr base::Nanos kResetsKept = std::chrono::minutes(10);
+  void EaseResets(base::TimePoint now);
   // UINT32_MAX: nothing is known of such a bound.
   uint32_t resets_max() const { return resets_max_.load(std::memory_order_relaxed); }
 
@@ -177,7 +181,9 @@ class Endpoint {
   std::atomic<EndpointPort> port_{EndpointPort::kSame};
   Asked asked_;
   ConnectError connect_error_;
-  std::atomic<uint32_t> resets_max_{UINT32_MAX};  // a bound, beside any other state: relaxed
+  // A bound, beside any other state, and when it was set: relaxed.
+  std::atomic<uint32_t> resets_max_{UINT32_MAX};
+  std::atomic<base::TimePoint> resets_at_{};
 };
 
 // An endpoint, and what a list says of it.

@@ -112,6 +112,8 @@ void EndpointPool::BackOff() {
   retires_ = false;
   NoteLoss();
   retry_at_ = context_.worker.now() + std::chrono::microseconds(static_cast<int64_t>(wait * 1000));
+  // One beside others, which no call waits for, costs none: its failure is no evidence.
+  if (UsableConnections() > 0 && waiters_.empty() && probe_ == nullptr) return;
   Report(Outcome::kConnectFailed);
   if (judged_) cell_.Bad(Cause::kConnect);
 }
@@ -228,8 +230,9 @@ void EndpointPool::NoteBroken(const http2::Session& session) {
 }
 
 void EndpointPool::OnGoaway(http2::Connection& connection) {
-  const uint32_t resets = connection.session().recent_resets().count();
-  if (connection.session().blamed() && resets >= kResetsMin) endpoint_->LearnResets(resets);
+  const base::TimePoint now = context_.worker.now();
+  const uint32_t resets = connection.session().recent_resets().Count(now);
+  if (connection.session().blamed() && resets >= kResetsMin) endpoint_->LearnResets(resets, now);
   MoveHealth(connection);
   if (&connection != greeting_) {
     if (connection.session().failed()) NoteBroken(connection.session());

@@ -26,17 +26,20 @@ http2::Connection* EndpointPool::FindRoom() const {
 // many streams of it were reset that the server may end it for the next ones. A further connection has a window and a
 // count of its own, and Ready has one made; until it is there, the best of those with room has to do.
 http2::Connection* EndpointPool::FindFresh() const {
+  const base::TimePoint now = context_.worker.now();
+  const uint32_t resets_max = endpoint_->resets_max();
   http2::Connection* best = nullptr;
-  bool best_is_whole = false;
+  uint32_t best_resets = 0;  // 0: below the bound
   for (const auto& connection : connections_) {
     if (connection.get() == greeting_ || !connection->CanOpen()) continue;
     const http2::Session& session = connection->session();
-    const bool whole = !HasManyResets(session);
-    if (whole && !session.window_is_low()) return connection.get();
-    if (best == nullptr || whole > best_is_whole ||
-        (whole == best_is_whole && session.send_window() > best->session().send_window())) {
+    uint32_t resets = session.recent_resets().Count(now);
+    if (resets < resets_max) resets = 0;
+    if (resets == 0 && !session.window_is_low()) return connection.get();
+    if (best == nullptr || resets < best_resets ||
+        (resets == best_resets && session.send_window() > best->session().send_window())) {
       best = connection.get();
-      best_is_whole = whole;
+      best_resets = resets;
     }
   }
   return best;
@@ -46,6 +49,7 @@ http2::Connection* EndpointPool::FindFresh() const {
 void EndpointPool::DialBeside(const http2::Session& worn) {
   if (worn.window_is_low()) return Reconnect();
   const base::TimePoint now = context_.worker.now();
+  endpoint_->EaseResets(now);
   if (now < worn_until_ || !HasManyResets(worn)) return;
   worn_until_ = base::DeadlineAfter(now, kBetweenWorn);
   Reconnect();

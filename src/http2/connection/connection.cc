@@ -306,6 +306,7 @@ void Connection::OnWriteError(std::string_view why) {
 void Connection::Flush() {
   if (state_ == State::kClosed || write_waiting_ || write_failed_) return;
   output_was_full_ |= session_.output().size() >= options_.session.output_bytes_max;
+  session_.TimeResets(context_.worker.now());
   flushing_ = true;
   Write();
   flushing_ = false;

@@ -18,19 +18,27 @@ class ResetTally {
   // 30 s).
   static constexpr base::Nanos kForgotten = std::chrono::milliseconds(333);
 
-  void Add(base::TimePoint now) {
-    const int64_t over = Over(now);
-    at_ = over >= count_ ? now : at_ + over * kForgotten;
-    count_ = Count(over) + 1;
+  void Add() { ++newest_; }
+  // Those since the last Tick came at `now`: a session has no clock.
+  void Tick(base::TimePoint now) {
+    if (newest_ > 0) [[unlikely]]
+      Take(now);
   }
-  // As of the last Add.
-  uint32_t count() const { return count_; }
-  uint32_t Count(base::TimePoint now) const { return Count(Over(now)); }
+  // None of them forgotten since the last Tick that had any.
+  uint32_t count() const { return count_ + newest_; }
+  uint32_t Count(base::TimePoint now) const { return Left(Over(now)) + newest_; }
 
  private:
+  void Take(base::TimePoint now) {
+    const int64_t over = Over(now);
+    at_ = over >= count_ ? now : at_ + over * kForgotten;
+    count_ = Left(over) + newest_;
+    newest_ = 0;
+  }
   int64_t Over(base::TimePoint now) const { return now <= at_ ? 0 : (now - at_) / kForgotten; }
-  uint32_t Count(int64_t over) const { return count_ - static_cast<uint32_t>(std::min<int64_t>(count_, over)); }
+  uint32_t Left(int64_t over) const { return count_ - static_cast<uint32_t>(std::min<int64_t>(count_, over)); }
 
+  uint32_t newest_ = 0;
   uint32_t count_ = 0;
   base::TimePoint at_{};  // since then none was forgotten
 };

@@ -138,8 +138,9 @@ class Session {
   // What the peer has not returned of the connection's window leaves next to nothing for new streams' DATA.
   int64_t send_window() const { return send_.window(); }
   bool window_is_low() const { return send_.window_is_low(); }
-  // Client: streams that it has reset lately.
+  // Client: streams that it has reset lately. The owner tells when those since the last time came: before it writes.
   const ResetTally& recent_resets() const { return resets_; }
+  void TimeResets(base::TimePoint now) { resets_.Tick(now); }
   // It has ended with streams open on it, other than by a bound of ours.
   bool lost_streams() const { return lost_streams_; }
   // The peer has ended the connection for a fault that it sees in us.
@@ -362,8 +363,7 @@ class Session {
   uint32_t peer_header_list_max_ = UINT32_MAX;  // unless SETTINGS say
   std::string undecodable_;
   SendPath send_;
-  ResetTally resets_;      // of a client
-  base::TimePoint now_{};  // of the last Feed
+  ResetTally resets_;  // of a client
   FloodCharges charges_;
   // Of the DATA frame that is being passed on; null: its stream has closed, bytes are credited and dropped.
   Stream* data_stream_ = nullptr;

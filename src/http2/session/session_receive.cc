@@ -8,7 +8,6 @@ namespace sluice::http2 {
 base::Status Session::Feed(base::Slice bytes, base::TimePoint now) {
   if (failed_) return Failure();
   Scope scope(*this);
-  now_ = now;
   charges_.Tick(now, streams_.last_peer_id());
   reader_.Feed(bytes, *this);
   if (!failed_) return base::Ok();

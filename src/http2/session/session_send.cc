@@ -6,7 +6,7 @@ namespace sluice::http2 {
 void Session::WriteReset(uint32_t id, ErrorCode code, bool peer_caused) {
   if (failed_) return;
   if (peer_caused) send_.AddAnswer();
-  if (role_ == Role::kClient) resets_.Add(now_);
+  if (role_ == Role::kClient) resets_.Add();
   send_.WriteReset(id, code);
 }
 

@@ -283,10 +283,11 @@ void ResponseCache::Complete(const std::shared_ptr<Fetch>& fetch, const CachePla
   if (result.response != nullptr) {
     const cache_policy::Lifetime life = cache_policy::LifetimeOf(result, plan, response_bytes_max(), now);
     refused = life.refused;
+    const bool ok = !result.cause && result.response->status == GrpcCode::kOk;
     result.leaders_only =
-        refused && (!fetch_sharing::IsForAll(result) || cache_policy::IsForOneCaller(*plan.rule, *result.response));
+        refused && (ok ? cache_policy::IsForOneCaller(*plan.rule, *result.response) : !fetch_sharing::IsForAll(result));
     // The upstream has said something else since. Of a client that asked past what is stored it takes nothing away.
-    out_of_date = refused && !result.cause && result.response->status == GrpcCode::kOk && !plan.revalidate;
+    out_of_date = refused && ok && !plan.revalidate;
     if (!refused) entry.reset(new Entry{fetch->key(), result.response, life, fetch->sequence()});
   }
   const bool storable = entry != nullptr;

@@ -58,7 +58,9 @@ void ResponseCollector::SendHeaders(const http2::HeaderList& fields, bool end_st
   (first ? headers_ : trailers_) = fields.Clone();
   headers_received_ = true;
   if (!first) return;
-  if (const auto why = cache_policy::NotShared(*plan_.rule, headers_)) Overflow(*why, end_stream);
+  // A refresh is seen through, as it may erase what is stored; and what ends here may be an error, which all share.
+  const bool directives = leader_ != nullptr && !end_stream;
+  if (const auto why = cache_policy::NotShared(*plan_.rule, headers_, directives)) Overflow(*why, end_stream);
 }
 
 void ResponseCollector::SendData(const base::Slice& bytes, bool end_stream) {

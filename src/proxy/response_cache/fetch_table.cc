@@ -49,15 +49,16 @@ FetchTable::Joined FetchTable::Join(const Request& request, Fetch::Participant* 
     // One refresh is enough, whatever it waits for: no call waits for it.
     const bool left = running.left_.load(std::memory_order_relaxed) && request.client != running.origin_.client &&
                       participant != nullptr;
-    const bool own = request.own || (request.hops > running.origin_.hops && participant != nullptr);
-    if (!own && in_time && !left) {
+    // It may be the call that the running one has sent.
+    const bool behind = request.hops > running.origin_.hops && participant != nullptr;
+    if (!request.own && in_time && !left && !behind) {
       // A refresh goes on when the call has left: only its own bound ends it.
       if (!running.deadline_fixed_ && !running.origin_.refresh)
         running.deadline_ = std::max(running.deadline_, request.fetch_deadline);
       take_part(found->second);
       return Joined::kJoined;
     }
-    aside = own;
+    aside = request.own;
     if (!aside) replaced = found->second;
   } else if (CachedResponsePtr response = answer(); response != nullptr) {
     if (participant != nullptr) {

@@ -40,7 +40,7 @@ class FetchTable {
     // Whose rate limit the fetch may have to wait at, which calls of other clients must not (Fetch::LeaveToClient).
     uint64_t client = 0;
     // Proxies that the call has passed. In a loop of proxies the call that a fetch has sent comes back with more: it
-    // would wait for itself, so that no call joins a fetch of one that has passed fewer.
+    // would wait for itself. So no call joins a fetch of one that has passed fewer: its own takes that one's place.
     uint32_t hops = 0;
   };
 

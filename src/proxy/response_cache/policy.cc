@@ -166,11 +166,13 @@ bool Answered(GrpcCode status) {
   return false;
 }
 
-std::optional<NotCached> NotShared(const CacheRule& rule, const http2::HeaderList& headers) {
+std::optional<NotCached> NotShared(const CacheRule& rule, const http2::HeaderList& headers, bool directives) {
+  CacheControl control;
   for (const http2::Field* field : headers) {
     if (const auto why = SharingRefused(rule, field->name(), field->value())) return why;
+    if (directives && field->token == http2::Token::kCacheControl) control.Add(field->value());
   }
-  return std::nullopt;
+  return control.one_caller() ? std::optional(NotCached::kNoStore) : std::nullopt;
 }
 
 bool IsForOneCaller(const CacheRule& rule, const CachedResponse& response) {
@@ -182,7 +184,7 @@ bool IsForOneCaller(const CacheRule& rule, const CachedResponse& response) {
       unshared |= SharingRefused(rule, name, value).has_value();
     });
   }
-  return unshared || control.no_store || control.no_cache || control.is_private;
+  return unshared || control.one_caller();
 }
 
 Lifetime LifetimeOf(const FetchResult& result, const CachePlan& plan, size_t response_bytes_max, base::TimePoint now) {
@@ -204,7 +206,7 @@ Lifetime LifetimeOf(const FetchResult& result, const CachePlan& plan, size_t res
   CacheControl control;
   AddAll(control, response.headers);
   AddAll(control, response.trailers);
-  if (control.no_store || control.no_cache || control.is_private) return refuse(NotCached::kNoStore);
+  if (control.one_caller()) return refuse(NotCached::kNoStore);
 
   // RFC 9111 4.2.1: s-maxage, then max-age, both from when the upstream made it; then what the operator said, from now.
   const bool ok = response.status == GrpcCode::kOk;

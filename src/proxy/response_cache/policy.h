@@ -65,6 +65,8 @@ struct CacheControl {
   std::optional<uint32_t> max_age, s_maxage;
 
   void Add(std::string_view value);  // one field's value
+  // Of a response: it may satisfy no request but the one that it answers (5.2.2.4, 5, 7).
+  bool one_caller() const { return no_store || no_cache || is_private; }
 };
 
 // The plan for a call, or why there is none.
@@ -75,10 +77,10 @@ std::optional<NotCached> PlanFor(const CacheRule& rule, const CachedMethod& meth
 bool Answered(GrpcCode status);
 
 // Why a response that begins with `headers` is only for the caller that it was fetched for (RFC 9111 4.1).
-std::optional<NotCached> NotShared(const CacheRule& rule, const http2::HeaderList& headers);
+// `directives`: also because of its cache-control.
+std::optional<NotCached> NotShared(const CacheRule& rule, const http2::HeaderList& headers, bool directives);
 
-// Whether a response that is complete says so: RFC 9111 lets one that may not be stored satisfy no other request (4,
-// and 5.2.2.4, 5, 7). One whose time is over as it comes says nothing of the kind.
+// Whether a response that is complete says so (RFC 9111 4). One whose time is over as it comes does not.
 bool IsForOneCaller(const CacheRule& rule, const CachedResponse& response);
 
 // Until when a response may be used; `refused` set: not at all.

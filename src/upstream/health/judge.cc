@@ -199,16 +199,18 @@ void Judge::JudgeTrial(const Subject& subject, const Whole& whole, TimePoint now
     return record.Return(context, "a new connection to it works", slow_start_);
   }
   if (sums.good == 0 && sums.answered == 0) {
+    // Since something is owed, which may be long after the trial began.
+    const Nanos owed = now - std::max(record.since(), record.quiet_since);
     const double p99 = Quantile(whole.latency, 0.99, 0);
-    if (static_cast<double>(spent.count()) >= kStuckTimes * p99) failed("no call was answered", true);
+    const double bound = std::max(static_cast<double>(EndpointRecord::kTrialTime.count()), kStuckTimes * p99);
+    if (static_cast<double>(owed.count()) >= bound) failed("no call was answered", true);
     return;
   }
   if (slow) return failed("it is slow");
-  // Streams that are answered and go on show that it lives.
-  record.Return(context,
-                sums.good > 0 ? std::to_string(sums.good) + " calls were answered well"
-                              : std::to_string(sums.answered) + " calls are being answered",
-                slow_start_, /*shown=*/true);
+  // Streams that are answered and go on show that it lives, and not yet that they end well.
+  if (sums.good == 0)
+    return record.Return(context, std::to_string(sums.answered) + " calls are being answered", slow_start_);
+  record.Return(context, std::to_string(sums.good) + " calls were answered well", slow_start_, /*shown=*/true);
 }
 
 bool Judge::Held(const EndpointRecord& record, const Whole& whole) const {

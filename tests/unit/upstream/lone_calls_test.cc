@@ -101,7 +101,7 @@ TEST_F(LoneCallsTest, ADrainDialsForNoneThatWaits) {
   set->Drain(*endpoint);
   Run();
   EXPECT_EQ(Log().size(), LoneCalls::kDialsMax + 5);
-  EXPECT_EQ(host.connections.size(), LoneCalls::kDialsMax);
+  EXPECT_EQ(host.dials, static_cast<int>(LoneCalls::kDialsMax));
 }
 
 TEST_F(LoneCallsTest, AConnectThatFailsOrHangsFailsItsCallAlone) {

@@ -339,6 +339,17 @@ TEST(Fetch, AnAnswerThatSaysItIsForOneCallerIsItsLeadersAlone) {
       EXPECT_EQ(TextOf(follower), "(none)") << said[0].second << in_trailers;
     }
   }
+  // The failure of a service that is down is not one caller's, whatever else it says.
+  {
+    CacheFixture f;
+    Caller leader, follower;
+    std::shared_ptr<Fetch> fetch, none;
+    f.Join(f.Key(), &leader, &fetch);
+    f.Join(f.Key(), &follower, &none);
+    f.Complete(fetch,
+               {.status = GrpcCode::kUnavailable, .headers = {{"cache-control", "no-store"}}, .trailers_only = true});
+    ASSERT_NE(follower.participant.result()->response, nullptr);
+  }
   // Not so one whose time is over when it comes: it is what all of them asked for.
   CacheFixture f;
   Caller leader, follower;
@@ -353,7 +364,7 @@ TEST(Fetch, AnAnswerThatSaysItIsForOneCallerIsItsLeadersAlone) {
 TEST(Fetch, ACallThatHasPassedMoreProxiesIsNotHeldByIt) {
   CacheFixture f;
   const CacheKey key = f.Key();
-  Caller first, back, again, other;
+  Caller first, back, same, again, other;
   std::shared_ptr<Fetch> fetch, own, third, none;
   f.Join(key, &first, &fetch);
   CachePlan plan = f.Plan();
@@ -362,11 +373,11 @@ TEST(Fetch, ACallThatHasPassedMoreProxiesIsNotHeldByIt) {
     return f.cache.Join(key, plan, &caller.participant, f.clock.Now() + seconds(5), f.clock.Now(), nullptr, in, 0);
   };
   EXPECT_EQ(join(1, back, &own), Joined::kStarted);
+  EXPECT_EQ(join(1, same, &none), Joined::kJoined) << "calls through the same proxies share one";
   EXPECT_EQ(join(2, again, &third), Joined::kStarted);
   EXPECT_EQ(join(0, other, &none), Joined::kJoined);
   for (const auto& each : {third, own, fetch}) f.Complete(each);
-  EXPECT_EQ(TextOf(first), "hello");
-  EXPECT_EQ(TextOf(other), "hello");
+  for (const Caller* caller : {&first, &back, &same, &again, &other}) EXPECT_EQ(TextOf(*caller), "hello");
 }
 
 TEST(Fetch, OneThatIsLeftToItsClientIsNotWaitedForByOthers) {

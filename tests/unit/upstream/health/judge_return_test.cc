@@ -131,7 +131,8 @@ TEST_F(JudgeReturnTest, ATrialWhoseCallsAreNotAnsweredFails) {
   UntilProbe();
   Probed("");
   int sent = 0;
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 11; ++i) {
+    ASSERT_EQ(cluster.State(0), HealthState::kProbing) << "a second is not over";
     if (cluster[0].record.wants_trial()) cluster[0].Sent(), ++sent;
     GoodCalls(cluster, {1, 2}, 5);
     cluster.Pass();
@@ -155,6 +156,8 @@ TEST_F(JudgeReturnTest, RequestsThatDoNotEndBringNoHungEndpointBack) {
   EXPECT_EQ(opened, EndpointRecord::kTrialsOpen);
   EXPECT_EQ(cluster.State(0), HealthState::kProbing) << "a second is over";
   cluster[0].Owes();
+  cluster.Pass(10);
+  EXPECT_EQ(cluster.State(0), HealthState::kProbing) << "it has a second from now on";
   cluster.Pass();
   EXPECT_EQ(cluster.State(0), HealthState::kEjected);
   EXPECT_EQ(cluster[0].record.last_error(), "no call was answered");
