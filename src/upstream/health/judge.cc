@@ -199,8 +199,9 @@ void Judge::JudgeTrial(const Subject& subject, const Whole& whole, TimePoint now
     return record.Return(context, "a new connection to it works", slow_start_);
   }
   if (sums.good == 0 && sums.answered == 0) {
-    // Since something is owed, which may be long after the trial began.
-    const Nanos owed = now - std::max(record.since(), record.quiet_since);
+    // Since something is owed, which may be long after the trial began. Nothing is where the calls have gone without an
+    // answer, as those do whose hedges were faster.
+    const Nanos owed = record.owes ? now - std::max(record.since(), record.quiet_since) : spent;
     const double p99 = Quantile(whole.latency, 0.99, 0);
     const double bound = std::max(static_cast<double>(EndpointRecord::kTrialTime.count()), kStuckTimes * p99);
     if (static_cast<double>(owed.count()) >= bound) failed("no call was answered", true);

@@ -188,6 +188,22 @@ TEST_F(JudgeReturnTest, StreamsThatAreAnsweredBringItBack) {
   EXPECT_EQ(cluster.Why(0), "1 calls are being answered");
 }
 
+// Their hedges were faster: they end without an outcome.
+TEST_F(JudgeReturnTest, ATrialWhoseCallsHaveGoneWithoutAnAnswerFails) {
+  Eject();
+  UntilProbe();
+  Probed("");
+  cluster[0].Sent(2);
+  cluster.Pass();
+  EXPECT_FALSE(cluster[0].record.wants_trial());
+  cluster[0].in_flight = 0;
+  cluster.Pass(8);
+  EXPECT_EQ(cluster.State(0), HealthState::kProbing);
+  cluster.Pass();
+  EXPECT_EQ(cluster.State(0), HealthState::kEjected);
+  EXPECT_EQ(cluster[0].record.last_error(), "no call was answered");
+}
+
 TEST_F(JudgeReturnTest, ATrialThatIsSlowFails) {
   for (int i = 0; i < 10; ++i) {
     GoodCalls(cluster, {0, 1, 2}, 20);
