@@ -78,7 +78,7 @@ void Histogram::Add(const Snapshot& observed) {
   for (size_t i = 0; i < kBuckets; ++i) shard.buckets[i].fetch_add(observed.buckets[i], std::memory_order_relaxed);
   shard.sum.fetch_add(observed.sum, std::memory_order_relaxed);
   uint64_t max = observed.max;
-  // Of one that does not tell it: as large as it may have been.
+  // An older process does not tell its maximum: the bound of its highest bucket stands in.
   for (size_t i = 0; max == 0 && i < kBuckets; ++i) {
     if (observed.buckets[kBuckets - 1 - i] != 0) max = std::min(kHighest, UpperBound(kBuckets - 1 - i));
   }

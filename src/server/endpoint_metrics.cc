@@ -81,8 +81,10 @@ void AddDurationMax(const std::string& route, const std::string& cluster, const 
 
 void CollectDurationMax(const Clusters& clusters, Samples& out) {
   for (const proxy::Route& route : clusters.snapshot()->config->routes.routes()) {
-    if (route.split == nullptr) AddDurationMax(route.options.name, route.options.cluster, route.metrics, out);
-    if (route.split == nullptr) continue;
+    if (route.split == nullptr) {
+      AddDurationMax(route.options.name, route.options.cluster, route.metrics, out);
+      continue;
+    }
     for (const proxy::ClusterSplit::Part& part : route.split->parts())
       AddDurationMax(route.options.name, part.name, part.metrics, out);
   }

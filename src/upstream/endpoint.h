@@ -139,8 +139,8 @@ class Endpoint {
   // Its server has ended a connection on which `resets` streams had been reset lately: half of that is the most that
   // one of them is to have. Any thread.
   void LearnResets(uint32_t resets, base::TimePoint now);
-  // What was learned may have been another process's, or another fault's: after kResetsKept it is twice as much. The
-  // same.
+  // The bound doubles after kResetsKept: what was learned may have been another process's, or another fault's. Any
+  // thread.
   static constexpr base::Nanos kResetsKept = std::chrono::minutes(10);
   void EaseResets(base::TimePoint now);
   // UINT32_MAX: nothing is known of such a bound.

@@ -1,5 +1,6 @@
 // ResetTally: how many streams a client's session has reset lately. Servers bound that for each connection, and end one
-// that goes beyond (CVE-2023-44487), with the calls of all callers that share it: docs/http2.md, "Resets".
+// that goes beyond (CVE-2023-44487), with the calls of all callers that share it: docs/http2.md,
+// "Deadlines and resets".
 //
 // A plain value; time is a parameter, and does not go back.
 #pragma once
@@ -19,12 +20,12 @@ class ResetTally {
   static constexpr base::Nanos kForgotten = std::chrono::milliseconds(333);
 
   void Add() { ++newest_; }
-  // Those since the last Tick came at `now`: a session has no clock.
+  // The resets since the last Tick count as of `now`: a session has no clock.
   void Tick(base::TimePoint now) {
     if (newest_ > 0) [[unlikely]]
       Take(now);
   }
-  // None of them forgotten since the last Tick that had any.
+  // A cheap upper bound of Count: nothing is forgotten since the last Tick that had resets.
   uint32_t count() const { return count_ + newest_; }
   uint32_t Count(base::TimePoint now) const { return Left(Over(now)) + newest_; }
 

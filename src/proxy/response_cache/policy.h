@@ -65,7 +65,7 @@ struct CacheControl {
   std::optional<uint32_t> max_age, s_maxage;
 
   void Add(std::string_view value);  // one field's value
-  // Of a response: it may satisfy no request but the one that it answers (5.2.2.4, 5, 7).
+  // A response that says so may satisfy no request but the one that it answers (5.2.2.4, 5, 7).
   bool one_caller() const { return no_store || no_cache || is_private; }
 };
 

@@ -63,7 +63,7 @@ void Judge::Count(const Subject& subject, TimePoint now) {
         known ? std::max(record.quiet_since, std::min(subject.answered_at, now)) : now;
     record.sent_quiet = 0;
   } else if (more.sent == 0 && (subject.in_flight == 0 || record.sent_quiet <= more.withdrawn)) {
-    // What is out, if anything, are requests that have not ended.
+    // Nothing is owed: the calls that are out, if any, have requests that have not ended.
     record.owes = false;
     record.quiet_since = now;
     record.sent_quiet = 0;

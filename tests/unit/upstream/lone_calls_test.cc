@@ -74,7 +74,7 @@ TEST_F(LoneCallsTest, FewAreDialedAtATimeAndTheOthersFollow) {
   Run();
   EXPECT_EQ(Log(), (Strings{"a connection"}));
   EXPECT_EQ(host.connections.size(), LoneCalls::kDialsMax + 1);
-  // None of them waits longer than the first.
+  // The last of them waits no longer than the first.
   Advance(options.connect_timeout);
   EXPECT_EQ(Log().size(), LoneCalls::kLoneMax - 1);
   EXPECT_EQ(host.connections.size(), LoneCalls::kDialsMax + 1);
