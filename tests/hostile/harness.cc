@@ -12,6 +12,7 @@ constexpr double kMetricsEveryMs = 250;
 constexpr size_t kViolationsMax = 50;
 constexpr size_t kKeys = 60;
 constexpr size_t kOtherConnections = 100;  // of honest callers and to the endpoints
+constexpr double kLoggedMs = 500;          // until a call that has ended is in the access log
 constexpr size_t kTimesEnough = 60;        // for a percentile behind one script
 
 }  // namespace
@@ -39,6 +40,19 @@ void Harness::Report(const std::string& violation, bool again) {
   if (violations_.size() < kViolationsMax) violations_.push_back(violation);
 }
 
+std::vector<std::string> Harness::TakeViolations() {
+  std::vector<std::string> out = std::exchange(violations_, {});
+  for (std::string& violation : out) {
+    const size_t at = violation.find(" id=");
+    if (!violation.starts_with("an honest call ") || at == std::string::npos || tree_ == nullptr) continue;
+    const std::string id = violation.substr(at + 4, violation.find(' ', at + 4) - at - 4);
+    std::string line;
+    loop_.Run(kLoggedMs, [&] { return !(line = tree_->LoggedCall(id)).empty(); });
+    violation += "\n  the access log: " + line;
+  }
+  return out;
+}
+
 uint64_t Harness::honest_calls() const {
   uint64_t all = calls_before_;
   for (const auto& caller : callers_) all += caller->answered();
@@ -57,7 +71,7 @@ bool Harness::Start(const std::string& variant) {
   if (!Probe() || !AddCallers()) return false;
   // Enough calls for a first percentile.
   loop_.Run(30'000, [this] {
-    for (const auto& caller : callers_) monitor_->Times(caller->TakeTimes());
+    TakeTimes();
     return monitor_->p99_before() > 0 || any_violation();
   });
   monitor_->Look();
@@ -68,6 +82,7 @@ bool Harness::Start(const std::string& variant) {
 void Harness::Stop() {
   calls_before_ = honest_calls();
   callers_.clear();
+  direct_.clear();
   if (player_) player_->Forget();
   player_.reset();
   monitor_.reset();
@@ -111,8 +126,14 @@ bool Harness::Probe() {
 bool Harness::AddCallers() {
   std::vector<std::string> keys;
   for (int i = 0; i < 40; ++i) keys.push_back("good" + std::to_string(i));
-  auto add = [this](const std::string& name, const std::string& listener, const std::string& service,
-                    const std::vector<std::string>& of) {
+  auto start = [this](CallerOptions options) {
+    auto caller = std::make_unique<HonestCaller>(loop_, std::move(options),
+                                                 [this](const std::string& violation) { Report(violation); });
+    caller->Start();
+    return caller;
+  };
+  auto add = [&](const std::string& name, const std::string& listener, const std::string& service,
+                 const std::vector<std::string>& of) {
     CallerOptions options;
     options.name = name;
     options.port = tree_->port(listener);
@@ -120,10 +141,16 @@ bool Harness::AddCallers() {
     options.service = service;
     options.keys = of;
     options.may_reconnect = listener == "aged";
-    callers_.push_back(
-        std::make_unique<HonestCaller>(loop_, options, [this](const std::string& violation) { Report(violation); }));
-    callers_.back()->Start();
+    callers_.push_back(start(std::move(options)));
   };
+  for (const char* backend : {"grpc", "node"}) {
+    CallerOptions options;
+    options.name = std::string("direct-") + backend;
+    options.port = tree_->port(backend);
+    options.at_once = 1;
+    options.timed = true;
+    direct_.push_back(start(std::move(options)));
+  }
   for (int i = 0; i < 4; ++i) add("good-" + std::to_string(i), "plain", "t.Good", keys);
   add("without-key", "plain", "t.Good", {});
   add("tls", "tls", "t.Good", keys);
@@ -134,9 +161,14 @@ bool Harness::AddCallers() {
   return true;
 }
 
+void Harness::TakeTimes() {
+  for (const auto& caller : direct_) monitor_->DirectTimes(caller->TakeTimes());
+  for (const auto& caller : callers_) monitor_->Times(caller->TakeTimes());
+}
+
 void Harness::Play(const Script& script) {
   player_->Play(script, *tree_);
-  for (const auto& caller : callers_) monitor_->Times(caller->TakeTimes());
+  TakeTimes();
   monitor_->Look();
   monitor_->CheckMemory(player_->most_connections() + kOtherConnections);
   if (Loop::Now() < next_metrics_ || any_violation()) return;
@@ -146,7 +178,7 @@ void Harness::Play(const Script& script) {
 
 void Harness::Settle(bool patiently) {
   loop_.Run(150, [this] { return any_violation(); });
-  for (const auto& caller : callers_) monitor_->Times(caller->TakeTimes());
+  TakeTimes();
   monitor_->JudgeTimes(kTimesEnough);
   monitor_->Look();
   if (!any_violation()) monitor_->LookAtMetrics();

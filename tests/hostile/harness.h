@@ -35,7 +35,7 @@ class Harness {
   // end.
   void Settle(bool patiently);
   // What was wrong since the last time.
-  std::vector<std::string> TakeViolations() { return std::exchange(violations_, {}); }
+  std::vector<std::string> TakeViolations();
   bool any_violation() const { return !violations_.empty(); }
 
   uint64_t honest_calls() const;
@@ -48,6 +48,7 @@ class Harness {
   void Report(const std::string& violation, bool again = false);
   bool Probe();  // keys of the honest endpoints in the cluster that they share with the hostile one
   bool AddCallers();
+  void TakeTimes();
 
   Loop loop_;
   TreeOptions options_;
@@ -57,7 +58,7 @@ class Harness {
   std::unique_ptr<Tree> tree_;
   std::unique_ptr<Player> player_;
   std::unique_ptr<Monitor> monitor_;
-  std::vector<std::unique_ptr<HonestCaller>> callers_;
+  std::vector<std::unique_ptr<HonestCaller>> callers_, direct_;  // through the proxy; past it, to compare with
   std::vector<std::string> honest_keys_;
   std::vector<std::string> violations_;
   double next_metrics_ = 0;

@@ -156,6 +156,7 @@ void HonestCaller::Begin() {
   Call call;
   call.number = ++number_;
   call.start = Loop::Now();
+  call.waited = loop_.Waited();
   call.path = "/" + options_.service + "/" + dice_.Of({"Unary", "Get", "List"});
   if (!options_.keys.empty()) call.key = dice_.From(options_.keys);
   size_t size = dice_.Of<size_t>({0, 1, 20, 20, 100, 1000, 20'000});
@@ -167,6 +168,7 @@ void HonestCaller::Begin() {
       break;
     case 1:
     case 2:
+      if (options_.timed) break;
       call.delay = static_cast<double>(dice_.In(10, 60));
       call.order = "delay=" + std::to_string(static_cast<int>(call.delay));
       break;
@@ -213,8 +215,8 @@ void HonestCaller::Begin() {
 }
 
 void HonestCaller::Fail(const Call& call, const std::string& what) {
-  std::string text =
-      "an honest call " + what + ": [" + options_.name + "] " + call.path + " key=" + call.key + " " + call.order;
+  std::string text = "an honest call " + what + ": [" + options_.name + "] " + call.path + " key=" + call.key + " " +
+                     call.order + " id=" + options_.name + "-" + std::to_string(call.number);
   for (const char* name : {"grpc-status", "grpc-message", "sluice-reason", "x-backend"}) {
     if (const auto found = call.fields.find(name); found != call.fields.end())
       text += std::string(" ") + name + "=" + found->second;
@@ -246,7 +248,11 @@ void HonestCaller::Finished(int32_t stream, uint32_t error) {
                           std::to_string(call.expected.size()) + " bytes");
   }
   if (call.trailer != 0 && field("x-long").size() != call.trailer) return Fail(call, "has other trailers");
-  if (call.delay == 0) times_.push_back(Loop::Now() - call.start);
+  if (call.delay == 0) {
+    times_.push_back({loop_.Waited() - call.waited, call.start, Loop::Now(), field("x-backend"),
+                      "[" + options_.name + "] " + call.path + " key=" + call.key + " " + call.order + " " +
+                          std::to_string(call.expected.size()) + " bytes, " + field("x-backend")});
+  }
 }
 
 void HonestCaller::Lost(const std::string& why) {

@@ -26,6 +26,15 @@ struct CallerOptions {
   bool may_reconnect = false;     // its listener ends connections by age
   double pause_ms = 10;           // between two calls
   int at_once = 2;                // calls under way
+  bool timed = false;             // no call has a delay of its own
+};
+
+// How long an honest call has taken. The callers share the harness's thread, so its own work is not counted.
+struct CallTime {
+  double ms;          // in which the harness waited for events
+  double start, end;  // Loop::Now
+  std::string backend;
+  std::string what;
 };
 
 class HonestCaller {
@@ -39,13 +48,13 @@ class HonestCaller {
   void Stop();  // no new calls; those under way go on
   size_t under_way() const { return calls_.size(); }
   uint64_t answered() const { return answered_; }
-  // Milliseconds of all calls without a delay of their own since the last time this was asked.
-  std::vector<double> TakeTimes() { return std::exchange(times_, {}); }
+  // All calls without a delay of their own since the last time this was asked.
+  std::vector<CallTime> TakeTimes() { return std::exchange(times_, {}); }
 
  private:
   struct Call {
     uint64_t number;
-    double start, delay = 0;
+    double start, waited, delay = 0;
     std::string path, key, order;
     std::string body, expected;  // DATA as it comes, and as it is to be
     size_t sent = 0;             // of `expected`, which is the request as well
@@ -75,7 +84,7 @@ class HonestCaller {
   bool running_ = false, going_ = false;  // going_: a GOAWAY has come
   std::string protocol_error_;
   uint64_t timer_ = 0, number_ = 0, answered_ = 0;
-  std::vector<double> times_;
+  std::vector<CallTime> times_;
 };
 
 }  // namespace sluice::hostile

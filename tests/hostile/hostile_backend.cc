@@ -246,7 +246,8 @@ void HostileBackend::Reset() {
 bool MayBeOk(const Script& program) {
   bool head = false, ended = false, ok = false;
   for (const Move& op : program) {
-    if (op.verb == "await" || op.verb == "wait") continue;
+    // A GOAWAY says nothing of the stream that it names last: its answer may follow (RFC 9113 6.8).
+    if (op.verb == "await" || op.verb == "wait" || (op.verb == "goaway" && op.arg(0) == "this")) continue;
     if (ended) break;  // what is said behind the end does not take it back
     const bool ends = op.arg(op.verb == "head" ? 0 : 1) == "end";
     if (op.verb == "head") {

@@ -57,7 +57,9 @@ void Loop::Turn(double ms) {
   if (!timers_.empty()) ms = std::min(ms, timers_.begin()->first - Now());
   epoll_event events[64];
   const int wait = ms <= 0 ? 0 : static_cast<int>(std::ceil(ms));
+  const double before = Now();
   const int count = ::epoll_wait(epoll_, events, 64, wait);
+  waited_ += Now() - before;
   for (int i = 0; i < count; ++i) {
     const auto found = handlers_.find(events[i].data.fd);
     if (found == handlers_.end()) continue;  // forgotten by a handler of this turn

@@ -32,6 +32,8 @@ class Loop {
 
   // Milliseconds of the monotonic clock.
   static double Now();
+  // Milliseconds that the loop has waited for events so far. What the clock says beside is the harness's own work.
+  double Waited() const { return waited_; }
 
  private:
   struct Timer {
@@ -44,6 +46,7 @@ class Loop {
   std::map<int, std::shared_ptr<OnEvents>> handlers_;
   std::multimap<double, Timer> timers_;
   uint64_t next_timer_ = 1;
+  double waited_ = 0;
 };
 
 }  // namespace sluice::hostile

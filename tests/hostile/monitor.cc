@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -14,13 +15,9 @@ namespace {
 constexpr int kLinesMax = 25;
 constexpr uint64_t kMemorySlack = 8 << 20, kMemoryAConnection = 24 << 10;
 constexpr double kSlowerMax = 5, kSlowFloorMs = 150;
-
-double Percentile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), at, values.end());
-  return *at;
-}
+constexpr size_t kSlowestShown = 8;
+constexpr double kSlowDirectMs = 20;
+constexpr size_t kSlowDirectMax = 256;
 
 // What lines of one kind have in common: no numbers, no addresses, nothing that is quoted.
 std::string KindOf(std::string_view text) {
@@ -144,21 +141,47 @@ void Monitor::CheckMemory(size_t connections) {
             " connections; at the start " + std::to_string(base_ >> 20) + " MiB");
 }
 
-void Monitor::Times(const std::vector<double>& times) {
-  times_.insert(times_.end(), times.begin(), times.end());
+void Monitor::Times(std::vector<CallTime> times) {
+  std::move(times.begin(), times.end(), std::back_inserter(times_));
   JudgeTimes(kTimesWanted);
+}
+
+void Monitor::DirectTimes(const std::vector<CallTime>& times) {
+  for (const CallTime& time : times) {
+    if (time.ms > kSlowDirectMs) slow_direct_.push_back(time);
+  }
+  while (slow_direct_.size() > kSlowDirectMax) slow_direct_.pop_front();
+}
+
+bool Monitor::BackendWasSlow(const CallTime& time) const {
+  return std::any_of(slow_direct_.begin(), slow_direct_.end(), [&time](const CallTime& direct) {
+    return direct.backend == time.backend && direct.start < time.end && time.start < direct.end;
+  });
 }
 
 void Monitor::JudgeTimes(size_t enough) {
   if (times_.size() < enough) return;
-  p99_ = Percentile(times_, 0.99);
-  times_.clear();
+  std::vector<CallTime> times = std::exchange(times_, {});
+  std::sort(times.begin(), times.end(), [](const CallTime& a, const CallTime& b) { return a.ms > b.ms; });
+  const auto p99 = [&times] { return times[times.size() / 100].ms; };
+  const double most = std::max(kSlowFloorMs, kSlowerMax * p99_before_);
+  if (p99_before_ > 0 && p99() > most) {
+    std::erase_if(times, [this](const CallTime& time) { return BackendWasSlow(time); });
+    if (times.size() < enough / 2) return;
+  }
+  p99_ = p99();
   if (p99_before_ == 0) {
     p99_before_ = p99_;
-  } else if (p99_ > std::max(kSlowFloorMs, kSlowerMax * p99_before_)) {
-    report_("honest calls are slow: p99 " + std::to_string(static_cast<int>(p99_)) + " ms, at the start " +
-            std::to_string(static_cast<int>(p99_before_)) + " ms");
+    return;
   }
+  if (p99_ <= most) return;
+  std::string slowest;
+  for (size_t i = 0; i < std::min(kSlowestShown, times.size()); ++i)
+    slowest += "\n  " + std::to_string(static_cast<int>(times[i].ms)) + " ms (" +
+               std::to_string(static_cast<int>(times[i].end - times[i].start)) + " by the clock): " + times[i].what;
+  report_("honest calls are slow: p99 " + std::to_string(static_cast<int>(p99_)) + " ms of " +
+          std::to_string(times.size()) + " calls, at the start " + std::to_string(static_cast<int>(p99_before_)) +
+          " ms" + slowest);
 }
 
 }  // namespace sluice::hostile

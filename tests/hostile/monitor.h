@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "hostile/honest_caller.h"
 #include "hostile/loop.h"
 #include "hostile/tree.h"
 #include "hostile/wire.h"
@@ -27,7 +29,9 @@ class Monitor {
   // Asks for the metrics and looks at them; turns the loop. False: they do not come.
   bool LookAtMetrics();
   // Honest calls' times: the first kTimesWanted are what the others are compared with.
-  void Times(const std::vector<double>& times);
+  void Times(std::vector<CallTime> times);
+  // Of calls that go to backends directly: while one is slow, its backend is, or the machine.
+  void DirectTimes(const std::vector<CallTime>& times);
   double p99() const { return p99_; }
   double p99_before() const { return p99_before_; }
   uint64_t resident() const { return resident_; }
@@ -41,6 +45,7 @@ class Monitor {
 
  private:
   void Sample();
+  bool BackendWasSlow(const CallTime& time) const;
   void Line(const std::string& line);
   void Metrics(const std::string& text);
 
@@ -54,7 +59,8 @@ class Monitor {
   std::map<std::string, std::map<std::string, int>> second_;  // kind of line -> second -> count
   std::map<std::string, int> busiest_;
   std::map<std::string, double> lost_;  // connections of honest endpoints, as reported
-  std::vector<double> times_;
+  std::vector<CallTime> times_;
+  std::deque<CallTime> slow_direct_;  // the latest kSlowDirectMax
   double p99_ = 0, p99_before_ = 0;
   uint64_t resident_ = 0, base_ = 0, most_resident_ = 0, sampler_ = 0;
   bool memory_checked_ = true;

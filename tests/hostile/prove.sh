@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # prove.sh [--seeds N] [NAME...]: takes back one fix after the other (broken/NAME.patch; all of them without names), in a build of its
 # own, and says after how many seeds the harness finds the defect. Ends with 1 where it does not within N seeds (3000).
-# The harness is that of build/release or build/debug; the daemon is compiled for debugging, in build/prove, with ccache.
+# The harness is that of build/release or build/debug; the daemon is compiled for debugging, in build/prove, with ccache, while
+# the one before is played. A patch's head says what it takes back, by which words the harness finds it, and, where it would take
+# long with the whole grammar, which productions are played.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seeds=3000 names=()
@@ -28,21 +30,37 @@ mkdir -p "$source"
 git ls-files -z | xargs -0 cp -p --parents -t "$source"
 # As deep below its sources as the usual build: ccache knows most of it.
 (cd "$source" && cmake --preset debug) >build/prove/cmake.log
-failed=0
+# Plays until the harness has found it; says so in a line. `$2`: the daemon's copy, while the next one is built.
+play() {
+  local of=$patches/$1.patch only
+  only=$(sed -n 's/^Plays: //p' "$of")
+  "$program" --binary "$2" --seeds "$seeds" --until-found --no-shrink ${only:+--only "$only"} \
+    --expect "$(sed -n 's/^Finds: //p' "$of")" >"build/prove/$1.log" 2>&1 || true
+  rm "$2"
+  local found
+  found=$(grep -m 1 -oE '^seeds? [0-9]+( to [0-9]+)?:? (found|fails alone): .{0,140}' "build/prove/$1.log" || true)
+  if [ -n "$found" ]; then
+    echo "$1: $(grep -oE 'hostile: [0-9]+ seeds' "build/prove/$1.log"): $found"
+  else
+    echo "$1: NOT FOUND: $(tail -n 1 "build/prove/$1.log")"
+    touch build/prove/failed
+  fi
+}
+
+rm -f build/prove/failed
+playing=
 for name in "${names[@]}"; do
   patch -p1 -s -f -d "$source" <"$patches/$name.patch"
   if ninja -C "$source/build/debug" ${JOBS:+-j "$JOBS"} sluiced >"build/prove/$name.build.log" 2>&1; then
-    "$program" --binary "$source/build/debug/bin/sluiced" --seeds "$seeds" --until-found --expect "$(sed -n "s/^Finds: //p" "$patches/$name.patch")" >"build/prove/$name.log" 2>&1 || true
-    if grep -q ': found: ' "build/prove/$name.log"; then
-      echo "$name: $(grep -oE 'hostile: [0-9]+ seeds' "build/prove/$name.log"): $(grep -m 1 -oE '^seed [0-9]+: found: .{0,140}' "build/prove/$name.log")"
-    else
-      echo "$name: NOT FOUND: $(tail -n 1 "build/prove/$name.log")"
-      failed=1
-    fi
+    cp "$source/build/debug/bin/sluiced" "build/prove/$name.sluiced"
+    if [ -n "$playing" ]; then wait "$playing"; fi
+    play "$name" "build/prove/$name.sluiced" &
+    playing=$!
   else
     echo "$name: DOES NOT BUILD: $(grep -m 1 -E 'error:|FAILED' "build/prove/$name.build.log")"
-    failed=1
+    touch build/prove/failed
   fi
   patch -R -p1 -s -f -d "$source" <"$patches/$name.patch"
 done
-exit "$failed"
+wait
+[ ! -e build/prove/failed ]

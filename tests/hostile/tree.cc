@@ -170,9 +170,11 @@ std::string Tree::Config() const {
   std::string yaml = "workers: 2\nhash_seed: hostile\ndrain_timeout: 1s\nstate_file: \"\"\n";
   yaml += "memory: {buffered_bytes_max: " + std::to_string(options_.memory_limit) + "}\n";
   const bool tight = options_.variant == "tight";
-  yaml += tight ? "concurrency: {max: 60}\n" : "concurrency: {max: 5000}\n";
+  yaml += tight ? "concurrency: {max: 60}\n" : "";
   yaml += "forwarding: {x_forwarded: true, client_cert: true, request_id: replace, remove: [x-user]}\n";
-  yaml += "access_log: {format: json, path: " + options_.dir + "/access.log}\n";
+  yaml += "access_log: {format: json, path: " + options_.dir +
+          "/access.log, fields: [time, {metadata: x-id, as: id}, " +
+          "status, route, endpoint, attempts, tries, waited, request_bytes, upstream_ms, total_ms]}\n";
   yaml += "admin: {grpc: \"unix:" + options_.dir + "/admin.sock\", http: \"" + address("http") + "\"}\n";
   yaml += "jwt: [{name: keys, jwks_file: jwks.json, issuer: hostile}]\n";
   yaml += "listeners:\n";
@@ -204,7 +206,7 @@ std::string Tree::Config() const {
     return "  - name: " + name + "\n    service: t." + name + "\n    cluster: " + to +
            "\n    hash_by: {metadata: x-key}\n" + more;
   };
-  const std::string retry = "    retry: {methods: all}\n";
+  const std::string retry = "    retry: {methods: all, buffer: 1MiB}\n";
   yaml += route("Good", "good", retry) + route("Mixed", "mixed", retry) + route("Aged", "aged") + route("Bad", "bad") +
           route("Zero", "zero");
   yaml += route("Rated", "rated") + route("Full", "full");
@@ -214,6 +216,15 @@ std::string Tree::Config() const {
   yaml += "  - {name: key, service: t.Key, cluster: good, hash_by: {metadata: x-user-bin}}\n";
   yaml += "  - {name: rest, cluster: mixed, hash_by: {metadata: x-key}}\n";
   return yaml;
+}
+
+std::string Tree::LoggedCall(const std::string& id) const {
+  std::ifstream log(options_.dir + "/access.log");
+  const std::string wanted = "\"id\":\"" + id + "\"";
+  for (std::string line; std::getline(log, line);) {
+    if (line.find(wanted) != std::string::npos) return line;
+  }
+  return {};
 }
 
 std::unique_ptr<Child> Tree::Backend(const std::string& name, const std::vector<std::string>& command) {

@@ -66,6 +66,8 @@ class Tree {
   uint64_t ended_by_backends() const { return ended_by_backends_; }
   // Whether one has done so just now.
   bool ended_lately() const { return Loop::Now() - last_end_ < 500; }
+  // What the access log says of the call with this x-id; empty: nothing (yet).
+  std::string LoggedCall(const std::string& id) const;
   const TreeOptions& options() const { return options_; }
 
  private:
