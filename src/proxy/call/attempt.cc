@@ -162,12 +162,12 @@ void Attempt::PassInterim(http2::HeaderList&& fields) {
   exchange_.sink.SendInterim(fields);
 }
 
-// Fields that are the proxy's to say go; a backend's word must not be read as ours. Of gRPC there is no length, which a
-// response that we have to cut would contradict, and no status in headers that do not end the response (gRPC over
-// HTTP/2, "Responses").
+// Fields that are the proxy's to say go; a backend's word must not be read as ours. A gRPC client is told no length,
+// whatever the answer is: where it has to be cut, trailers with a status follow, which a length would contradict (RFC
+// 9113 8.1.1). Nor is it told a status in headers that do not end the response (gRPC over HTTP/2, "Responses").
 void Attempt::CleanHeaders(bool end_stream) {
   response_.Remove(Token::kSluice);
-  if (!exchange_.IsGrpc() || !IsGrpcContent(response_)) return;
+  if (!exchange_.IsGrpc()) return;
   response_.Remove(Token::kContentLength);
   if (end_stream) return;
   response_.Remove(Token::kGrpcStatus);
@@ -258,7 +258,8 @@ void Attempt::Complete(bool in_block) {
     exchange_.OnAttemptFailing(*this);
   }
   // Its timer for the call may run out a moment before ours does, and then it says what we would have said.
-  at_deadline_ = status_ == GrpcCode::kDeadlineExceeded && !has_trailers_ && RanOut();
+  if (status_ == GrpcCode::kDeadlineExceeded) [[unlikely]]
+    at_deadline_ = !has_trailers_ && RanOut();
   Close(upstream::Outcome::kAnswered, status_, status_ == GrpcCode::kOk ? Cause::kNone : StatusCause());
   exchange_.OnAttemptEnded(*this);
 }
@@ -283,6 +284,10 @@ void Attempt::EndByHttpStatus() {
 void Attempt::ReadStatus(bool in_block) {
   const http2::Field* status = in_block ? response_.Find(Token::kGrpcStatus) : nullptr;
   if (status != nullptr) {
+    if (status->value() == "0") [[likely]] {
+      status_ = GrpcCode::kOk;
+      return;
+    }
     status_ = ParseGrpcStatus(status->value());
     if (!IsPlainGrpcStatus(status->value())) [[unlikely]]
       RespellGrpcStatus(response_);
@@ -325,7 +330,7 @@ void Attempt::Restart() {
   sent_ = {};
   state_ = State::kPicking;
   end_sent_ = complete_ = http_ok_ = has_trailers_ = lacks_status_ = maybe_processed_ = asks_at_sending_ = was_sent_ =
-      alone_ = must_be_alone_ = owed_ = false;
+      alone_ = must_be_alone_ = owed_ = at_deadline_ = false;
   status_ = GrpcCode::kUnknown;
 }
 

@@ -79,6 +79,31 @@ TEST_F(CallMessageEndTest, ALengthOfAGrpcResponseDoesNotGoOn) {
   EXPECT_EQ(client.streams[3].Value("content-length"), "4") << "of plain HTTP it does";
 }
 
+// An answer that is no gRPC goes to a gRPC client with a status of ours behind it, whether it is cut or whole.
+TEST_F(CallMessageEndTest, APageForAGrpcCallKeepsNeitherItsLengthNorAStatusInItsHeaders) {
+  Start({"10.0.0.1:1"});
+  FramePeer& client = Client();
+  const Fields page = {{":status", "200"},
+                       {"content-type", "text/html"},
+                       {"content-length", "5"},
+                       {"grpc-status", "0,0"},
+                       {"grpc-message", "fine"}};
+  Ask(client, 1);
+  Up().Send(Headers(1, Block(page)) + Data(1, "much more than five bytes", h2::kEndStream));
+  Run();
+  Ask(client, 3);
+  Up().Send(Headers(3, Block(page)) + Data(3, "1234\n", h2::kEndStream));
+  Run();
+  const std::map<uint32_t, std::string> reasons = {{1, "upstream_protocol"}, {3, "upstream_no_status"}};
+  for (const auto& [id, reason] : reasons) {
+    const Fields& headers = client.streams[id].headers.at(0);
+    EXPECT_FALSE(Has(headers, "content-length")) << id;
+    EXPECT_FALSE(Has(headers, "grpc-status")) << id;
+    EXPECT_FALSE(Has(headers, "grpc-message")) << id;
+    EXPECT_EQ(client.streams[id].Value("sluice-reason"), reason);
+  }
+}
+
 TEST_F(CallMessageEndTest, AnswersOfOursHaveTheRequestsFormat) {
   routes[0].service = "none";
   Start({"10.0.0.1:1"});
