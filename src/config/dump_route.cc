@@ -46,7 +46,7 @@ void DumpHashBy(DumpWriter& out, const HashBy& by) {
       return out.Text("hash_by", "peer");
     case HashBy::Kind::kMetadata:
       return out.Map("hash_by", [&] {
-        out.Text("metadata", by.metadata);
+        out.Text("metadata", by.metadata.text());
         out.Choice("repeated", proxy::kRepeated, by.repeated);
       });
     case HashBy::Kind::kField:
@@ -80,7 +80,7 @@ void DumpClientRate(DumpWriter& out, const proxy::ClientRateOptions& client) {
     out.Text("by", "peer");
   } else {
     out.Map("by", [&] {
-      out.Text("metadata", client.metadata);
+      out.Text("metadata", client.metadata.text());
       out.Choice("repeated", proxy::kRepeated, client.repeated);
     });
   }

@@ -131,7 +131,8 @@ void ParseHashMap(Reader& reader, const Node& node, const std::string& path, con
     reader.Fail(node, path, "has more than one of metadata, field; one is allowed");
   } else if (field) {
     ParseField(section, descriptors, before, route, out);
-  } else if (ParseMetadataName(section, "metadata", &out->metadata)) {
+  } else if (std::string name; ParseMetadataName(section, "metadata", &name)) {
+    out->metadata = std::move(name);
     out->kind = HashBy::Kind::kMetadata;
   }
   section.Options(proxy::kHashByOptions, out);

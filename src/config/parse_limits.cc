@@ -29,7 +29,7 @@ void ParseRate(Section& section, limits::RateOptions* out) {
 void ParseClientRate(Section& section, proxy::ClientRateOptions* out) {
   if (const Node* by = section.Find("by"); by != nullptr && by->kind == Node::Kind::kMap) {
     Section client(section.reader(), *by, section.PathOf("by"));
-    ParseMetadataName(client, "metadata", &out->metadata);
+    if (std::string name; ParseMetadataName(client, "metadata", &name)) out->metadata = std::move(name);
     client.Choice("repeated", proxy::kRepeated, &out->repeated);
   } else if (by != nullptr && (by->kind != Node::Kind::kScalar || by->text != "peer")) {
     const std::string shown = by->kind == Node::Kind::kScalar ? Shown(by->text) + " " : "";

@@ -110,8 +110,8 @@ void CheckIdentity(Section& cache, const RouteOptions& route) {
                            " tells callers apart, so that one could get another's answer; allowed: with it, or shared: "
                            "true where answers are the same for all"));
   };
-  check("hash_by", route.hash_by.metadata);
-  check("client_rate_limit", route.client_rate_limit.metadata);
+  check("hash_by", route.hash_by.metadata.text());
+  check("client_rate_limit", route.client_rate_limit.metadata.text());
   for (const MetadataMatch& match : route.metadata)
     check("metadata", match.name);  // another route may answer otherwise
 }

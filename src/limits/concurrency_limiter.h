@@ -112,10 +112,9 @@ class BasicConcurrencyLimiter {
   bool TryTake() { return core_.TryTake(1); }
   // A unit taken by TryTake or a ticket's Detach comes back: the first waiter gets it.
   void Return() {
-    const bool queued = core_.slow();
-    if (queued) returns_.Note(Traits::Now());
+    if (core_.slow()) [[unlikely]]
+      return ReturnToQueue();
     core_.Give(1);
-    if (queued && !core_.slow()) returns_.Pause();
   }
 
   // A refusal with the time after which a call that asks now would go.
@@ -212,6 +211,13 @@ class BasicConcurrencyLimiter {
   };
 
  private:
+  // Calls wait: when units come back is what their waits are foretold by.
+  [[gnu::noinline]] void ReturnToQueue() {
+    returns_.Note(Traits::Now());
+    core_.Give(1);
+    if (!core_.slow()) returns_.Pause();
+  }
+
   typename Core::Limits ToLimits(const ConcurrencyOptions& options) const {
     // No limit: the units stay as they were, so that those that are out come back into the same account.
     return {

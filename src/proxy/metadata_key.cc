@@ -28,19 +28,20 @@ std::string_view KeyOfMembers(const CanonicalRequest& request, std::string_view 
 
 }  // namespace
 
-std::optional<std::string_view> MetadataKey(const CanonicalRequest& request, std::string_view name, Repeated repeated,
-                                            std::string& scratch) {
+std::optional<std::string_view> MetadataKey(const CanonicalRequest& request, const MetadataName& name,
+                                            Repeated repeated, std::string& scratch) {
+  const http2::Token token = name.token();
   const http2::Field* only = nullptr;
-  for (const http2::Field* field : request) {
-    if (field->name() != name) continue;
-    if (only != nullptr) return KeyOfMembers(request, name, repeated, scratch);
-    only = field;
+  for (const http2::Field* const* at = request.FirstOf(token); at != request.end(); ++at) {
+    if ((*at)->token != token || (*at)->name() != name.text()) continue;
+    if (only != nullptr) return KeyOfMembers(request, name.text(), repeated, scratch);
+    only = *at;
   }
   if (only == nullptr) return std::nullopt;
-  const bool plain = !http2::IsBinName(name) && only->value().find(',') == std::string_view::npos;
+  const bool plain = !name.is_bin() && only->value().find(',') == std::string_view::npos;
   if (plain) [[likely]]
     return only->value();
-  return KeyOfMembers(request, name, repeated, scratch);
+  return KeyOfMembers(request, name.text(), repeated, scratch);
 }
 
 }  // namespace sluice::proxy

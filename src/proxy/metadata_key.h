@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "proxy/canonical/request.h"
+#include "proxy/metadata_name.h"
 #include "proxy/options.h"
 
 namespace sluice::proxy {
@@ -14,7 +15,7 @@ namespace sluice::proxy {
 // with commas count as fields of their own, without the blanks around them, and a value of a "-bin" name is its bytes.
 // Joined values have a comma between them, in the order of the request. The key lies in `scratch`, which is empty
 // before, or is a view of the request. Does not allocate where the field is there once, is no list and no "-bin".
-std::optional<std::string_view> MetadataKey(const CanonicalRequest& request, std::string_view name, Repeated repeated,
-                                            std::string& scratch);
+std::optional<std::string_view> MetadataKey(const CanonicalRequest& request, const MetadataName& name,
+                                            Repeated repeated, std::string& scratch);
 
 }  // namespace sluice::proxy

@@ -16,6 +16,7 @@
 #include "net/address_range.h"
 #include "net/tls/options.h"
 #include "proxy/canonical/path.h"
+#include "proxy/metadata_name.h"
 #include "proxy/traffic_options.h"
 
 namespace sluice::net {
@@ -126,7 +127,7 @@ inline constexpr std::array<std::string_view, 3> kRepeated = {"joined", "first",
 
 struct HashBy {
   enum class Kind : uint8_t { kRandom, kMethod, kPeer, kMetadata, kField } kind = Kind::kRandom;
-  std::string metadata;  // for kMetadata; a call without it is hashed at random
+  MetadataName metadata;  // for kMetadata; a call without it is hashed at random
   // For kField: a field of the first request message, by method (sorted by path). Config resolved the names.
   std::vector<MethodField> fields;
   std::string field;  // kField: as it is written
@@ -139,7 +140,7 @@ struct HashBy {
 // A bucket for each client, told apart by a metadata value or by the peer's address without its port.
 struct ClientRateOptions {
   limits::RateOptions rate;
-  std::string metadata;  // empty: by peer. A call without the metadata counts as one client with all others without
+  MetadataName metadata;  // empty: by peer. A call without the metadata counts as one client with all others without
   // Clients remembered at once.
   uint32_t clients_max = 10000;
   Repeated repeated = Repeated::kJoined;  // of metadata

@@ -95,8 +95,8 @@ void RouteTable::AddNames(const RouteOptions& route) {
     for (const MetadataMatch& match : rule.metadata) add(match.name);
   }
   for (const std::string& name : route.cache.vary) add(name);
-  add(route.hash_by.metadata);
-  add(route.client_rate_limit.metadata);
+  add(route.hash_by.metadata.text());
+  add(route.client_rate_limit.metadata.text());
 }
 
 bool RouteTable::DecidesBy(std::string_view name) const {

@@ -17,6 +17,7 @@ constexpr size_t kClasses = 256;
 constexpr size_t BytesOf(size_t index) { return index * kClassStep + 8; }
 // Per thread and class. Bounds what a burst of calls leaves behind; enough for a thousand calls under way at once.
 constexpr size_t kKeptBytesMax = 1024 * 1024;
+constexpr uint32_t KeptMax(size_t index) { return static_cast<uint32_t>(kKeptBytesMax / BytesOf(index)); }
 
 struct FreeFrameNode {
   FreeFrameNode* next;
@@ -24,7 +25,7 @@ struct FreeFrameNode {
 
 struct FreeList {
   FreeFrameNode* first = nullptr;
-  uint32_t count = 0;
+  uint32_t room = 0;  // frames that it takes further; 0 where the pool is closed
 };
 
 struct Pool {
@@ -32,14 +33,17 @@ struct Pool {
   bool closed = false;
   base::MemoryBudget::Share held;  // taken from the heap, free lists included
 
+  Pool() {
+    for (size_t i = 0; i < kClasses; ++i) classes[i].room = KeptMax(i);
+  }
   void Trim() {
     for (size_t i = 0; i < kClasses; ++i) {
-      held.Count(-static_cast<int64_t>(classes[i].count * BytesOf(i)));
+      held.Count(-static_cast<int64_t>((KeptMax(i) - classes[i].room) * BytesOf(i)));
       while (FreeFrameNode* node = classes[i].first) {
         classes[i].first = node->next;
         ::operator delete(node);
       }
-      classes[i].count = 0;
+      classes[i].room = closed ? 0 : KeptMax(i);
     }
     held.Flush();
   }
@@ -87,7 +91,7 @@ void* AllocateFrame(size_t bytes) {
     return ::operator new(BytesOf(index));
   }
   list.first = node->next;
-  --list.count;
+  ++list.room;
   return node;
 }
 
@@ -99,12 +103,12 @@ void FreeFrame(void* frame, size_t bytes) noexcept {
     return ::operator delete(frame);
   }
   FreeList& list = pool.classes[index];
-  if (pool.closed || (list.count + 1) * BytesOf(index) > kKeptBytesMax) {
+  if (list.room == 0) {
     CountHeap(pool, -static_cast<int64_t>(BytesOf(index)));
     return ::operator delete(frame);
   }
   list.first = new (frame) FreeFrameNode{list.first};
-  ++list.count;
+  --list.room;
 }
 
 void TrimFrames() { ThreadPool().Trim(); }

@@ -191,7 +191,7 @@ std::string WhyNoKey(const HashBy& by) {
     case HashBy::Kind::kPeer:
       return "by the client's address";
     case HashBy::Kind::kMetadata:
-      return "the call has no " + by.metadata + ", by which the route hashes: any";
+      return "the call has no " + by.metadata.text() + ", by which the route hashes: any";
     case HashBy::Kind::kField:
       return "by the field " + by.field + " of the request's message";
     case HashBy::Kind::kMethod:

@@ -44,7 +44,7 @@ std::string HashText(const HashBy& by) {
     case HashBy::Kind::kPeer:
       return "peer";
     case HashBy::Kind::kMetadata:
-      return "metadata " + by.metadata;
+      return "metadata " + by.metadata.text();
     case HashBy::Kind::kField:
       return "field " + by.field;
   }

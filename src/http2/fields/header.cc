@@ -37,7 +37,7 @@ struct SpareChunk {
 };
 struct ChunkPool {
   SpareChunk* head[kChunkClasses];
-  uint32_t count[kChunkClasses];
+  uint32_t room[kChunkClasses];  // chunks that it takes further; 0 until it is registered, and where it is closed
   bool registered, closed;
   base::MemoryBudget::Share held;  // taken from the heap, spare ones included
 };
@@ -45,12 +45,12 @@ constinit thread_local ChunkPool pool_{};
 
 [[gnu::noinline]] void TrimChunks() {
   for (size_t i = 0; i < kChunkClasses; ++i) {
-    pool_.held.Count(-static_cast<int64_t>(pool_.count[i] * kChunkBytes[i]));
     while (SpareChunk* head = pool_.head[i]) {
       pool_.head[i] = head->next;
+      pool_.held.Count(-static_cast<int64_t>(kChunkBytes[i]));
       ::operator delete(head);
     }
-    pool_.count[i] = 0;
+    pool_.room[i] = pool_.registered && !pool_.closed ? kSpareChunksMax[i] : 0;
   }
   pool_.held.Flush();
 }
@@ -79,30 +79,42 @@ struct PoolCloser {
 [[gnu::noinline]] void* TakeChunk(size_t size_class) {
   if (SpareChunk* chunk = pool_.head[size_class]) {
     pool_.head[size_class] = chunk->next;
-    --pool_.count[size_class];
+    ++pool_.room[size_class];
     return chunk;
   }
   return NewChunk(kChunkBytes[size_class]);
 }
 
-[[gnu::noinline]] void GiveChunk(void* memory, size_t size_class) {
+// The thread's first one, or there is no room for it.
+[[gnu::noinline]] void GiveToFullPool(void* memory, size_t size_class) {
   if (!pool_.registered) {
     static thread_local PoolCloser closer;
     closer.Touch();
     pool_.registered = true;
+    TrimChunks();
   }
-  if (pool_.closed || pool_.count[size_class] == kSpareChunksMax[size_class]) {
-    return DeleteChunk(memory, kChunkBytes[size_class]);
-  }
+  DeleteChunk(memory, kChunkBytes[size_class]);
+}
+
+[[gnu::noinline]] void GiveChunk(void* memory, size_t size_class) {
+  if (pool_.room[size_class] == 0) [[unlikely]]
+    return GiveToFullPool(memory, size_class);
   pool_.head[size_class] = new (memory) SpareChunk{pool_.head[size_class]};
-  ++pool_.count[size_class];
+  --pool_.room[size_class];
 }
 
 }  // namespace
 
 // The newest chunk, with room for `bytes` (a multiple of 8).
-HeaderList::Chunk* HeaderList::Room(size_t bytes) {
-  if (chunks_ != nullptr && chunks_->capacity - chunks_->used >= bytes) return chunks_;
+inline HeaderList::Chunk* HeaderList::Room(size_t bytes) {
+  if (chunks_ == nullptr && sizeof(Chunk) + bytes <= kChunkBytes[0]) [[likely]]
+    return chunks_ = new (TakeChunk(0)) Chunk{nullptr, kChunkBytes[0] - sizeof(Chunk), 0};
+  if (chunks_ != nullptr && chunks_->capacity - chunks_->used >= bytes) [[likely]]
+    return chunks_;
+  return AddChunk(bytes);
+}
+
+HeaderList::Chunk* HeaderList::AddChunk(size_t bytes) {
   SLUICE_CHECK(bytes < UINT32_MAX);
   // As large as what the list has already, so that a long one has few chunks and a short one little that it does not
   // use.

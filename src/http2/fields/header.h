@@ -138,6 +138,11 @@ class HeaderList {
     return nullptr;
   }
   const Field* Find(std::string_view name) const;
+  // Where a search for fields with that token, kOther too, may begin: none stands before. end(): not known to be one.
+  const Field* const* FirstOf(Token token) const {
+    if (run_ == nullptr) return fields_;
+    return fields_ + (run_->has(token) ? run_->first[static_cast<size_t>(token)] : run_->count);
+  }
   // Whether a field has one of these tokens: bit T is token T's.
   bool HasAny(uint64_t tokens) const {
     uint32_t i = 0;
@@ -198,6 +203,7 @@ class HeaderList {
   template <typename Goes>
   void RemoveIf(uint32_t first, Goes goes);
   Chunk* Room(size_t bytes);
+  Chunk* AddChunk(size_t bytes);
   static void FreeChunks(Chunk* chunks);
   void Release(const Field* field) {
     if (field->counted()) table_->Unref(field);

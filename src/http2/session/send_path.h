@@ -73,6 +73,7 @@ class SendPath {
   // A frame that the peer makes us write is about to be.
   void AddAnswer() { answers_.Add(appended_, output_.size()); }
   // Of these, what is not written yet.
+  bool any_unread_answers() const { return answers_.any(); }
   uint32_t unread_answers() { return answers_.Count(appended_, output_.size()); }
 
   // ---- DATA that waits ----

@@ -256,7 +256,12 @@ class Session {
   // Called by reader_ (frame_reader.h).
   bool done() const { return failed_; }
   void OnBadPreface();
-  bool CheckFrameHeader(const FrameHeader& frame);
+  bool CheckFrameHeader(const FrameHeader& frame) {
+    if (settings_received_ && block_.id() == 0 && frame.length <= options_.frame_bytes_max) [[likely]]
+      return true;
+    return CheckUnusualFrame(frame);
+  }
+  bool CheckUnusualFrame(const FrameHeader& frame);
   void HandleFrame(const FrameHeader& frame, const uint8_t* payload);
   void BeginData(const FrameHeader& frame, uint32_t padding);
   void HandleData(const base::Slice& read, size_t at, uint32_t bytes);

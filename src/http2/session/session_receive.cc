@@ -21,13 +21,12 @@ void Session::OnBadPreface() { Fail(ErrorCode::kProtocolError, "not the client p
 void Session::AfterStep() {
   // Between two frames nothing here holds a Stream: a long read need not keep all that it has ended.
   if ((signals_ & kReleasedStreams) && depth_ == 1) FreeReleased();
-  if (send_.unread_answers() > options_.control_frames_max) {
+  if (send_.any_unread_answers() && send_.unread_answers() > options_.control_frames_max) [[unlikely]]
     FailFlood(FloodKind::kUnreadAnswers, "too many control frames wait to be written");
-  }
 }
 
 // What can be said before the payload is there.
-bool Session::CheckFrameHeader(const FrameHeader& frame) {
+bool Session::CheckUnusualFrame(const FrameHeader& frame) {
   // RFC 9113 3.4. Before the size is looked at: that of "HTTP/1.1 400" says nothing.
   if (!settings_received_ && (frame.type != FrameType::kSettings || frame.has(kFlagAck))) {
     Fail(ErrorCode::kProtocolError, "the first frame is not SETTINGS");

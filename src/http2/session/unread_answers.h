@@ -13,9 +13,11 @@ namespace sluice::http2 {
 
 class UnreadAnswers {
  public:
+  // Whether Count may be more than 0.
+  bool any() const { return (old_ | new_) != 0; }
   // `appended`: bytes of output so far; `waiting`: of these, not written yet.
   uint32_t Count(uint64_t appended, size_t waiting) {
-    if (old_ + new_ == 0) return 0;
+    if (!any()) return 0;
     if (waiting == 0) {
       old_ = new_ = 0;
     } else if (appended - waiting >= mark_) {

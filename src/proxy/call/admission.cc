@@ -163,7 +163,16 @@ void Admission::EndWait(base::TimePoint now) {
   bound_->waited->Observe(worker_, static_cast<uint64_t>(time.count()));
 }
 
+// From the first stage on, each known to the compiler. False: stage_ is the first that does not let the call go.
+template <Admission::Stage... stages>
+[[gnu::always_inline]] inline bool Admission::PassesAtOnce(base::TimePoint now, const Asker& asker) {
+  return ((stage_ = stages, GoesAtOnce(now, asker)) && ...);
+}
+
 Verdict Admission::Advance(base::TimePoint now, base::TimePoint deadline, const Asker& asker) {
+  if (stage_ == kProcess && !waits_now_ &&
+      PassesAtOnce<kProcess, kRouteRate, kClientRate, kClusterRate, kCluster, kProcessAgain>(now, asker)) [[likely]]
+    stage_ = kEndpoint;
   for (; stage_ < kEndpoint; ++stage_) {
     if (!waits_now_ && GoesAtOnce(now, asker)) continue;
     const Verdict verdict = Queue(now, deadline, asker);
@@ -214,15 +223,13 @@ Verdict Admission::AdvanceEndpoint(upstream::Endpoint& endpoint, const upstream:
   return verdict;
 }
 
-void Admission::LeaveEndpointQueue() {
-  if (waiting_ == nullptr || (stage_ != kEndpoint && !endpoint_granted_)) return;
+void Admission::DropEndpointTicket() {
   waiting_->permit.Drop();
   waiting_->endpoint.reset();
   endpoint_granted_ = false;
 }
 
-void Admission::GiveUp(bool deadline_passed, base::TimePoint now) {
-  if (!waits_now_) return;
+void Admission::GiveUpWait(bool deadline_passed, base::TimePoint now) {
   if (deadline_passed) bound_->timed_out->Add(worker_);
   EndWait(now);
 }

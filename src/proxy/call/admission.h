@@ -91,7 +91,10 @@ class Admission {
   // the verdict is not kWait, or LeaveEndpointQueue. The bound's name is the cluster's.
   limits::Verdict AdvanceEndpoint(upstream::Endpoint& endpoint, const upstream::ClusterState& cluster,
                                   base::TimePoint now, base::TimePoint deadline, const Asker& asker, Permit& permit);
-  void LeaveEndpointQueue();
+  void LeaveEndpointQueue() {
+    if (waiting_ != nullptr && (stage_ == kEndpoint || endpoint_granted_)) [[unlikely]]
+      DropEndpointTicket();
+  }
 
   // The bound that the call waits for, or that refused it last. Null: none.
   const limits::LimiterMetrics* bound() const { return bound_; }
@@ -107,7 +110,10 @@ class Admission {
   };
   const Refused& refused() const { return waiting_->refused; }
   // The call has ended otherwise while it waited: by its deadline, or because the client has gone.
-  void GiveUp(bool deadline_passed, base::TimePoint now);
+  void GiveUp(bool deadline_passed, base::TimePoint now) {
+    if (waits_now_) [[unlikely]]
+      GiveUpWait(deadline_passed, now);
+  }
   // The call ended before it was sent anywhere: what the rates let go is for the next call.
   void RefundRates();
   // The call has been sent: nothing is refunded any more.
@@ -157,6 +163,8 @@ class Admission {
   Grant& grant() { return grants_[stage_ - kRouteRate]; }
   bool Start(limits::RateLimiter& limiter, base::TimePoint now);
   bool GoesAtOnce(base::TimePoint now, const Asker& asker);
+  template <Stage... stages>
+  bool PassesAtOnce(base::TimePoint now, const Asker& asker);
   limits::Verdict Queue(base::TimePoint now, base::TimePoint deadline, const Asker& asker);
   template <typename Limiter>
   End EndOfWait(const Limiter& limiter, base::TimePoint now, base::TimePoint deadline, const Asker& asker);
@@ -165,6 +173,8 @@ class Admission {
   limits::Verdict QueueForRate(limits::RateLimiter& limiter, const limits::LimiterMetrics& bound, base::TimePoint now,
                                base::TimePoint deadline, const Asker& asker);
   limits::Verdict Settle(limits::Verdict verdict, const End& end, base::TimePoint now);
+  void GiveUpWait(bool deadline_passed, base::TimePoint now);
+  void DropEndpointTicket();
   void GiveBackShared();
   void EndWait(base::TimePoint now);
 

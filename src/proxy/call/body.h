@@ -41,9 +41,11 @@ class Body {
 
   // Bytes that may be kept for another attempt: see over_limit. Once, when the route is known; until then all is kept,
   // which the client's window bounds.
-  void SetKeepMax(size_t bytes) { keep_max_ = static_cast<uint32_t>(std::min<size_t>(bytes, UINT32_MAX)); }
+  void SetKeepMax(size_t bytes) {
+    keep_below_ = bytes == 0 ? 0 : static_cast<uint32_t>(std::min<size_t>(bytes, UINT32_MAX - 1) + 1);
+  }
   // Nothing may be kept any more: StopKeeping, before anything is taken.
-  bool over_limit() const { return keeping_ && (total_ > keep_max_ || keep_max_ == 0); }
+  bool over_limit() const { return keeping_ && total_ >= keep_below_; }
 
   // `held`: it may be long until it is sent, so what is small pins no read block.
   void Append(const base::Slice& bytes, bool held = false) {
@@ -116,7 +118,7 @@ class Body {
   absl::InlinedVector<base::Slice, 2> parts_;
   uint64_t total_ = 0;
   uint8_t* more_ = nullptr;
-  uint32_t keep_max_ = UINT32_MAX;
+  uint32_t keep_below_ = UINT32_MAX;  // as long as total_ is
   uint16_t more_used_ = 0;
   uint8_t inline_used_ = 0;
   bool keeping_ = true;  // sent parts stay

@@ -56,7 +56,7 @@ routes:
   EXPECT_EQ(endpoints[2].weight, 2.0);
   EXPECT_EQ(config.routes.at(0).name, "routes[0]");
   EXPECT_EQ(config.routes.at(0).hash_by.kind, proxy::HashBy::Kind::kMetadata);
-  EXPECT_EQ(config.routes.at(0).hash_by.metadata, "x-user-id");
+  EXPECT_EQ(config.routes.at(0).hash_by.metadata.text(), "x-user-id");
 }
 
 TEST(Config, OneClusterNeedsNoRoutes) {

@@ -47,7 +47,7 @@ TEST(Limits, AClientIsItsPeerUnlessSaidOtherwise) {
   for (const char* by : {"", ", by: peer"}) {
     const ParseResult result = Parse(Yaml("", std::string(", client_rate_limit: {rate: 1") + by + "}"), "f");
     ASSERT_TRUE(result.ok());
-    EXPECT_EQ(result.config.routes[0].client_rate_limit.metadata, "");
+    EXPECT_EQ(result.config.routes[0].client_rate_limit.metadata.text(), "");
     EXPECT_EQ(result.config.routes[0].client_rate_limit.repeated, proxy::Repeated::kJoined);
   }
 }
