@@ -38,9 +38,9 @@ struct Pool {
   }
   void Trim() {
     for (size_t i = 0; i < kClasses; ++i) {
-      held.Count(-static_cast<int64_t>((KeptMax(i) - classes[i].room) * BytesOf(i)));
       while (FreeFrameNode* node = classes[i].first) {
         classes[i].first = node->next;
+        held.Count(-static_cast<int64_t>(BytesOf(i)));
         ::operator delete(node);
       }
       classes[i].room = closed ? 0 : KeptMax(i);

@@ -246,8 +246,9 @@ void HostileBackend::Reset() {
 bool MayBeOk(const Script& program) {
   bool head = false, ended = false, ok = false;
   for (const Move& op : program) {
-    // A GOAWAY says nothing of the stream that it names last: its answer may follow (RFC 9113 6.8).
-    if (op.verb == "await" || op.verb == "wait" || (op.verb == "goaway" && op.arg(0) == "this")) continue;
+    // A GOAWAY says nothing of streams up to the one that it names: their answers may follow (RFC 9113 6.8).
+    const bool spares_it = op.verb == "goaway" && (op.arg(0) == "this" || op.number(0) == 0x7fffffff);
+    if (op.verb == "await" || op.verb == "wait" || spares_it) continue;
     if (ended) break;  // what is said behind the end does not take it back
     const bool ends = op.arg(op.verb == "head" ? 0 : 1) == "end";
     if (op.verb == "head") {

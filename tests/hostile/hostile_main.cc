@@ -203,8 +203,9 @@ class Run {
       together.insert(together.end(), script.begin(), script.end());
     }
     suspects.emplace_back("seeds " + std::to_string(recent.front().first) + " to " + std::to_string(seed), together);
+    const std::string like = flags_.expect.empty() ? "" : ClassOf(*std::find_if(seen.begin(), seen.end(), expected));
     for (const auto& [name, script] : suspects) {
-      const std::string violation = Fails(script, kTries, "");
+      const std::string violation = Fails(script, kTries, like);
       if (violation.empty()) continue;
       ++found_;
       Show(name, script, violation);

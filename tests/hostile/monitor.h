@@ -45,7 +45,8 @@ class Monitor {
 
  private:
   void Sample();
-  bool BackendWasSlow(const CallTime& time) const;
+  // How long a direct call to the same backend was slow while this one ran.
+  double SlowDirectly(const CallTime& time) const;
   void Line(const std::string& line);
   void Metrics(const std::string& text);
 

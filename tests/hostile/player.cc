@@ -341,7 +341,7 @@ void Player::Judge(Connection& connection, Call& call) {
   const std::string path = Find(call.request, ":path"), backend = Find(call.answer, "x-backend");
   const std::string what = " (" + path.substr(0, 40) + ", reason \"" + reason + "\")";
   if (!status.empty() && !IsStatus(status)) report_("a client is given a grpc-status that is none: " + status + what);
-  // Beside another :status it is the backend's word, which goes on as it came: clients look at both.
+  // A grpc-status beside another :status counts (gRPC, "HTTP to gRPC Status Code Mapping"): nothing is broken.
   const bool told_ok = status == "0" && Find(call.answer, ":status") == "200";
   if (told_ok && backend.empty() && !call.program.empty() && !MayBeOk(call.program))
     report_("a broken answer of a backend comes as OK:" + what);

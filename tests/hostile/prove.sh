@@ -32,13 +32,14 @@ git ls-files -z | xargs -0 cp -p --parents -t "$source"
 (cd "$source" && cmake --preset debug) >build/prove/cmake.log
 # Plays until the harness has found it; says so in a line. `$2`: the daemon's copy, while the next one is built.
 play() {
-  local of=$patches/$1.patch only
+  local of=$patches/$1.patch only finds
   only=$(sed -n 's/^Plays: //p' "$of")
+  finds=$(sed -n 's/^Finds: //p' "$of")
   "$program" --binary "$2" --seeds "$seeds" --until-found --no-shrink ${only:+--only "$only"} \
-    --expect "$(sed -n 's/^Finds: //p' "$of")" >"build/prove/$1.log" 2>&1 || true
+    --expect "$finds" >"build/prove/$1.log" 2>&1 || true
   rm "$2"
   local found
-  found=$(grep -m 1 -oE '^seeds? [0-9]+( to [0-9]+)?:? (found|fails alone): .{0,140}' "build/prove/$1.log" || true)
+  found=$(grep -E '^seeds? [0-9]+( to [0-9]+)?:? (found|fails alone): ' "build/prove/$1.log" | grep -m 1 -F "$finds" | cut -c 1-160 || true)
   if [ -n "$found" ]; then
     echo "$1: $(grep -oE 'hostile: [0-9]+ seeds' "build/prove/$1.log"): $found"
   else
@@ -49,6 +50,7 @@ play() {
 
 rm -f build/prove/failed
 playing=
+trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
 for name in "${names[@]}"; do
   patch -p1 -s -f -d "$source" <"$patches/$name.patch"
   if ninja -C "$source/build/debug" ${JOBS:+-j "$JOBS"} sluiced >"build/prove/$name.build.log" 2>&1; then
@@ -56,6 +58,8 @@ for name in "${names[@]}"; do
     if [ -n "$playing" ]; then wait "$playing"; fi
     play "$name" "build/prove/$name.sluiced" &
     playing=$!
+    # What shows as slowness is not played while compilers run.
+    if grep -q '^Finds: .*slow' "$patches/$name.patch"; then wait "$playing"; fi
   else
     echo "$name: DOES NOT BUILD: $(grep -m 1 -E 'error:|FAILED' "build/prove/$name.build.log")"
     touch build/prove/failed

@@ -25,6 +25,7 @@ if [ -z "$program" ]; then
 fi
 said=$(mktemp -d)
 trap 'rm -rf "$said"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
 play() {
   "$program" --from "$1" --seeds "$2" "${more[@]}" >"$said/$1" 2>&1 || touch "$said/$1.failed"
   cat "$said/$1"

@@ -145,6 +145,7 @@ Tree::Tree(Loop& loop, TreeOptions options, uint16_t hostile_port, uint16_t zero
 Tree::~Tree() = default;
 
 void Tree::WriteFiles() {
+  std::remove((options_.dir + "/access.log").c_str());  // of a tree before: ids begin anew
   const test::TlsCert authority = test::MakeCert({.common_name = "hostile authority", .authority = true});
   const test::TlsCert server = test::MakeCert({.common_name = "localhost", .names = "DNS:localhost"}, &authority);
   std::ofstream(options_.dir + "/server.crt") << server.certificate_pem;
@@ -221,10 +222,11 @@ std::string Tree::Config() const {
 std::string Tree::LoggedCall(const std::string& id) const {
   std::ifstream log(options_.dir + "/access.log");
   const std::string wanted = "\"id\":\"" + id + "\"";
+  std::string found;
   for (std::string line; std::getline(log, line);) {
-    if (line.find(wanted) != std::string::npos) return line;
+    if (line.find(wanted) != std::string::npos) found = line;
   }
-  return {};
+  return found;
 }
 
 std::unique_ptr<Child> Tree::Backend(const std::string& name, const std::vector<std::string>& command) {

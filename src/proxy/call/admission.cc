@@ -170,11 +170,14 @@ template <Admission::Stage... stages>
 }
 
 Verdict Admission::Advance(base::TimePoint now, base::TimePoint deadline, const Asker& asker) {
-  if (stage_ == kProcess && !waits_now_ &&
-      PassesAtOnce<kProcess, kRouteRate, kClientRate, kClusterRate, kCluster, kProcessAgain>(now, asker)) [[likely]]
-    stage_ = kEndpoint;
+  bool asked = false;  // stage_, in vain
+  if (stage_ == kProcess && !waits_now_) {
+    asked = !PassesAtOnce<kProcess, kRouteRate, kClientRate, kClusterRate, kCluster, kProcessAgain>(now, asker);
+    if (!asked) [[likely]]
+      stage_ = kEndpoint;
+  }
   for (; stage_ < kEndpoint; ++stage_) {
-    if (!waits_now_ && GoesAtOnce(now, asker)) continue;
+    if (!waits_now_ && !std::exchange(asked, false) && GoesAtOnce(now, asker)) continue;
     const Verdict verdict = Queue(now, deadline, asker);
     if (verdict.kind != Verdict::Kind::kGo) return verdict;
   }

@@ -357,6 +357,7 @@ void Attempt::TakeOver(Attempt& other) {
   maybe_processed_ = other.maybe_processed_;
   was_sent_ = other.was_sent_;
   alone_ = other.alone_;
+  at_deadline_ = other.at_deadline_;
 }
 
 }  // namespace sluice::proxy
