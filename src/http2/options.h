@@ -84,8 +84,8 @@ struct LifeOptions {
   std::chrono::milliseconds age_max{0};
   // Streams may go on for this long after that, or after idle_timeout; then the connection is closed.
   std::chrono::milliseconds age_grace{30000};
-  // A client's connection is read only this long after it came, if another one of its address was ended for abuse in
-  // the last PenaltyBox::kRemembered. Not for the connections we open.
+  // A client's connection is read only so long after it came, at most, if others of its address were ended for abuse
+  // lately (PenaltyBox). Not for the connections we open.
   std::chrono::milliseconds abuse_delay{1000};
   bool operator==(const LifeOptions&) const = default;
 };

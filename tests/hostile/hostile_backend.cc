@@ -243,12 +243,23 @@ void HostileBackend::Reset() {
   if (std::exchange(spoiled_, false)) CloseAll(false);
 }
 
+namespace {
+
+// A frame that is no part of an answer: of an unknown type, which is ignored (RFC 9113 4.1), PRIORITY, SETTINGS, PING,
+// GOAWAY, WINDOW_UPDATE. Where it is malformed it ends the stream, or not.
+bool SaysNothing(const Move& op) {
+  const long type = op.number(0);
+  return op.verb == "frame" && (type > 9 || type == 2 || type == 4 || (type >= 6 && type <= 8));
+}
+
+}  // namespace
+
 bool MayBeOk(const Script& program) {
   bool head = false, ended = false, ok = false;
   for (const Move& op : program) {
     // A GOAWAY says nothing of streams up to the one that it names: their answers may follow (RFC 9113 6.8).
     const bool spares_it = op.verb == "goaway" && (op.arg(0) == "this" || op.number(0) == 0x7fffffff);
-    if (op.verb == "await" || op.verb == "wait" || spares_it) continue;
+    if (op.verb == "await" || op.verb == "wait" || spares_it || SaysNothing(op)) continue;
     if (ended) break;  // what is said behind the end does not take it back
     const bool ends = op.arg(op.verb == "head" ? 0 : 1) == "end";
     if (op.verb == "head") {

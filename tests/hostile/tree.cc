@@ -173,7 +173,7 @@ std::string Tree::Config() const {
   const bool tight = options_.variant == "tight";
   yaml += tight ? "concurrency: {max: 60}\n" : "";
   yaml += "forwarding: {x_forwarded: true, client_cert: true, request_id: replace, remove: [x-user]}\n";
-  yaml += "access_log: {format: json, path: " + options_.dir +
+  yaml += "access_log: {format: json, buffer: 256KiB, path: " + options_.dir +
           "/access.log, fields: [time, {metadata: x-id, as: id}, " +
           "status, route, endpoint, attempts, tries, waited, request_bytes, upstream_ms, total_ms]}\n";
   yaml += "admin: {grpc: \"unix:" + options_.dir + "/admin.sock\", http: \"" + address("http") + "\"}\n";

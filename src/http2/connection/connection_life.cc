@@ -9,10 +9,11 @@ using base::TimePoint;
 void Connection::StartLife() {
   const TimePoint now = context_.worker.now();
   bounds_.Pending(session_.pending_input(), now);  // the preface, or SETTINGS
-  const bool delayed = session_.role() == Role::kServer && options_.life.abuse_delay.count() > 0 &&
-                       context_.abuse.Delays(context_.worker, peer_name_);
+  const bool waits = session_.role() == Role::kServer && options_.life.abuse_delay.count() > 0;
+  const base::Nanos delay =
+      waits ? context_.abuse.Delay(context_.worker, peer_name_, options_.life.abuse_delay) : base::Nanos(0);
   const double share = options_.life.age_max.count() > 0 ? 0.9 + 0.2 * context_.worker.random().Unit() : 1;
-  bounds_.Start(now, delayed, share);
+  bounds_.Start(now, delay, share);
   ArmAt(bounds_.Next(now, 0));
 }
 

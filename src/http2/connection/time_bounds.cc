@@ -16,8 +16,9 @@ TimePoint After(TimePoint from, base::Nanos wait) {
 
 }  // namespace
 
-void TimeBounds::Start(TimePoint now, bool delayed, double age_share) {
-  if (delayed) delayed_until_ = base::DeadlineAfter(now, life_.abuse_delay);
+void TimeBounds::Start(TimePoint now, base::Nanos delay, double age_share) {
+  const bool delayed = delay.count() > 0;
+  if (delayed) delayed_until_ = base::DeadlineAfter(now, delay);
   // Until we listen, silence is not the peer's fault.
   last_heard_ = idle_since_ = pending_since_ = delayed ? delayed_until_ : now;
   const auto age = std::chrono::duration<double, std::milli>(life_.age_max) * age_share;

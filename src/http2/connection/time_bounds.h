@@ -25,7 +25,7 @@ class TimeBounds {
 
   enum class Act : uint8_t {
     kNothing,
-    kRead,         // abuse_delay is over
+    kRead,         // the delay of its start is over
     kEndHeaders,   // the peer does not end what it has begun
     kEndSend,      // the socket takes nothing
     kRetire,       // age_max: tell Retire
@@ -50,9 +50,8 @@ class TimeBounds {
   TimeBounds(const LifeOptions& life, const KeepaliveOptions& keepalive, int sweeps)
       : life_(life), keepalive_(keepalive), sweeps_(sweeps), silence_unwatched_(life.body_timeout.count() != 0) {}
 
-  // The connection begins, and is not read for life.abuse_delay if `delayed`. It lives for `age_share` (0.9..1.1) of
-  // age_max.
-  void Start(base::TimePoint now, bool delayed, double age_share);
+  // The connection begins, and is not read for `delay`. It lives for `age_share` (0.9..1.1) of age_max.
+  void Start(base::TimePoint now, base::Nanos delay, double age_share);
   // Its age and its idle time begin now: until here it could not be used.
   void StartAnew(base::TimePoint now);
   bool delayed() const { return delayed_until_ != base::kNever; }

@@ -18,8 +18,9 @@ void PenaltyBox::Note(std::string_view peer, base::TimePoint now) {
   const uint64_t key = KeyOf(peer);
   std::lock_guard lock(mutex_);
   if (addresses_.size() >= kAddressesMax && !addresses_.contains(key)) MakeRoom(now);
-  addresses_[key] = now + kRemembered;
-  until_.store(std::max(until_.load(std::memory_order_relaxed), now + kRemembered), std::memory_order_relaxed);
+  base::TimePoint& until = addresses_[key];
+  until = std::min(std::max(until, now) + kForgets, now + kCountMax * kForgets);
+  until_.store(std::max(until_.load(std::memory_order_relaxed), until), std::memory_order_relaxed);
 }
 
 // Peers with that many addresses pay for one walk over the table each time they are cut off.
@@ -30,12 +31,19 @@ void PenaltyBox::MakeRoom(base::TimePoint now) {
                                     [](const auto& a, const auto& b) { return a.second < b.second; }));
 }
 
-bool PenaltyBox::Has(std::string_view peer, base::TimePoint now) const {
-  if (now >= until_.load(std::memory_order_relaxed)) return false;
+uint32_t PenaltyBox::Count(std::string_view peer, base::TimePoint now) const {
+  if (now >= until_.load(std::memory_order_relaxed)) return 0;
   const uint64_t key = KeyOf(peer);
   std::lock_guard lock(mutex_);
   auto it = addresses_.find(key);
-  return it != addresses_.end() && now < it->second;
+  if (it == addresses_.end() || now >= it->second) return 0;
+  const base::Nanos left = it->second - now;
+  return static_cast<uint32_t>((left + kForgets - base::Nanos(1)) / kForgets);
+}
+
+base::Nanos PenaltyBox::Wait(std::string_view peer, base::TimePoint now, base::Nanos most) const {
+  const uint32_t count = Count(peer, now);
+  return most * (count * count) / (kCountMax * kCountMax);
 }
 
 size_t PenaltyBox::size() const {

@@ -46,9 +46,9 @@ FloodRecord::FloodRecord(metrics::Registry& registry) {
     };
     (down ? respelled_downstream : respelled_upstream) = {add("blanks"), add("bin"), add("dropped")};
   }
-  delayed =
-      registry.AddCounter("sluice_http2_delayed_connections_total",
-                          "Client connections read only after abuse_delay, for what others of their address did.");
+  delayed = registry.AddCounter(
+      "sluice_http2_delayed_connections_total",
+      "Client connections read only after a part of abuse_delay, for what others of their address did.");
 }
 
 bool FloodReports::Report(runtime::Worker& worker, bool downstream, std::string_view peer, FloodKind kind,
@@ -93,10 +93,11 @@ bool FloodReports::ReportRespelled(runtime::Worker& worker, bool downstream, std
   return true;
 }
 
-bool FloodReports::Delays(runtime::Worker& worker, std::string_view peer) {
-  if (record_ == nullptr || !record_->clients.Has(peer, worker.now())) return false;
-  record_->delayed->Add(worker.index());
-  return true;
+base::Nanos FloodReports::Delay(runtime::Worker& worker, std::string_view peer, base::Nanos most) {
+  if (record_ == nullptr) return base::Nanos(0);
+  const base::Nanos wait = record_->clients.Wait(peer, worker.now(), most);
+  if (wait.count() > 0) record_->delayed->Add(worker.index());
+  return wait;
 }
 
 }  // namespace sluice::http2

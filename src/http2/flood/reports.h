@@ -50,8 +50,9 @@ class FloodReports {
   // Fields of a message of the peer's that go on otherwise than they came, or not. Returns whether a line was logged,
   // which is only where an endpoint's response lost a field.
   bool ReportRespelled(runtime::Worker& worker, bool downstream, std::string_view peer, const Respelled& respelled);
-  // A new connection of the client `peer`: whether its bytes wait, because its address was cut off a short while ago.
-  bool Delays(runtime::Worker& worker, std::string_view peer);
+  // A new connection of the client `peer`: how long its bytes wait, because its address was cut off a short while ago;
+  // `most` at most.
+  base::Nanos Delay(runtime::Worker& worker, std::string_view peer, base::Nanos most);
 
  private:
   FloodRecord* record_;

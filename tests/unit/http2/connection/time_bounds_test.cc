@@ -17,9 +17,9 @@ class TimeBoundsTest : public ::testing::Test {
   TimeBoundsTest() {
     life.headers_timeout = life.send_timeout = life.stall_timeout = life.idle_timeout = milliseconds(0);
   }
-  TimeBounds Make(bool delayed = false, double age_share = 1) {
+  TimeBounds Make(base::Nanos delay = base::Nanos(0), double age_share = 1) {
     TimeBounds bounds(life, keepalive, /*sweeps=*/4);
-    bounds.Start(start, delayed, age_share);
+    bounds.Start(start, delay, age_share);
     return bounds;
   }
   TimePoint At(milliseconds after) const { return start + after; }
@@ -81,7 +81,7 @@ TEST_F(TimeBoundsTest, ASocketThatTakesNothingIsDueUntilItTakesAByte) {
 TEST_F(TimeBoundsTest, AnOldConnectionIsRetiredThenEnded) {
   life.age_max = seconds(100);
   life.age_grace = seconds(30);
-  TimeBounds bounds = Make(false, 1.1);
+  TimeBounds bounds = Make(base::Nanos(0), 1.1);
   ExpectDue(bounds, seconds(110), Act::kRetire);
   bounds.Retire(At(seconds(110)));
   ExpectDue(bounds, seconds(140), Act::kEndAge);
@@ -173,11 +173,10 @@ TEST_F(TimeBoundsTest, StreamsAreLookedAtFourTimesInTheirBound) {
 }
 
 TEST_F(TimeBoundsTest, ADelayPutsOffAllThatThePeerIsAskedFor) {
-  life.abuse_delay = seconds(5);
   life.headers_timeout = seconds(1);
   TimeBounds bounds(life, keepalive, 4);
   bounds.Pending(1, start);
-  bounds.Start(start, /*delayed=*/true, 1);
+  bounds.Start(start, seconds(5), 1);
   EXPECT_TRUE(bounds.delayed());
   ExpectDue(bounds, seconds(5), Act::kRead);
   EXPECT_FALSE(bounds.delayed());
