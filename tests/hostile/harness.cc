@@ -18,9 +18,10 @@ constexpr size_t kTimesEnough = 60;  // for a percentile behind one script
 
 }  // namespace
 
-Harness::Harness(TreeOptions options, bool memory_checked)
+Harness::Harness(TreeOptions options, bool memory_checked, bool times_checked)
     : options_(std::move(options)),
       memory_checked_(memory_checked),
+      times_checked_(times_checked),
       backend_(std::make_unique<HostileBackend>(loop_, [this](const std::string& violation) { Report(violation); })),
       zero_(std::make_unique<HostileBackend>(loop_, [this](const std::string& violation) { Report(violation); })),
       plane_(loop_, [this](const std::string& violation) { Report(violation); }) {
@@ -38,7 +39,10 @@ void Harness::Report(const std::string& violation, bool again) {
     });
     return;
   }
-  if (violations_.size() < kViolationsMax) violations_.push_back(violation);
+  // A crowd of 30,000 calls may use up the limit of the whole process, which callers share (SECURITY.md). On "tight",
+  // which has none, no call may be refused for what others only wait for.
+  const bool shared = options_.variant != "tight" && violation.find("process/concurrency refused") != std::string::npos;
+  if (!shared && violations_.size() < kViolationsMax) violations_.push_back(violation);
 }
 
 std::vector<std::string> Harness::TakeViolations() {
@@ -70,6 +74,7 @@ bool Harness::Start(const std::string& variant) {
   player_ = std::make_unique<Player>(loop_, *backend_, report);
   monitor_ = std::make_unique<Monitor>(loop_, *tree_, report);
   monitor_->set_memory_checked(memory_checked_);
+  monitor_->set_times_checked(times_checked_);
   if (!Probe() || !AddCallers()) return false;
   // Enough calls for a first percentile.
   loop_.Run(30'000, [this] {

@@ -20,7 +20,7 @@ namespace sluice::hostile {
 
 class Harness {
  public:
-  Harness(TreeOptions options, bool memory_checked);
+  Harness(TreeOptions options, bool memory_checked, bool times_checked);
   ~Harness();
 
   // A new process tree, with callers under way and a first look at how fast honest calls are by themselves. False: it
@@ -52,7 +52,7 @@ class Harness {
 
   Loop loop_;
   TreeOptions options_;
-  const bool memory_checked_;
+  const bool memory_checked_, times_checked_;
   std::unique_ptr<HostileBackend> backend_, zero_;
   ControlPlane plane_;
   std::unique_ptr<Tree> tree_;

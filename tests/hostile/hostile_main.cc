@@ -30,7 +30,7 @@ struct Flags {
   TreeOptions tree;
   GrammarOptions grammar;
   uint64_t from = 1, seeds = 300, seconds = 0;
-  bool memory = true, survey = false, print = false, until_found = false, shrink = true;
+  bool memory = true, times = true, survey = false, print = false, until_found = false, shrink = true;
   std::string script, save, expect;
 };
 
@@ -47,7 +47,8 @@ int Usage() {
   std::fprintf(
       stderr,
       "usage: hostile --binary SLUICED [--from N] [--seeds N] [--seed N] [--seconds N] [--script FILE] [--save FILE]\n"
-      "               [--only A,B] [--without A,B] [--no-memory] [--no-shrink] [--until-found] [--expect TEXT] "
+      "               [--only A,B] [--without A,B] [--no-memory] [--no-times] [--no-shrink] [--until-found] [--expect "
+      "TEXT] "
       "[--survey] [--print]\n"
       "               [--grpc-backend FILE] [--node-script FILE]\nproductions:%s\n",
       names.c_str());
@@ -62,6 +63,8 @@ bool ParseFlags(int argc, char** argv, Flags& flags) {
     const std::string flag = argv[i];
     if (flag == "--no-memory")
       flags.memory = false;
+    else if (flag == "--no-times")
+      flags.times = false;
     else if (flag == "--survey")
       flags.survey = true;
     else if (flag == "--print")
@@ -110,7 +113,7 @@ bool ParseFlags(int argc, char** argv, Flags& flags) {
 
 class Run {
  public:
-  explicit Run(Flags flags) : flags_(std::move(flags)), harness_(flags_.tree, flags_.memory) {}
+  explicit Run(Flags flags) : flags_(std::move(flags)), harness_(flags_.tree, flags_.memory, flags_.times) {}
 
   int Main() {
     if (!flags_.script.empty()) return PlayFile();

@@ -169,7 +169,7 @@ void Monitor::JudgeTimes(size_t enough) {
   for (CallTime& time : times) {
     const double excused = SlowDirectly(time);
     time.ms -= excused;
-    if (time.end - time.start - excused > kHeldMs)
+    if (times_checked_ && time.end - time.start - excused > kHeldMs)
       report_("an honest call was held for " + std::to_string(static_cast<int>(time.end - time.start)) +
               " ms: " + time.what);
   }
@@ -179,7 +179,7 @@ void Monitor::JudgeTimes(size_t enough) {
     p99_before_ = p99_;
     return;
   }
-  if (p99_ <= std::max(kSlowFloorMs, kSlowerMax * p99_before_)) return;
+  if (!times_checked_ || p99_ <= std::max(kSlowFloorMs, kSlowerMax * p99_before_)) return;
   std::string slowest;
   for (size_t i = 0; i < std::min(kSlowestShown, times.size()); ++i)
     slowest += "\n  " + std::to_string(static_cast<int>(times[i].ms)) + " ms (" +

@@ -38,6 +38,7 @@ class Monitor {
   // `connections`: those that were open at most since the last look, with the upstream ones.
   void CheckMemory(size_t connections);
   void set_memory_checked(bool on) { memory_checked_ = on; }
+  void set_times_checked(bool on) { times_checked_ = on; }
   // Judges the times there are, if they are enough.
   void JudgeTimes(size_t enough);
   // The busiest kind of log line, and how many of it came in one second.
@@ -64,7 +65,7 @@ class Monitor {
   std::deque<CallTime> slow_direct_;  // the latest kSlowDirectMax
   double p99_ = 0, p99_before_ = 0;
   uint64_t resident_ = 0, base_ = 0, most_resident_ = 0, sampler_ = 0;
-  bool memory_checked_ = true;
+  bool memory_checked_ = true, times_checked_ = true;
   std::unique_ptr<Wire> http_;
 };
 

@@ -1,6 +1,7 @@
 #include "hostile/player.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <utility>
 
@@ -41,6 +42,12 @@ std::string DataFrames(uint32_t stream, std::string bytes, bool end) {
 // A program of plain HTTP whose first block is a 103.
 bool SaysInterim(const Script& program) {
   return program.size() > 1 && program[1].verb == "head" && Find(program[1].fields(1), ":status") == "103";
+}
+
+// Media types have no case (RFC 9110 8.3.1).
+bool IsGrpc(std::string type) {
+  std::transform(type.begin(), type.end(), type.begin(), [](unsigned char c) { return std::tolower(c); });
+  return type.starts_with("application/grpc");
 }
 
 // A number, which a client may not know (gRPC over HTTP/2, "Responses").
@@ -341,8 +348,9 @@ void Player::Judge(Connection& connection, Call& call) {
   const std::string path = Find(call.request, ":path"), backend = Find(call.answer, "x-backend");
   const std::string what = " (" + path.substr(0, 40) + ", reason \"" + reason + "\")";
   if (!status.empty() && !IsStatus(status)) report_("a client is given a grpc-status that is none: " + status + what);
-  // A grpc-status beside another :status counts (gRPC, "HTTP to gRPC Status Code Mapping"): nothing is broken.
-  const bool told_ok = status == "0" && Find(call.answer, ":status") == "200";
+  // Beside another :status or type a grpc-status counts (gRPC, "HTTP to gRPC Status Code Mapping"), and the client sees
+  // all of them as they came.
+  const bool told_ok = status == "0" && Find(call.answer, ":status") == "200" && IsGrpc(type);
   if (told_ok && backend.empty() && !call.program.empty() && !MayBeOk(call.program))
     report_("a broken answer of a backend comes as OK:" + what);
   const size_t message = Find(call.answer, "grpc-message").size();

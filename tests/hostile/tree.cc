@@ -171,7 +171,7 @@ std::string Tree::Config() const {
   std::string yaml = "workers: 2\nhash_seed: hostile\ndrain_timeout: 1s\nstate_file: \"\"\n";
   yaml += "memory: {buffered_bytes_max: " + std::to_string(options_.memory_limit) + "}\n";
   const bool tight = options_.variant == "tight";
-  yaml += tight ? "concurrency: {max: 60}\n" : "";
+  yaml += tight ? "concurrency: {max: 60}\n" : "concurrency: {max: 5000}\n";
   yaml += "forwarding: {x_forwarded: true, client_cert: true, request_id: replace, remove: [x-user]}\n";
   yaml += "access_log: {format: json, buffer: 256KiB, path: " + options_.dir +
           "/access.log, fields: [time, {metadata: x-id, as: id}, " +
