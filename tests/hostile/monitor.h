@@ -30,7 +30,7 @@ class Monitor {
   bool LookAtMetrics();
   // Honest calls' times: the first kTimesWanted are what the others are compared with.
   void Times(std::vector<CallTime> times);
-  // Of calls that go to backends directly: while one is slow, its backend is, or the machine.
+  // These calls went past the proxy: while one is slow, its backend is, or the machine.
   void DirectTimes(const std::vector<CallTime>& times);
   double p99() const { return p99_; }
   double p99_before() const { return p99_before_; }

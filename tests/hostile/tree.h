@@ -66,7 +66,7 @@ class Tree {
   uint64_t ended_by_backends() const { return ended_by_backends_; }
   // Whether one has done so just now.
   bool ended_lately() const { return Loop::Now() - last_end_ < 500; }
-  // What the access log says of the call with this x-id; empty: nothing (yet).
+  // The latest line of the access log for the call with this x-id; empty: there is none (yet).
   std::string LoggedCall(const std::string& id) const;
   const TreeOptions& options() const { return options_; }
 

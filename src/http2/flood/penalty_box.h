@@ -31,7 +31,7 @@ class PenaltyBox {
   void Note(std::string_view peer, base::TimePoint now);
   // How often lately, 0 to kCountMax.
   uint32_t Count(std::string_view peer, base::TimePoint now) const;
-  // What a new connection waits then, `most` at kCountMax.
+  // A new connection of that address waits so long: `most` where the count is kCountMax.
   base::Nanos Wait(std::string_view peer, base::TimePoint now, base::Nanos most) const;
   size_t size() const;
 
